@@ -135,10 +135,7 @@ class EmulatedModule(Module):
         if device.epoch > _MOST_EPOCHS:
             device.renew()
         if self._renewals != device.renewals:
-            self._renewals = device.renewals
-            for memory in self._static:
-                memory.cells = None
-            self._dynamic = None
+            self._forget()
         block_memory = [*self._static, *self._dynamic_memory(shape.shared_bytes)]
         used: list[_BlockMemory | EmulatedBuffer] = [*block_memory, *buffers]
         others = [b for b in device.buffers() if not any(b is mine for mine in buffers)]
@@ -167,6 +164,13 @@ class EmulatedModule(Module):
             )
         self._raise(kernel, shape, request, [memory.name for memory in everything])
         return self._record(kernel, shape, request, kept, everything, seconds)
+
+    def _forget(self) -> None:
+        """Forget who used which shared memory."""
+        self._renewals = self._device.renewals
+        self._dynamic = None
+        for memory in self._static:
+            memory.cells = None
 
     def _fill(
         self,

@@ -105,9 +105,9 @@ class _LineProgram:
     def __init__(self, unit: bytes, name: str) -> None:
         self._unit = unit
         (header,) = struct.unpack_from("<I", unit, 2)
-        self._shortest, _, _, self._line_base, self._line_range, self._opcode_base = (
-            struct.unpack_from("<BBBbBB", unit, 6)
-        )
+        fields: tuple[int, ...] = struct.unpack_from("<BBBbBB", unit, 6)
+        self._shortest, self._line_base = fields[0], fields[3]
+        self._line_range, self._opcode_base = fields[4:]
         self._lengths = unit[12 : 11 + self._opcode_base]
         self._at = 11 + self._opcode_base
         self._files = self._read_files(name)

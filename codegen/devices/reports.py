@@ -38,7 +38,7 @@ HINTS = {
     Fault.DIVERGENT_BARRIER: "move __syncthreads() out of the branch or loop",
     Fault.DIVERGENT_WARP: "name in the mask just the lanes that arrive there",
     Fault.MISALIGNED: "access vectors only at multiples of their size",
-    Fault.HANG: "see whether the loop's condition can become false; a larger most_steps allows more",
+    Fault.HANG: "see whether the loop's condition can become false; most_steps allows more",
     Fault.UNDEFINED_LANE: "take values from lanes that are in the mask and have not ended",
     Fault.CONSTANT_WRITE: "write to a buffer, or to shared memory",
     Fault.STACK_OVERFLOW: "keep large arrays in shared memory, or give the device a larger stack",

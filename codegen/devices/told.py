@@ -77,7 +77,7 @@ def _detail(fault: Fault, row: Any, buffer: str) -> str:
         case Fault.DIVERGENT_WARP if row.detail == 4:
             return f"the mask {row.lanes:#010x} does not name the lane itself"
         case Fault.DIVERGENT_WARP:
-            why = _WHY_APART.get(row.detail, "the other one does not arrive")
+            why = _WHY_APART.get(int(row.detail), "the other one does not arrive")
             return f"not all lanes of the mask {row.lanes:#010x} arrive: {why}"
         case Fault.UNDEFINED_LANE if row.detail:
             return f"a shuffle of width {row.detail}, which is no power of 2 up to 32"
@@ -86,7 +86,7 @@ def _detail(fault: Fault, row: Any, buffer: str) -> str:
         case Fault.HANG:
             return "a thread with no end"
         case _:
-            return fault.value
+            return str(fault.value)
 
 
 def _split(number: int, sizes: Place3) -> Place3:
