@@ -11,8 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from codegen.devices.device import DeviceError
 from codegen.devices.cuda_text import KernelHead, emulated_text, kernel_heads
+from codegen.devices.device import DeviceError
 from codegen.devices.line_table import LineTable, SharedObject, Variable
 from codegen.records import dataclass
 from codegen.runtime.kernel_cache import KernelCache

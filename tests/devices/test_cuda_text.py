@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from codegen.devices.cuda_text import emulated_text, kernel_heads
 from codegen.devices.device import DeviceError
 from codegen.devices.emulation_library import load_library
-from codegen.devices.cuda_text import emulated_text, kernel_heads
 from codegen.devices.line_table import SharedObject
 from codegen.runtime.kernel_cache import KernelCache
 
