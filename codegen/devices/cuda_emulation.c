@@ -33,7 +33,8 @@
 
 enum kind {
     OUT_OF_BOUNDS, UNINITIALISED, SHARED_RACE, GLOBAL_RACE, DIVERGENT_BARRIER, DIVERGENT_WARP,
-    MISALIGNED, HANG, UNDEFINED_LANE, WRITE_TO_CONSTANT, STACK_OVERFLOW, TRAP, LIMIT
+    MISALIGNED, HANG, UNDEFINED_LANE, WRITE_TO_CONSTANT, STACK_OVERFLOW, TRAP, LIMIT,
+    DIVISION, SHIFT
 };
 
 typedef struct { unsigned x, y, z; } triple;
@@ -797,6 +798,49 @@ void __sanitizer_cov_trace_pc(void)
 {
     if (UNLIKELY(!S.left--))
         hang(CALLER);
+}
+
+/* What -fsanitize=bounds, integer-divide-by-zero and shift call, each with its place first. */
+struct source_place {
+    const char *file;
+    uint32_t line, column;
+};
+
+struct type_name {
+    uint16_t kind, facts;
+    char name[];
+};
+
+struct array_place {
+    struct source_place place;
+    const struct type_name *array;
+};
+
+void __ubsan_handle_out_of_bounds(const struct array_place *at, uintptr_t index)
+{
+    struct emulated_report *made = report(OUT_OF_BOUNDS, 0, at->place.line);
+    if (made) {
+        made->offset = (int64_t)(int32_t)index;
+        made->array = at->array->name;
+    }
+    stop(); /* the stack is not checked any further */
+}
+
+void __ubsan_handle_divrem_overflow(const struct source_place *place, uintptr_t left,
+                                    uintptr_t right)
+{
+    (void)left, (void)right;
+    report(DIVISION, 0, place->line);
+    stop(); /* the processor would end the process */
+}
+
+void __ubsan_handle_shift_out_of_bounds(const struct source_place *place, uintptr_t left,
+                                        uintptr_t right)
+{
+    (void)left;
+    struct emulated_report *made = report(SHIFT, 0, place->line);
+    if (made)
+        made->offset = (int64_t)(int32_t)right;
 }
 
 void __trap(void)

@@ -6,6 +6,7 @@
  */
 #ifndef CUDA_EMULATION_H
 #define CUDA_EMULATION_H
+#pragma GCC system_header /* warnings are for the kernels' text */
 
 #include <float.h>
 #include <limits.h>
@@ -234,6 +235,9 @@ unsigned emulated_decrement_u32(unsigned *place, unsigned limit);
     })
 #define min(a, b) EMULATED_LESS(a, b, <, fminf, fmin)
 #define max(a, b) EMULATED_LESS(a, b, >, fmaxf, fmax)
+
+#define abs(x)                                                                                    \
+    _Generic((x), float: fabsf, double: fabs, long: labs, long long: llabs, default: abs)(x)
 
 #define EMULATED_CAST(name, from, to)                                                             \
     static inline to name(from value)                                                             \

@@ -237,13 +237,17 @@ class EmulatedModule(Module):
     # ---------------------------------------------------------------- results
 
     def _raise(self, kernel: str, shape: Shape, request: Any, names: list[str]) -> None:
-        count = int(request.report_count)
-        if count == 0:
+        rows = [request.reports[i] for i in range(request.report_count)]
+        if not rows:
             return
         reports = tuple(
-            tell(kernel, shape, request.reports[i], names, self._names) for i in range(count)
+            tell(kernel, shape, row, names, self._names, self._text(row.array)) for row in rows
         )
         raise EmulationError(kernel, shape.text(kernel), reports)
+
+    def _text(self, address: Any) -> str:
+        ffi = self._library.ffi
+        return "" if address == ffi.NULL else ffi.string(address).decode(errors="replace")
 
     def _record(
         self,

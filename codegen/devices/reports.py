@@ -26,6 +26,8 @@ class Fault(Enum):
     STACK_OVERFLOW = "stack overflow"
     TRAP = "trap"
     LIMIT = "limit of the emulation"
+    DIVISION = "division by zero"
+    SHIFT = "shift by too much"
 
 
 FAULTS = tuple(Fault)
@@ -43,6 +45,8 @@ HINTS = {
     Fault.CONSTANT_WRITE: "write to a buffer, or to shared memory",
     Fault.STACK_OVERFLOW: "keep large arrays in shared memory, or give the device a larger stack",
     Fault.TRAP: "the kernel's text called __trap()",
+    Fault.DIVISION: "compare the divisor with 0, and the least number divided by -1, before",
+    Fault.SHIFT: "shift by 0 to 31 bits, or 63 of 64-bit numbers",
     Fault.LIMIT: "put a __syncthreads() into the loop, or give each block less to do",
 }
 

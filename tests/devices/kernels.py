@@ -500,7 +500,39 @@ extern "C" __global__ void mark(int n, const unsigned char *__restrict__ x,
     _mark,
 )
 
+
+def _largest(rng: np.random.Generator) -> Launching:
+    x = rng.integers(1, 100, (40, 8)).astype("i4")
+    want = (np.sort(x, axis=1)[:, :-4:-1].sum(axis=1) // x[:, 0]).astype("i4")
+    return Launching(
+        2, 32, {"n": 40, "x": x, "y": np.zeros(40, "i4")}, {"y": want}, empty=frozenset({"y"})
+    )
+
+
+LARGEST = Case(
+    "largest",
+    r"""
+extern "C" __global__ void largest(int n, const int *__restrict__ x, int *__restrict__ y)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, best[3] = {0, 0, 0}, place = 0;
+    if (i >= n)
+        return;
+    for (int j = 0; j < 8; j++) {
+        int value = x[i * 8 + j];
+        for (place = 0; place < 3; place++)
+            if (value > best[place]) {
+                int other = best[place];
+                best[place] = value;
+                value = other;
+            }
+    }
+    y[i] = (best[0] + best[1] + best[2]) / x[i * 8];
+}
+""",
+    _largest,
+)
+
 CASES = (
     SPMV_ROWS, SPMV_WARPS, BLOCK_SUM, GEMM, SCAN, HISTOGRAM, HASH, FLOAT_MAX, TRANSPOSE, ROTATE,
-    COMPACT, HALVES, SCALE4, MARK,
+    COMPACT, HALVES, SCALE4, MARK, LARGEST,
 )  # fmt: skip

@@ -121,5 +121,10 @@ MUTATIONS = (
              "(const float4 *)(x + 1)", Fault.MISALIGNED),
     Mutation("too many vectors", k.SCALE4, "if (i < n)", "if (i <= n)", Fault.OUT_OF_BOUNDS),
     Mutation("constant overrun", k.MARK, "flipped[x[i]]", "flipped[x[i] + 1]", Fault.OUT_OF_BOUNDS),
+    Mutation("own array overrun", k.LARGEST, "place < 3", "place <= 3", Fault.OUT_OF_BOUNDS),
+    Mutation("division by zero", k.LARGEST, "/ x[i * 8]", "/ (x[i * 8] - x[i * 8])",
+             Fault.DIVISION),
+    Mutation("shift by too much", k.COMPACT, "(1u << lane) - 1", "(1u << 32 - lane) - 1",
+             Fault.SHIFT),
     Mutation("output read", k.MARK, "flipped[x[i]]", "flipped[x[i]] + y[i]", Fault.UNINITIALISED),
 )  # fmt: skip
