@@ -8,9 +8,10 @@
  *
  * Who is ordered after whom: every barrier of a block, and every new block, begins an epoch; within
  * an epoch the lanes of a warp have vector clocks (Flanagan and Freund 2009, FastTrack), which
- * `*_sync` functions join. For each cell of memory two sets are kept, of those who wrote and those
- * who read last without order among them. A set is one epoch, one warp and a mask of lanes; lanes of
- * several warps, or blocks, are never ordered within one epoch, or launch, so that a flag is enough.
+ * `*_sync` functions join. For each cell of memory three sets are kept: who wrote, who read and who
+ * used an atomic last, without order among them. A set is one epoch, one warp and a mask of lanes;
+ * lanes of several warps, or blocks, are never ordered within one epoch, or launch, so that a flag is
+ * enough. A write that races with nothing empties the sets, as it comes after all that is in them.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,12 +45,12 @@ unsigned char emulated_dynamic_shared[MOST_DYNAMIC] __attribute__((aligned(256))
 /* Accesses without order among them. */
 struct set {
     uint32_t epoch;
-    uint32_t clock : 20, warp : 5, warps : 1, blocks : 1, atomic : 1;
+    uint32_t clock : 20, warp : 5, warps : 1, blocks : 1;
     uint32_t lanes, pc;
 };
 
 struct cell {
-    struct set writes, reads;
+    struct set writes, reads, atomics;
 };
 
 struct fiber {
@@ -323,18 +324,18 @@ static inline bool conflicts(const struct set *set, bool shared)
     return set->warps || set->warp != S.warp_number || unordered_lanes(set);
 }
 
-static inline void replace(struct set *set, bool atomic, uint32_t pc)
+static inline void replace(struct set *set, uint32_t pc)
 {
-    *set = (struct set){S.epoch, S.clock, S.warp_number, 0, 0, atomic, 1u << S.lane, pc};
+    *set = (struct set){S.epoch, S.clock, S.warp_number, 0, 0, 1u << S.lane, pc};
 }
 
 /* Add this thread to `set`, without those that are ordered before it. */
-static inline void add(struct set *set, bool shared, bool atomic, uint32_t pc)
+static inline void add(struct set *set, bool shared, uint32_t pc)
 {
     if (set->epoch != S.epoch) {
         bool blocks = !shared && set->epoch >= S.launch_epoch
                       && (set->blocks || set->epoch < S.block_epoch);
-        replace(set, atomic, pc);
+        replace(set, pc);
         set->blocks = blocks;
         return;
     }
@@ -352,18 +353,19 @@ static inline void add(struct set *set, bool shared, bool atomic, uint32_t pc)
     old = unordered_lanes(set);
     bool blocks = set->blocks;
     uint32_t clock = old && set->clock < S.clock ? set->clock : S.clock;
-    replace(set, atomic, pc);
+    replace(set, pc);
     set->blocks = blocks;
     set->lanes |= old;
     set->clock = clock;
 }
 
-COLD static void report_race(const struct set *set, bool wrote, int number, uintptr_t address,
-                             uint32_t size, uintptr_t pc, int detail)
+enum access { READS, WRITES, ATOMIC, RELAXED_READ, RELAXED_WRITE };
+
+COLD static void report_race(const struct set *set, enum access other, int number,
+                             uintptr_t address, uint32_t size, uintptr_t pc, enum access access)
 {
     struct emulated_buffer *buffer = &S.launch->buffers[number];
-    struct emulated_report *made =
-        report(buffer->shared ? SHARED_RACE : GLOBAL_RACE, pc, 0);
+    struct emulated_report *made = report(buffer->shared ? SHARED_RACE : GLOBAL_RACE, pc, 0);
     if (!made)
         return;
     bool elsewhere = !buffer->shared && set->epoch < S.block_epoch;
@@ -374,41 +376,31 @@ COLD static void report_race(const struct set *set, bool wrote, int number, uint
     made->address = address;
     made->offset = (int64_t)(address - buffer->base);
     made->size = (int32_t)size;
-    made->detail = detail | (wrote ? 16 : 0) | (set->atomic ? 32 : 0);
+    made->detail = (int)access | (int)other << 4;
     made->other_pc = set->pc;
     made->other_block = elsewhere ? block_of(set->epoch) : S.block;
     made->other_thread = set->warp * LANES + (uint32_t)__builtin_ctz(lanes | 1u << 31);
 }
-
-enum access { READS, WRITES, ATOMIC, RELAXED_READ, RELAXED_WRITE };
 
 static inline __attribute__((always_inline)) void
 check_cell(struct cell *cell, enum access access, bool shared, int number, uintptr_t address,
            uint32_t size, uintptr_t pc)
 {
     uint32_t place = (uint32_t)(pc - S.base);
-    bool atomic = access >= ATOMIC;
-    if (UNLIKELY(!(atomic && cell->writes.atomic) && conflicts(&cell->writes, shared)))
-        report_race(&cell->writes, true, number, address, size, pc, access);
+    bool atomic = access >= ATOMIC, reads = access == READS || access == RELAXED_READ;
+    if (UNLIKELY(conflicts(&cell->writes, shared)))
+        report_race(&cell->writes, WRITES, number, address, size, pc, access);
+    if (!atomic && UNLIKELY(conflicts(&cell->atomics, shared)))
+        report_race(&cell->atomics, ATOMIC, number, address, size, pc, access);
+    if (!reads && UNLIKELY(conflicts(&cell->reads, shared)))
+        report_race(&cell->reads, READS, number, address, size, pc, access);
     if (access == READS) {
-        add(&cell->reads, shared, false, place);
-        return;
-    }
-    if (access == RELAXED_READ)
-        return;
-    if (UNLIKELY(conflicts(&cell->reads, shared)))
-        report_race(&cell->reads, false, number, address, size, pc, access);
-    cell->reads.epoch = 0;
-    if (!atomic) {
-        replace(&cell->writes, false, place);
-    } else if (cell->writes.atomic) {
-        add(&cell->writes, shared, true, place);
-    } else {
-        /* What this thread itself wrote just now says more than that it used an atomic after. */
-        const struct set *set = &cell->writes;
-        if (!(set->epoch == S.epoch && set->clock == S.clock && set->warp == S.warp_number
-              && set->lanes == 1u << S.lane))
-            replace(&cell->writes, true, place);
+        add(&cell->reads, shared, place);
+    } else if (access == WRITES) {
+        replace(&cell->writes, place);
+        cell->reads.epoch = cell->atomics.epoch = 0;
+    } else if (access != RELAXED_READ) {
+        add(&cell->atomics, shared, place);
     }
 }
 

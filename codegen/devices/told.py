@@ -83,10 +83,10 @@ def _detail(fault: Fault, row: Any, buffer: str) -> str:
         return _BARRIERS[int(row.detail)]
     if fault in (Fault.DIVERGENT_WARP, Fault.UNDEFINED_LANE):
         return _lanes(fault, int(row.detail), f"{row.lanes:#010x}")
-    access = f"{_ACCESSES[row.detail & 7]} of {row.size} bytes"
+    access = f"{_ACCESSES[row.detail & 15]} of {row.size} bytes"
     at = f"at byte {row.offset} of {buffer}" if buffer else f"at address {row.address:#x}"
     if fault in (Fault.SHARED_RACE, Fault.GLOBAL_RACE):
-        other = "atomic" if row.detail & 32 else "write" if row.detail & 16 else "read"
+        other = _ACCESSES[row.detail >> 4]
         return f"{access} {at}, after a {other} of another thread with no order between"
     return f"{access} {at}" if buffer else f"{access} {at}, which is in no buffer"
 
