@@ -92,7 +92,7 @@ static struct {
     uint32_t block, block_number, threads, warps, epoch, block_epoch, launch_epoch;
     uint32_t ended; /* a thread that ended after it had waited at a barrier */
     uint32_t *epochs; /* at which each block began, in the order of blocks */
-    uint64_t step, start;
+    uint64_t step, start, spins;
     /* the pass over the lanes of a warp */
     uint32_t pass_warp, pass_at, pass_factor, pass_shift, pass_lanes;
     uint64_t random;
@@ -110,7 +110,7 @@ static struct {
 void emulated_switch(void **save, void *to);
 static void fiber_main(void);
 
-#if defined(__x86_64__) && !defined(__ILP32__)
+#if defined(__x86_64__) && !defined(__ILP32__) && !defined(EMULATED_CONTEXTS)
 __asm__(".text\n.p2align 4\n.globl emulated_switch\n.hidden emulated_switch\n"
         ".type emulated_switch, @function\nemulated_switch:\n"
         "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
@@ -127,7 +127,7 @@ static void prepare(struct fiber *fiber, uint64_t size)
         *--top = 0;
     fiber->sp = top;
 }
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) && !defined(EMULATED_CONTEXTS)
 __asm__(".text\n.p2align 4\n.globl emulated_switch\n.hidden emulated_switch\n"
         ".type emulated_switch, %function\nemulated_switch:\n"
         "sub sp, sp, #160\n"
@@ -207,6 +207,14 @@ COLD __attribute__((noreturn)) static void stop(void)
 {
     S.stopped = true;
     S.launch->status = 1;
+    switch_to(&S.main);
+    __builtin_unreachable();
+}
+
+COLD __attribute__((noreturn)) static void stop_for_memory(void)
+{
+    S.stopped = true;
+    S.launch->status = 2;
     switch_to(&S.main);
     __builtin_unreachable();
 }
@@ -409,11 +417,8 @@ COLD static void split(struct emulated_buffer *buffer, int shift)
 {
     uint64_t count = (buffer->size + (1u << shift) - 1) >> shift;
     struct cell *old = buffer->cells, *made = calloc(count + 1, sizeof *made);
-    if (!made) {
-        S.launch->status = 2;
-        S.stopped = true;
-        switch_to(&S.main);
-    }
+    if (!made)
+        stop_for_memory();
     for (uint64_t i = 0; i < count; i++)
         made[i] = old[(i << shift) >> buffer->shift];
     free(old);
@@ -541,8 +546,6 @@ COLD static bool grow_turns(void)
 /* How many times this lane was at `place` since lanes last met. */
 static uint32_t turn_of(uint32_t place)
 {
-    if (2 * C.turns_used >= C.turn_capacity && !grow_turns())
-        return 0;
     uint64_t at = (place * 32u + S.lane) * 0x9e3779b1u;
     for (;; at++) {
         struct turn *turn = &C.turns[at & (C.turn_capacity - 1)];
@@ -603,13 +606,16 @@ NEVER_INLINE static void count(enum access access, int number, uintptr_t address
     else
         launch->bytes_written += size;
     int place = place_of(pc, access == ATOMIC ? 2 : !reads, number);
-    if (place < 0)
-        return;
+    if (UNLIKELY(place < 0)) {
+        report(LIMIT, pc, 0);
+        stop();
+    }
     launch->places[place].accesses++;
     launch->places[place].bytes += size;
+    if ((2 * C.turns_used >= C.turn_capacity && !grow_turns())
+        || (2 * C.used >= C.capacity && !grow_requests()))
+        stop_for_memory();
     uint32_t turn = turn_of((uint32_t)place);
-    if (2 * C.used >= C.capacity && !grow_requests())
-        return;
     for (uint64_t at = hash_of((uint32_t)place, turn);; at++) {
         struct request *request = &C.requests[at & (C.capacity - 1)];
         if (request->generation != C.generation) {
@@ -1200,7 +1206,8 @@ static void fiber_main(void)
 /* An atomic, or a volatile read, now and then lets other lanes go first. */
 static void give_way(void)
 {
-    if (random_bits() % 4 == 0) {
+    /* What is counted is counted of lanes that run side by side, so there, only where one waits. */
+    if (S.launch->counting ? ++S.spins % 4096 == 0 : random_bits() % 4 == 0) {
         S.launch->yields++;
         suspend();
     }

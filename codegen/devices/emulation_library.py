@@ -8,6 +8,7 @@ branches (`-fsanitize-coverage=trace-pc`) finds loops without an end.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,20 +83,27 @@ def load_library(cache: KernelCache, text: str, options: tuple[str, ...]) -> Emu
         )
     source = emulated_text(text)
     compiler = cache.compiler
-    if compiler.kind != "gcc":
+    if compiler.kind != "gcc" or not sys.platform.startswith("linux"):
         raise DeviceError(
-            f"Expected gcc to compile kernels for the emulated device, found {compiler.kind}",
+            "Expected gcc on Linux to compile kernels for the emulated device, found "
+            f"{compiler.kind} on {sys.platform}",
             hint="set the environment variable CC to a gcc of version 11 or newer",
         )
     flags = (*_FLAGS, *_VOLATILE, *options)
 
     def unit() -> Unit:
-        core = Unit((("part.c", _CORE),), _OBJECT_FLAGS, output="part.o")
-        core_object = cache.load_unit("emulated device", lambda: core).library
+        core = Unit((("part.c", _CORE),), (*_OBJECT_FLAGS, *options), output="part.o")
+        core_object = cache.load_unit(digest("emulated device", *options), lambda: core).library
         return Unit((("kernel.c", source),), flags, (core_object,), _LIBRARIES)
 
     entry = cache.load_unit(digest("emulated kernels", source, *flags), unit)
-    return _open(entry.library, heads)
+    try:
+        return _open(entry.library, heads)
+    except OSError as error:
+        raise DeviceError(
+            f"Expected to load {entry.library}, found: {error}",
+            hint="set TACO_PY_CACHE_DIR to a folder from which programs may be loaded",
+        ) from error
 
 
 _CORE = '#include "cuda_emulation.c"\n'

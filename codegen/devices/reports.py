@@ -47,7 +47,7 @@ HINTS = {
     Fault.TRAP: "the kernel's text called __trap()",
     Fault.DIVISION: "compare the divisor with 0, and the least number divided by -1, before",
     Fault.SHIFT: "shift by 0 to 31 bits, or 63 of 64-bit numbers",
-    Fault.LIMIT: "put a __syncthreads() into the loop, or give each block less to do",
+    Fault.LIMIT: "put a __syncthreads() into the loop, or split the text",
 }
 
 

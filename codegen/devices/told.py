@@ -26,7 +26,8 @@ _WORDS = {
     Fault.HANG: "a thread that does not end",
     Fault.STACK_OVERFLOW: "a thread's own variables take more than its stack",
     Fault.TRAP: "__trap() was called",
-    Fault.LIMIT: "too many meetings of a warp between two barriers of its block",
+    Fault.LIMIT: "more meetings of lanes between two barriers of their block, or accesses in the "
+    "text, than the emulation can follow",
     Fault.DIVISION: "a division by 0, or of the least number by -1",
     Fault.SHIFT: "a shift by {number}",
 }

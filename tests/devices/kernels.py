@@ -39,10 +39,16 @@ class Case:
     draw: Callable[[np.random.Generator], Launching]
 
 
-def run(device: Device, case: Case, rng: np.random.Generator, text: str | None = None) -> object:
+def run(
+    device: Device,
+    case: Case,
+    rng: np.random.Generator,
+    text: str | None = None,
+    options: tuple[str, ...] = (),
+) -> object:
     """Launch `case` (with another text, if one is given) and compare what it computes."""
     launching = case.draw(rng)
-    module = device.load(case.text if text is None else text)
+    module = device.load(case.text if text is None else text, options)
     buffers: dict[str, Buffer] = {}
     arguments: list[Argument] = []
     for name, value in launching.arguments.items():
