@@ -96,26 +96,38 @@ def load_library(cache: KernelCache, text: str, options: tuple[str, ...]) -> Emu
         core_object = cache.load_unit(digest("emulated device", *options), lambda: core).library
         return Unit((("kernel.c", source),), flags, (core_object,), _LIBRARIES)
 
-    entry = cache.load_unit(digest("emulated kernels", source, *flags), unit)
-    try:
-        return _open(entry.library, heads)
-    except OSError as error:
-        raise DeviceError(
-            f"Expected to load {entry.library}, found: {error}",
-            hint="set TACO_PY_CACHE_DIR to a folder from which programs may be loaded",
-        ) from error
+    key = digest("emulated kernels", source, *flags)
+    found: EmulationLibrary | None = cache.memo.get(key)
+    if found is None:
+        found = _open(cache.load_unit(key, unit).library, heads, _declared(cache))
+        cache.memo.put(key, found)
+    return found
 
 
 _CORE = '#include "cuda_emulation.c"\n'
+_DECLARED = "declarations of the emulated device"
 
 
-def _open(path: Path, heads: tuple[KernelHead, ...]) -> EmulationLibrary:
-    import cffi
+def _declared(cache: KernelCache) -> Any:
+    """cffi's `ffi` for `emulated_launch.h`, which takes 20 ms to read."""
+    ffi: Any = cache.memo.get(_DECLARED)
+    if ffi is None:
+        import cffi
 
-    ffi = cffi.FFI()
-    ffi.cdef((FOLDER / "emulated_launch.h").read_text())
-    ffi.cdef("void free(void *);")
-    lib = ffi.dlopen(str(path))
+        ffi = cffi.FFI()
+        ffi.cdef((FOLDER / "emulated_launch.h").read_text() + "void free(void *);")
+        cache.memo.put(_DECLARED, ffi)
+    return ffi
+
+
+def _open(path: Path, heads: tuple[KernelHead, ...], ffi: Any) -> EmulationLibrary:
+    try:
+        lib = ffi.dlopen(str(path))
+    except OSError as error:
+        raise DeviceError(
+            f"Expected to load {path}, found: {error}",
+            hint="set TACO_PY_CACHE_DIR to a folder from which programs may be loaded",
+        ) from error
     elf = SharedObject(path)
     return EmulationLibrary(
         ffi,
