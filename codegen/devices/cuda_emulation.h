@@ -28,11 +28,13 @@
 #define __grid_constant__
 #define CUDA_EMULATED 1
 
-/* A gap before each variable, so that a step beyond one is not a step into the next. */
+/* A gap before each variable, so that a step beyond one is not a step into the next. Its name tells
+ * the line. */
 #define EMULATED_JOIN2(a, b) a##b
 #define EMULATED_JOIN(a, b) EMULATED_JOIN2(a, b)
 #define EMULATED_IN(name)                                                                         \
-    static char EMULATED_JOIN(emulated_gap_, __COUNTER__)[256]                                    \
+    static char EMULATED_JOIN(EMULATED_JOIN(emulated_gap_, __LINE__),                             \
+                              EMULATED_JOIN(_, __COUNTER__))[256]                                 \
         __attribute__((section(name), used, aligned(64)));                                        \
     static __attribute__((section(name), used, aligned(16)))
 #define __shared__ EMULATED_IN("emulated_shared")

@@ -8,6 +8,7 @@ branches (`-fsanitize-coverage=trace-pc`) finds loops without an end.
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ class EmulationLibrary:
     base             where the object is loaded
     shared, constant variables of blocks, and those that kernels may only read
     lines            of the kernels' text, by addresses relative to `base`
-    parameters       the names of each kernel's
+    heads            the kernels of the text, by their names
     """
 
     ffi: Any
@@ -67,7 +68,7 @@ class EmulationLibrary:
     shared: tuple[Variable, ...]
     constant: tuple[Variable, ...]
     lines: LineTable
-    parameters: dict[str, tuple[str, ...]]
+    heads: dict[str, KernelHead]
 
 
 def load_library(cache: KernelCache, text: str, options: tuple[str, ...]) -> EmulationLibrary:
@@ -105,6 +106,7 @@ def load_library(cache: KernelCache, text: str, options: tuple[str, ...]) -> Emu
 
 
 _CORE = '#include "cuda_emulation.c"\n'
+_GAP = re.compile(r"emulated_gap_(\d+)_")
 _DECLARED = "declarations of the emulated device"
 
 
@@ -136,13 +138,17 @@ def _open(path: Path, heads: tuple[KernelHead, ...], ffi: Any) -> EmulationLibra
         _without_gaps(elf.variables("emulated_shared")),
         _without_gaps(elf.variables("emulated_constant")),
         elf.line_table("kernel.cu"),
-        {head.name: tuple(name for name, _ in head.parameters) for head in heads},
+        {head.name: head for head in heads},
     )
 
 
 def _without_gaps(variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
-    return tuple(
-        Variable(v.name.partition(".")[0], v.address, v.size)
-        for v in variables
-        if not v.name.startswith("emulated_gap_")
-    )
+    """The variables of kernels, with the lines that the gaps before them tell."""
+    found, line = [], 0
+    for each in variables:
+        gap = _GAP.match(each.name)
+        if gap is not None:
+            line = int(gap[1])
+        else:
+            found.append(Variable(each.name.partition(".")[0], each.address, each.size, line))
+    return tuple(found)

@@ -16,11 +16,15 @@ from codegen.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable at `address`, relative to where the object is loaded, of `size` bytes."""
+    """A variable at `address`, relative to where the object is loaded, of `size` bytes.
+
+    line  where it is declared, 0 where nothing says it
+    """
 
     name: str
     address: int
     size: int
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)

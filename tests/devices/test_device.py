@@ -89,6 +89,40 @@ def test_too_many_shared_variables(device: EmulatedDevice) -> None:
         device.load(text).launch("k", 1, 1)
 
 
+def test_shared_variables_are_those_of_one_kernel(device: EmulatedDevice) -> None:
+    """Two kernels of 40 KB each fit, as they do not run at once; those of functions are of both."""
+    text = r"""
+__device__ static inline int last(int n)
+{
+    __shared__ int common[10];
+    common[threadIdx.x] = n;
+    return common[threadIdx.x];
+}
+extern "C" __global__ void one(int *x)
+{
+    __shared__ int a[10000], b[2];
+    b[0] = a[3] = last(7);
+    x[0] = b[0];
+}
+extern "C" __global__ void two(int *x)
+{
+    __shared__ int a[10000];
+    __shared__ short c[2];
+    c[1] = a[3] = last(8);
+    x[1] = c[1];
+}
+"""
+    x = device.allocate(8, "x")
+    module = device.load(text)
+    assert module.kernels == ("one", "two")
+    assert (module.shared_bytes("one"), module.shared_bytes("two")) == (40048, 40044)
+    for kernel in module.kernels:
+        module.launch(kernel, 1, 1, 0, [x])
+    out = np.empty(2, "i4")
+    device.download(x, out)
+    assert out.tolist() == [7, 8]
+
+
 def test_arguments_are_compared_with_parameters(device: EmulatedDevice) -> None:
     module, x = device.load(_ADD), device.allocate(4, "x")
     with pytest.raises(LaunchError, match=r"4 arguments \(n, by, x, y\), found 1"):
