@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emulated_operations.h"
+
 #define __global__ static
 #define __device__
 #define __host__
@@ -85,19 +87,12 @@ int emulated_barrier(int operation, int predicate, unsigned site, unsigned line)
 uint64_t emulated_warp(
     int operation, unsigned mask, uint64_t bits, int by, int width, unsigned line);
 
-enum {
-    EMULATED_SYNC, EMULATED_SHUFFLE, EMULATED_UP, EMULATED_DOWN, EMULATED_XOR, EMULATED_BALLOT,
-    EMULATED_ALL, EMULATED_ANY, EMULATED_MATCH_ANY, EMULATED_MATCH_ALL, EMULATED_ADD,
-    EMULATED_MIN_SIGNED, EMULATED_MIN_UNSIGNED, EMULATED_MAX_SIGNED, EMULATED_MAX_UNSIGNED,
-    EMULATED_AND, EMULATED_OR, EMULATED_XOR_ALL
-};
-
 #define EMULATED_BARRIER(operation, predicate)                                                    \
     emulated_barrier(operation, predicate, __COUNTER__, __LINE__)
-#define __syncthreads() ((void)EMULATED_BARRIER(0, 0))
-#define __syncthreads_count(predicate) EMULATED_BARRIER(1, (predicate) != 0)
-#define __syncthreads_and(predicate) EMULATED_BARRIER(2, (predicate) != 0)
-#define __syncthreads_or(predicate) EMULATED_BARRIER(3, (predicate) != 0)
+#define __syncthreads() ((void)EMULATED_BARRIER(EMULATED_SYNC, 0))
+#define __syncthreads_count(predicate) EMULATED_BARRIER(EMULATED_COUNT_TRUE, (predicate) != 0)
+#define __syncthreads_and(predicate) EMULATED_BARRIER(EMULATED_ALL_TRUE, (predicate) != 0)
+#define __syncthreads_or(predicate) EMULATED_BARRIER(EMULATED_ANY_TRUE, (predicate) != 0)
 
 #define __syncwarp(...)                                                                           \
     ((void)emulated_warp(EMULATED_SYNC, 0xffffffffu __VA_OPT__(&(__VA_ARGS__)), 0, 0, 32, __LINE__))
