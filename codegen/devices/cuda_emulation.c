@@ -11,7 +11,8 @@
  * `*_sync` functions join. For each cell of memory three sets are kept: who wrote, who read and who
  * used an atomic last, without order among them. A set is one epoch, one warp and a mask of lanes;
  * lanes of several warps, or blocks, are never ordered within one epoch, or launch, so that a flag is
- * enough. A write that races with nothing empties the sets, as it comes after all that is in them.
+ * enough; but what a block has done before a fence and an atomic, another one knows after an atomic
+ * of the same place and a fence. A write that races with nothing empties the sets, as it comes after all that is in them.
  */
 #include "emulated_state.h"
 #include "emulated_fibers.h"
@@ -50,8 +51,11 @@ static void start_block(const struct emulated_launch *launch, uint32_t block)
         S.threads_[t].left = launch->most_steps;
         S.threads_[t].accesses = 0;
         S.threads_[t].synchronised = false;
+        S.threads_[t].fence_epoch = 0;
+        S.threads_[t].flag = 0;
     }
     S.ended = ALL_LANES;
+    S.acquired_count = 0;
     S.pass_at = LANES;
     S.pass_warp = random_bits() % S.warps;
 }
@@ -125,19 +129,18 @@ __attribute__((visibility("default"))) int32_t emulated_run(struct emulated_laun
     if (launch->checks && !make_cells(launch))
         return 2;
     S.epochs = malloc(blocks * sizeof *S.epochs);
-    if (!S.epochs)
-        return 2;
-    launch->status = 0;
+    S.releases = calloc(blocks, sizeof *S.releases);
+    launch->status = S.epochs && S.releases ? 0 : 2;
     start_launch(launch, blocks);
-    for (uint64_t i = 0; i < blocks && !S.stopped; i++) {
+    for (uint64_t i = 0; i < blocks && !S.stopped && launch->status == 0; i++) {
         S.block_number = (uint32_t)i;
-        run_block(launch, (uint32_t)((i * S.step + S.start) % blocks));
+        run_block(launch, block_at(i));
     }
     if (launch->counting)
         close_requests();
     launch->epoch = S.epoch;
     free(S.epochs);
-    S.epochs = NULL;
+    free(S.releases);
     return launch->status;
 }
 

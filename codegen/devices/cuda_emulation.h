@@ -143,9 +143,10 @@ uint64_t emulated_warp(
 /* The least that the hardware may answer: lanes need not run together. */
 unsigned __activemask(void);
 
-#define __threadfence() __asm__ volatile("" ::: "memory")
-#define __threadfence_block() __threadfence()
-#define __threadfence_system() __threadfence()
+void emulated_fence(void);
+#define __threadfence() emulated_fence()
+#define __threadfence_system() emulated_fence()
+#define __threadfence_block() __asm__ volatile("" ::: "memory")
 #define __nanosleep(ns) ((void)(ns))
 void __trap(void);
 void *emulated_copy(void *to, const void *from, size_t bytes);

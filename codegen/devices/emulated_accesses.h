@@ -69,6 +69,8 @@ access_memory(uintptr_t address, uint32_t size, enum access access, bool needs_v
     }
     if (writes)
         memset(buffer->valid + offset, 1, size);
+    if (access >= ATOMIC && !buffer->shared)
+        use_flag(address, access != RELAXED_READ);
     check_races(buffer, number, access, address, offset, size, pc);
 }
 

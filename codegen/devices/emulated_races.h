@@ -1,7 +1,7 @@
 /* Races: who used each cell of memory, and who is ordered after whom. */
 
-/* The block that an epoch of this launch belongs to. */
-static uint32_t block_of(uint32_t epoch)
+/* The number, in the order of blocks, of the one that an epoch of this launch belongs to. */
+static uint32_t order_of(uint32_t epoch)
 {
     uint64_t low = 0, high = S.block_number;
     while (low < high) {
@@ -11,9 +11,14 @@ static uint32_t block_of(uint32_t epoch)
         else
             high = middle - 1;
     }
-    uint64_t blocks =
-        (uint64_t)S.launch->grid[0] * S.launch->grid[1] * S.launch->grid[2];
-    return (uint32_t)((low * S.step + S.start) % blocks);
+    return (uint32_t)low;
+}
+
+/* The block of that number. */
+static uint32_t block_at(uint64_t number)
+{
+    uint64_t blocks = (uint64_t)S.launch->grid[0] * S.launch->grid[1] * S.launch->grid[2];
+    return (uint32_t)((number * S.step + S.start) % blocks);
 }
 
 /* The lanes of `set`, in this warp, that come before nothing that this thread knows of. */
@@ -31,17 +36,73 @@ static inline uint32_t unordered_lanes(const struct set *set)
     return found;
 }
 
+/* Whether this thread knows what was made known at `place`. */
+static bool has_acquired(uintptr_t place)
+{
+    for (uint32_t i = 0; i < S.acquired_count; i++) {
+        const struct acquisition *each = &S.acquired[i];
+        bool same_warp = each->thread / LANES == S.warp_number;
+        if (each->place == place
+            && (each->epoch < S.epoch || each->thread == S.thread
+                || (same_warp && S.its_warp->clocks[S.lane][each->thread % LANES] >= each->clock)))
+            return true;
+    }
+    return false;
+}
+
+/* Whether what other blocks of `set` did was made known to this thread. */
+COLD static bool is_known(const struct set *set)
+{
+    if (!S.acquired_count)
+        return false;
+    if (set->blocks) { /* of more blocks than one: all there were */
+        for (uint32_t i = 0; i < S.block_number; i++)
+            if (!S.releases[i].epoch || !has_acquired(S.releases[i].place))
+                return false;
+        return true;
+    }
+    const struct release *release = &S.releases[order_of(set->epoch)];
+    if (!release->epoch || !has_acquired(release->place))
+        return false;
+    return set->epoch < release->epoch
+        || (set->epoch == release->epoch && !set->warps && set->warp == release->thread / LANES
+            && set->lanes == 1u << release->thread % LANES);
+}
+
 /* Whether a thread of `set` other than this one is not ordered before it. */
 static inline bool conflicts(const struct set *set, bool shared)
 {
-    if (set->epoch != S.epoch) {
-        if (LIKELY(set->epoch < S.launch_epoch) || shared)
-            return false;
-        return set->epoch < S.block_epoch || set->blocks;
-    }
-    if (set->blocks && !shared)
+    if (LIKELY(set->epoch < S.launch_epoch))
+        return false;
+    if (!shared && UNLIKELY(set->epoch < S.block_epoch || set->blocks) && !is_known(set))
         return true;
-    return set->warps || set->warp != S.warp_number || unordered_lanes(set);
+    return set->epoch == S.epoch
+        && (set->warps || set->warp != S.warp_number || unordered_lanes(set));
+}
+
+/* An atomic or volatile access of this thread: it makes known what came before its last fence. */
+static void use_flag(uintptr_t place, bool writes)
+{
+    struct thread *thread = &S.threads_[S.thread];
+    thread->flag = place;
+    if (writes && thread->fence_epoch)
+        S.releases[S.block_number] = (struct release){thread->fence_epoch, S.thread, place};
+}
+
+void emulated_fence(void)
+{
+    struct thread *thread = &S.threads_[S.thread];
+    thread->fence_epoch = S.epoch;
+    if (!thread->flag)
+        return;
+    uint32_t at = 0;
+    while (at < S.acquired_count
+           && (S.acquired[at].place != thread->flag || S.acquired[at].thread != S.thread))
+        at++;
+    if (at == MOST_ACQUIRED)
+        return;
+    S.acquired[at] = (struct acquisition){thread->flag, S.epoch, S.thread, S.clock};
+    S.acquired_count += at == S.acquired_count;
 }
 
 static inline void replace(struct set *set, uint32_t pc)
@@ -98,7 +159,7 @@ COLD static void report_race(const struct set *set, enum access other, int numbe
     made->size = (int32_t)size;
     made->detail = (int)access | (int)other << 4;
     made->other_pc = set->pc;
-    made->other_block = elsewhere ? block_of(set->epoch) : S.block;
+    made->other_block = elsewhere ? block_at(order_of(set->epoch)) : S.block;
     made->other_thread = set->warp * LANES + (uint32_t)__builtin_ctz(lanes | 1u << 31);
 }
 

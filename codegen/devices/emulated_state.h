@@ -12,6 +12,7 @@
 #define MOST_THREADS 1024
 #define MOST_WARPS (MOST_THREADS / LANES)
 #define MOST_DYNAMIC (227 * 1024)
+#define MOST_ACQUIRED 16
 #define ALL_LANES 0xffffffffu
 #define NEVER_INLINE __attribute__((noinline))
 #define COLD __attribute__((noinline, cold))
@@ -40,6 +41,19 @@ struct cell {
     struct set writes, reads, atomics;
 };
 
+/* What a block has made known: all before a fence, by an atomic (or a volatile write) after it. */
+struct release {
+    uint32_t epoch, thread; /* of the fence; no epoch: nothing */
+    uintptr_t place;        /* of the atomic */
+};
+
+/* What a thread has learnt: all that was made known at a place, by a fence after an atomic (or a
+ * volatile read) of it. */
+struct acquisition {
+    uintptr_t place;
+    uint32_t epoch, thread, clock;
+};
+
 struct fiber {
     void *sp;
     uint8_t *stack;
@@ -50,6 +64,8 @@ struct thread {
     triple index;
     uint64_t left; /* steps */
     uint32_t accesses;
+    uint32_t fence_epoch; /* of its last fence in this block, else 0 */
+    uintptr_t flag;       /* where its last atomic was */
     bool synchronised; /* whether it has waited at a barrier */
     /* what it waits for */
     int operation, by, width;
@@ -78,6 +94,9 @@ static struct {
     /* the block */
     uint32_t block, block_number, threads, warps, epoch, block_epoch, launch_epoch;
     uint32_t ended; /* a thread that ended after it had waited at a barrier */
+    struct release *releases; /* of each block, in the order of blocks */
+    struct acquisition acquired[MOST_ACQUIRED];
+    uint32_t acquired_count;
     uint32_t *epochs; /* at which each block began, in the order of blocks */
     uint64_t step, start, spins;
     /* the pass over the lanes of a warp */

@@ -538,7 +538,58 @@ extern "C" __global__ void largest(int n, const int *__restrict__ x, int *__rest
     _largest,
 )
 
+
+def _last_block(rng: np.random.Generator) -> Launching:
+    x = rng.integers(0, 100, 6 * 64).astype("i4")
+    return Launching(
+        6,
+        64,
+        {
+            "x": x, "partial": np.zeros(6, "i4"), "count": np.zeros(1, "u4"),
+            "total": np.zeros(1, "i4"),
+        },
+        {"total": x.sum(keepdims=True, dtype="i4"), "count": np.zeros(1, "u4")},
+        empty=frozenset({"partial", "total"}),
+    )  # fmt: skip
+
+
+LAST_BLOCK = Case(
+    "last_block",
+    r"""
+extern "C" __global__ void last_block(const int *__restrict__ x, int *__restrict__ partial,
+                                      unsigned *__restrict__ count, int *__restrict__ total)
+{
+    __shared__ int sums[2];
+    __shared__ bool last;
+    int t = threadIdx.x, sum = __reduce_add_sync(0xffffffffu, x[blockIdx.x * 64 + t]);
+    if (t % 32 == 0)
+        sums[t / 32] = sum;
+    __syncthreads();
+    if (t == 0) {
+        partial[blockIdx.x] = sums[0] + sums[1];
+        __threadfence(); // it is known before it is counted
+        last = atomicAdd(count, 1u) == gridDim.x - 1;
+        __threadfence(); // what was counted is known
+    }
+    __syncthreads();
+    if (!last)
+        return;
+    if (t < 6)
+        sum = partial[t];
+    else
+        sum = 0;
+    if (t < 32)
+        sum = __reduce_add_sync(0xffffffffu, sum);
+    if (t == 0) {
+        *total = sum;
+        *count = 0;
+    }
+}
+""",
+    _last_block,
+)
+
 CASES = (
     SPMV_ROWS, SPMV_WARPS, BLOCK_SUM, GEMM, SCAN, HISTOGRAM, HASH, FLOAT_MAX, TRANSPOSE, ROTATE,
-    COMPACT, HALVES, SCALE4, MARK, LARGEST,
+    COMPACT, HALVES, SCALE4, MARK, LARGEST, LAST_BLOCK,
 )  # fmt: skip
