@@ -66,7 +66,7 @@ COLD static bool is_known(const struct set *set)
         return false;
     return set->epoch < release->epoch
         || (set->epoch == release->epoch && !set->warps && set->warp == release->thread / LANES
-            && set->lanes == 1u << release->thread % LANES);
+            && set->lanes == 1u << release->thread % LANES && set->clock <= release->clock);
 }
 
 /* Whether a thread of `set` other than this one is not ordered before it. */
@@ -86,13 +86,18 @@ static void use_flag(uintptr_t place, bool writes)
     struct thread *thread = &S.threads_[S.thread];
     thread->flag = place;
     if (writes && thread->fence_epoch)
-        S.releases[S.block_number] = (struct release){thread->fence_epoch, S.thread, place};
+        S.releases[S.block_number] =
+            (struct release){thread->fence_epoch, S.thread, thread->fence_clock, place};
 }
 
 void emulated_fence(void)
 {
     struct thread *thread = &S.threads_[S.thread];
     thread->fence_epoch = S.epoch;
+    thread->fence_clock = S.clock;
+    /* what it does from here on is not what the fence makes known */
+    if (S.its_warp->time < MOST_CLOCKS)
+        S.clock = S.its_warp->clocks[S.lane][S.lane] = ++S.its_warp->time;
     if (!thread->flag)
         return;
     uint32_t at = 0;

@@ -253,7 +253,7 @@ uint64_t emulated_warp(
             made->detail = width;
         stop();
     }
-    if (UNLIKELY(S.its_warp->time >= (1u << 20) - 2)) {
+    if (UNLIKELY(S.its_warp->time >= MOST_CLOCKS)) {
         report(LIMIT, 0, line);
         stop();
     }

@@ -13,6 +13,7 @@
 #define MOST_WARPS (MOST_THREADS / LANES)
 #define MOST_DYNAMIC (227 * 1024)
 #define MOST_ACQUIRED 16
+#define MOST_CLOCKS ((1u << 20) - 2)
 #define ALL_LANES 0xffffffffu
 #define NEVER_INLINE __attribute__((noinline))
 #define COLD __attribute__((noinline, cold))
@@ -43,7 +44,7 @@ struct cell {
 
 /* What a block has made known: all before a fence, by an atomic (or a volatile write) after it. */
 struct release {
-    uint32_t epoch, thread; /* of the fence; no epoch: nothing */
+    uint32_t epoch, thread, clock; /* of the fence; no epoch: nothing */
     uintptr_t place;        /* of the atomic */
 };
 
@@ -64,7 +65,7 @@ struct thread {
     triple index;
     uint64_t left; /* steps */
     uint32_t accesses;
-    uint32_t fence_epoch; /* of its last fence in this block, else 0 */
+    uint32_t fence_epoch, fence_clock; /* of its last fence in this block, else 0 */
     uintptr_t flag;       /* where its last atomic was */
     bool synchronised; /* whether it has waited at a barrier */
     /* what it waits for */

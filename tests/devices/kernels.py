@@ -589,7 +589,55 @@ extern "C" __global__ void last_block(const int *__restrict__ x, int *__restrict
     _last_block,
 )
 
+
+def _chained_scan(rng: np.random.Generator) -> Launching:
+    x = rng.integers(0, 100, 7 * 32).astype("i4")
+    return Launching(
+        7,
+        32,
+        {
+            "x": x, "y": np.zeros(7 * 32, "i4"), "sums": np.zeros(7, "i4"),
+            "flags": np.zeros(7, "i4"), "next": np.zeros(1, "i4"),
+        },
+        {"y": np.cumsum(x).astype("i4")},
+        empty=frozenset({"y", "sums"}),
+    )  # fmt: skip
+
+
+CHAINED_SCAN = Case(
+    "chained_scan",
+    r"""
+extern "C" __global__ void chained_scan(const int *__restrict__ x, int *__restrict__ y, int *sums,
+                                        int *flags, int *next)
+{
+    int t = threadIdx.x, b = 0, before = 0;
+    if (t == 0)
+        b = atomicAdd(next, 1);
+    b = __shfl_sync(0xffffffffu, b, 0);
+    int sum = x[b * 32 + t];
+    for (int d = 1; d < 32; d *= 2) {
+        int other = __shfl_up_sync(0xffffffffu, sum, d);
+        if (t >= d)
+            sum += other;
+    }
+    if (t == 31) {
+        if (b > 0) {
+            while (*(volatile int *)&flags[b - 1] == 0)
+                ;
+            __threadfence();
+            before = sums[b - 1];
+        }
+        sums[b] = before + sum;
+        __threadfence();
+        *(volatile int *)&flags[b] = 1;
+    }
+    y[b * 32 + t] = sum + __shfl_sync(0xffffffffu, before, 31);
+}
+""",
+    _chained_scan,
+)
+
 CASES = (
     SPMV_ROWS, SPMV_WARPS, BLOCK_SUM, GEMM, SCAN, HISTOGRAM, HASH, FLOAT_MAX, TRANSPOSE, ROTATE,
-    COMPACT, HALVES, SCALE4, MARK, LARGEST, LAST_BLOCK,
+    COMPACT, HALVES, SCALE4, MARK, LARGEST, LAST_BLOCK, CHAINED_SCAN,
 )  # fmt: skip

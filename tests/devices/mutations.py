@@ -140,5 +140,16 @@ MUTATIONS = (
     Mutation("no barrier behind the last one", k.LAST_BLOCK,
              "    }\n    __syncthreads();\n    if (!last)", "    }\n    if (!last)",
              Fault.SHARED_RACE),
+    Mutation("waits for blocks that may not run", k.CHAINED_SCAN,
+             "b = __shfl_sync(0xffffffffu, b, 0);", "b = blockIdx.x;", Fault.HANG),
+    Mutation("flag before the sum", k.CHAINED_SCAN,
+             "sums[b] = before + sum;\n        __threadfence();\n"
+             "        *(volatile int *)&flags[b] = 1;",
+             "__threadfence();\n        *(volatile int *)&flags[b] = 1;\n"
+             "        sums[b] = before + sum;", Fault.GLOBAL_RACE),
+    Mutation("flag written plainly", k.CHAINED_SCAN, "*(volatile int *)&flags[b] = 1",
+             "flags[b] = 1", Fault.GLOBAL_RACE),
+    Mutation("flag not awaited", k.CHAINED_SCAN,
+             "while (*(volatile int *)&flags[b - 1] == 0)\n", "", Fault.GLOBAL_RACE),
     Mutation("output read", k.MARK, "flipped[x[i]]", "flipped[x[i]] + y[i]", Fault.UNINITIALISED),
 )  # fmt: skip

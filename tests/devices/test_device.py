@@ -169,6 +169,40 @@ def test_pointers_into_buffers(device: EmulatedDevice) -> None:
         module.launch("add", 1, 1, 0, [np.int32(1), np.float32(1), x.at(17), y])
 
 
+@pytest.mark.parametrize(
+    ("grid", "block"),
+    [((3, 2, 4), (5, 3, 2)), ((2, 1), (1024,)), ((70000,), (1,)), ((2,), (33, 31))],
+)
+def test_each_thread_has_its_own_place(
+    device: EmulatedDevice, grid: tuple[int, ...], block: tuple[int, ...]
+) -> None:
+    """Also behind a barrier, where all threads of a block are under way at once."""
+    text = r"""
+extern "C" __global__ void place(unsigned long long *y)
+{
+    unsigned b = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    unsigned t = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    unsigned i = b * blockDim.x * blockDim.y * blockDim.z + t;
+    y[i] = threadIdx.x + 100000ull * blockIdx.z;
+    __syncthreads();
+    y[i] += 10000000ull * (threadIdx.y + 100 * threadIdx.z + 10000ull * (blockIdx.x + blockIdx.y));
+}
+"""
+    blocks, threads = int(np.prod(grid)), int(np.prod(block))
+    b, t = np.arange(blocks)[:, None], np.arange(threads)
+    (gx, gy, _), (bx, by, _) = (*grid, 1, 1)[:3], (*block, 1, 1)[:3]
+    want = (
+        t % bx
+        + 100000 * (b // gx // gy)
+        + 10000000 * (t // bx % by + 100 * (t // bx // by) + 10000 * (b % gx + b // gx % gy))
+    )
+    y = device.allocate(8 * blocks * threads, "y")
+    device.load(text).launch("place", grid, block, 0, [y])
+    out = np.empty((blocks, threads), "u8")
+    device.download(y, out)
+    assert (out == want.astype("u8")).all()
+
+
 def test_a_report_says_where_and_who(device: EmulatedDevice) -> None:
     x, y = device.allocate(40, "x"), device.allocate(48, "y")
     device.upload(x, np.zeros(10, "f4"))
