@@ -36,7 +36,7 @@ from codegen.ir import (
 )
 from codegen.passes.phases import without_values
 from codegen.records import dataclass
-from codegen.scan import running_totals
+from codegen.running_totals import running_totals
 from codegen.types import INT64
 from taco_py.concrete.nodes import Forall, Where, Workspace, WorkspaceKind
 from taco_py.concrete.tree import read_in, walk, workspaces_of

@@ -33,7 +33,7 @@ from codegen.ir import (
 )
 from codegen.passes.phases import without_values
 from codegen.records import dataclass
-from codegen.scan import running_totals
+from codegen.running_totals import running_totals
 from codegen.types import INT64
 from taco_py.concrete.nodes import Forall, Statement
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, Scope
