@@ -14,6 +14,7 @@ from taco_py.call.prepare import by_name, statements_of
 from taco_py.formats import Format
 from taco_py.notation.checks import has_subscripts
 from taco_py.schedule.schedule import Schedule
+from taco_py.values.settings import settings_of_kernel
 
 if TYPE_CHECKING:
     from taco_py.call.builder import ScheduleBuilder

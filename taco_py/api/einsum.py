@@ -81,8 +81,7 @@ def einsum(
             schedule_budget=schedule_budget, forbid=forbid, semiring=semiring, mask=mask,
             replace=replace, target=target,
         ))  # fmt: skip
-    outs: tuple[Any, ...] = () if out is None else (out,)
-    key = None
+    outs, key = () if out is None else (out,), None
     if target == "c" and operands and not unknown and (threads is None or type(threads) is int):
         first, rest = parted(operands)
         identity: tuple[object, ...] = (first, format, casting, schedule, threads)
@@ -99,6 +98,6 @@ def einsum(
 
     if unknown:
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
-    own = NumpyOptions(out, dtype, order, casting, optimize)
-    options = (format, schedule, threads, dtype, casting, static, libraries)
-    return computed(operands, own, (*options, schedule_budget, forbid, (), target), key, over)
+    own = (threads, dtype, casting, static, libraries, schedule_budget, forbid, (), target)
+    numpys = NumpyOptions(out, dtype, order, casting, optimize)
+    return computed(operands, numpys, (format, schedule, *own), key, over)
