@@ -146,7 +146,7 @@ class _Outliner:
         declared = {
             node.var for part in body for node in walk(part) if isinstance(node, Declare | For)
         }
-        given = [*self._function.scalars, *_loop_variables(self._function)]
+        given = dict.fromkeys((*self._function.scalars, *_loop_variables(self._function)))
         scalars = [v for v in given if v in used and v not in declared]
         name = f"{self._function.name}_{len(self.kernels) + 1}"
         block = self._block if shared else 1

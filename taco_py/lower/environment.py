@@ -50,7 +50,7 @@ class WorkspaceArrays:
     base    where in its arrays it begins
     shared  whether several threads add to it at once
     stored  set instead of adding to the workspace, where only that something is added counts
-    bound   counts additions, of which nothing else is wanted
+    bound   counts additions, of which nothing else is wanted, and the most of them in one filling
     keys    which coordinate lies at each place, -1 at those that are free
     ranked  the values in the order of the list
     """
@@ -66,7 +66,7 @@ class WorkspaceArrays:
     base: Expr = FIRST
     shared: bool = False
     stored: Declare | None = None
-    bound: Var | None = None
+    bound: tuple[Var, Var] | None = None
     room: Expr = FIRST
     keys: Array | None = None
     ranked: Array | None = None

@@ -55,7 +55,7 @@ def begin(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
     if arrays.scalar is not None:
         yield Declare(arrays.scalar, initial(arrays), role=Role.VALUES)
     elif arrays.bound is not None:
-        return
+        yield Declare(arrays.bound[0], build.const(0))
     elif arrays.count is not None:
         yield Declare(arrays.count, build.const(0))
         if arrays.keys is not None:
@@ -77,7 +77,10 @@ def finish(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
     """Between producer and consumer: bring the coordinates into order where that is asked for."""
     if arrays.table is not None:
         yield SortTable(arrays.table)
-    elif arrays.list is not None and arrays.count is not None and arrays.bound is None:
+    elif arrays.bound is not None:
+        count, most = arrays.bound
+        yield Assign(most, count, "max")
+    elif arrays.list is not None and arrays.count is not None:
         start = arrays.base if arrays.keys is not None else build.const(0)
         if arrays.workspace.ordered:
             yield Sort(arrays.list, start, arrays.count, marks=arrays.marks)
@@ -117,7 +120,7 @@ def accumulate(
     if arrays.stored is not None:
         yield Assign(arrays.stored.var, build.const(True), role=arrays.stored.role)
     elif arrays.bound is not None:
-        yield build.increment(arrays.bound)
+        yield build.increment(arrays.bound[0])
     elif arrays.scalar is not None:
         yield Assign(arrays.scalar, value, op, Role.VALUES)
     elif arrays.table is not None:

@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
+from codegen.devices.host_side import Host
 from taco_py.concrete.concretize import concretize
 from taco_py.concrete.nodes import Assembly
 from taco_py.iteration.graph import build_graph
 from taco_py.lower.sparse_result.result import Result
+from taco_py.lower.threads import row_tables
 from taco_py.schedule.assembly import check_assembly
 from tests.corpus.combine import each_once
 from tests.corpus.data import dense_result, initial, operands
@@ -146,6 +148,25 @@ def test_entries_that_int32_cannot_count_are_counted_in_int64(text: str) -> None
         found = tp.evaluate(text, stored, target=EMULATED)
     assert found.indptr.dtype == found.indices.dtype == np.int64
     np.testing.assert_array_equal(to_dense(found), tp.evaluate_dense(text, stored))
+
+
+@pytest.mark.parametrize("form", ["ds", "dd"])
+def test_tables_of_large_results_are_made_in_batches(form: str) -> None:
+    """With memory for 64 places in place of 2^27; a table may be larger."""
+    stored = {"A": example(40, 40, 0.3, "CSR")["A"]}
+    text = "C[i,j] = 5 * A[i,k] * A[k,j]"
+    launches: list[str] = []
+    launch = Host.launch
+
+    def counted(host: Host, kernel: str, *arguments: Any) -> None:
+        launches.append(kernel)
+        launch(host, kernel, *arguments)
+
+    with mock.patch.object(row_tables, "PLACES", 64), mock.patch.object(Host, "launch", counted):
+        found = tp.evaluate(text, stored, format=form, target=EMULATED)
+    np.testing.assert_array_equal(to_dense(found), tp.evaluate_dense(text, stored))
+    if form == "ds":
+        assert max(map(launches.count, launches)) > 10
 
 
 def test_the_same_bits_each_run() -> None:

@@ -97,7 +97,7 @@ def _by_grid(
     tables = row_tables(env, forall, *pieces, ends, loops)
     setup = build.block(*own_workspaces(tables.env, forall))
     yield from tables.before
-    yield Team(*pieces, setup, build.block(*ends, *tables.known, *loops(tables.env)))
+    yield tables.team(*pieces, setup, ends, tuple(loops(tables.env)))
 
 
 def _pieces(shares: Shares, whole: Result, private: bool) -> tuple[Expr, Share]:

@@ -4,10 +4,12 @@
       for k …: for j …: bound += 1
       rooms[i + 1] = the power of 2 that is at least min(2 * bound, n)
     rooms[…] = where each table begins, and the length of them all
-    parallel for i in 0..m:
-      w_keys[rooms[i] ..] = -1
-      for k …: for j …: find or enter j;  w[place] += A[i,k] * B[k,j]
-      sort w_list;  w_ranked[…] = w[…]        where that is asked for
+    for batch in 0..rooms[m] / PLACES + 1:    one, unless all tables take more memory than that
+      parallel for i in 0..m:
+        if rooms[i] / PLACES == batch:
+          w_keys[rooms[i] - batch * PLACES ..] = -1
+          for k …: for j …: find or enter j;  w[place] += A[i,k] * B[k,j]
+          sort w_list;  w_ranked[…] = w[…]    where that is asked for
 
 Additions come in the order of the loops, whatever threads do. (Nagasaka et al. 2017,
 High-performance and memory-saving sparse general matrix-matrix multiplication for NVIDIA Pascal
@@ -27,6 +29,7 @@ from codegen.ir import (
     Block,
     Declare,
     Expr,
+    For,
     Stmt,
     Storage,
     Store,
@@ -49,27 +52,41 @@ Loops = Callable[[Environment], Iterator[Stmt]]
 """The loops of a piece, in an environment."""
 
 
+PLACES = 1 << 27
+"""Places of the tables that there are at a time, but for one that is larger."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowTables:
     """The tables of a loop's rows.
 
-    env     where rows are tables
-    before  what makes the memory that they lie in
-    known   what each piece declares: where its tables begin, and how large they are
+    env      where rows are tables
+    before   what makes the memory that they lie in
+    known    what each piece declares: where its tables begin, and how large they are
+    mine     whether the piece at hand is one of the batch at hand
+    batch    the number of that, of `batches`
     """
 
     env: Environment
     before: tuple[Stmt, ...] = ()
     known: tuple[Stmt, ...] = ()
+    mine: Expr = build.const(True)
+    batch: Var | None = None
+    batches: Expr = build.const(1)
+
+    def team(
+        self, piece: Var, count: Expr, setup: Block, ends: tuple[Stmt, ...], work: tuple[Stmt, ...]
+    ) -> Stmt:
+        """The pieces, a batch at a time."""
+        inside = build.if_(self.mine, Block((*ends, *self.known, *work)))
+        team = Team(piece, count, setup, build.block(inside))
+        if self.batch is None:
+            return team
+        return For(self.batch, ZERO, self.batches, Block((team,)))
 
 
 def row_tables(
-    env: Environment,
-    forall: Forall,
-    piece: Var,
-    count: Var,
-    ends: tuple[Stmt, ...],
-    loops: Loops,
+    env: Environment, forall: Forall, piece: Var, count: Var, ends: tuple[Stmt, ...], loops: Loops
 ) -> RowTables:
     """Tables for the rows that are filled in the pieces of `forall`.
 
@@ -79,30 +96,46 @@ def row_tables(
     if not rows:
         return RowTables(env)
     fresh = env.names.fresh
-    bounds = {row.name: Var(fresh(f"{row.name}_bound")) for row in rows}
-    rooms = {row.name: Array(fresh(f"{row.name}_rooms"), INT64, Storage.LOCAL) for row in rows}
-    counting = _with(env, {n: replace(env.workspaces[n], bound=v) for n, v in bounds.items()})
-    kept: list[Stmt] = []
-    for row in rows:
-        kept += _room(env, row, bounds[row.name], rooms[row.name], piece)
-    code = without_values(Block(tuple(loops(counting))))
-    work = (*(Declare(var, ZERO) for var in bounds.values()), code, *kept)
-    before: list[Stmt] = [
-        *(Allocate(array, build.add(count, 1)) for array in rooms.values()),
-        Team(piece, count, build.block(*own_workspaces(counting, forall)), Block((*ends, *work))),
-    ]
-    known: list[Stmt] = []
-    tables: dict[str, WorkspaceArrays] = {}
-    for row in rows:
-        begins = rooms[row.name]
-        before += running_totals(env.names, begins, count)
-        tables[row.name] = _table(env, env.workspaces[row.name], before, build.load(begins, count))
-        begin, end = build.load(begins, piece), build.load(begins, build.add(piece, 1))
-        arrays = tables[row.name]
-        assert isinstance(arrays.base, Var) and isinstance(arrays.room, Var)
-        known.append(Declare(arrays.base, begin, constant=True))
-        known.append(Declare(arrays.room, build.sub(end, begin), constant=True))
-    return RowTables(_with(env, tables), tuple(before), tuple(known))
+    rooms = Array(fresh("rooms"), INT64, Storage.LOCAL)
+    places, batch = Var(fresh("places")), Var(fresh("batch"))
+    begin, room = Var(fresh("table")), Var(fresh("room"))
+    most = Var(fresh("most"))
+    counting = {
+        row.name: replace(env.workspaces[row.name], bound=(Var(fresh(f"{row.name}_bound")), most))
+        for row in rows
+    }
+    sizing = _team(_with(env, counting), forall, (piece, count), ends, loops, most)
+    total, here = build.load(rooms, count), build.load(rooms, piece)
+    longest = build.maximum(*(env.sizes[row.indices[0]] for row in rows))
+    length = build.minimum(places, build.add(build.mul(longest, 2), PLACES))
+    tables = {row.name: _table(env, env.workspaces[row.name], begin, room) for row in rows}
+    before = (
+        Allocate(rooms, build.add(count, 1)),
+        replace(sizing, body=Block((*sizing.body.body, *_room(rooms, piece, most, longest)))),
+        *running_totals(env.names, rooms, count),
+        Declare(places, total, constant=True),
+        *(Allocate(each, length) for table in tables.values() for each in _arrays(table)),
+    )
+    first = build.sub(here, build.mul(batch, PLACES))
+    size = build.sub(build.load(rooms, build.add(piece, 1)), here)
+    known = (Declare(begin, first, constant=True), Declare(room, size, constant=True))
+    mine = build.eq(build.div(here, PLACES), batch)
+    batches = build.add(build.div(places, PLACES), 1)
+    return RowTables(_with(env, tables), before, known, mine, batch, batches)
+
+
+def _team(
+    env: Environment,
+    forall: Forall,
+    pieces: tuple[Var, Var],
+    ends: tuple[Stmt, ...],
+    loops: Loops,
+    most: Var,
+) -> Team:
+    """The loops that count how much is added to the rows of a piece, at most."""
+    code = without_values(Block(tuple(loops(env))))
+    setup = build.block(*own_workspaces(env, forall))
+    return Team(*pieces, setup, Block((*ends, Declare(most, ZERO), code)))
 
 
 def _with(env: Environment, arrays: dict[str, WorkspaceArrays]) -> Environment:
@@ -119,30 +152,26 @@ def table_rows(forall: Forall) -> Iterator[Workspace]:
                 yield part.workspace
 
 
-def _room(env: Environment, row: Workspace, bound: Var, rooms: Array, piece: Var) -> Iterator[Stmt]:
+def _room(rooms: Array, piece: Var, most: Var, longest: Expr) -> Iterator[Stmt]:
     """A power of 2 for each piece: at most half of the places are taken, or each coordinate has a
     place of its own."""
-    room, wanted = Var(env.names.fresh(f"{row.name}_room")), build.mul(bound, 2)
-    enough = build.minimum(wanted, env.sizes[row.indices[0]])
-    yield Declare(room, build.minimum(bound, 1))
-    yield While(build.and_(build.lt(ZERO, room), build.lt(room, enough)), _doubled(room))
-    yield Store(rooms, build.add(piece, 1), room)
+    size = Var(f"{most.name}_places")
+    enough = build.minimum(build.mul(most, 2), longest)
+    more = build.and_(build.lt(ZERO, size), build.lt(size, enough))
+    yield Declare(size, build.minimum(most, 1))
+    yield While(more, build.block(Assign(size, build.mul(size, 2))))
+    yield Store(rooms, build.add(piece, 1), size)
 
 
-def _doubled(room: Var) -> Block:
-    return build.block(Assign(room, build.mul(room, 2)))
-
-
-def _table(
-    env: Environment, arrays: WorkspaceArrays, before: list[Stmt], total: Expr
-) -> WorkspaceArrays:
-    """The arrays of a row as a table, of which `before` allocates as many places as all have."""
-    assert arrays.values is not None and arrays.list is not None
+def _table(env: Environment, arrays: WorkspaceArrays, begin: Var, room: Var) -> WorkspaceArrays:
+    """The arrays of a row as a table."""
+    assert arrays.list is not None
     name, fresh = arrays.workspace.name, env.names.fresh
     keys = Array(fresh(f"{name}_keys"), arrays.list.element, Storage.LOCAL)
     ranked = Array(fresh(f"{name}_ranked"), arrays.element, Storage.LOCAL)
-    places = Var(fresh(f"{name}_places"))
-    before.append(Declare(places, total, constant=True))
-    before += (Allocate(each, places) for each in (arrays.values, keys, arrays.list, ranked))
-    begin, room = Var(fresh(f"{name}_begin")), Var(fresh(f"{name}_room"))
     return replace(arrays, marks=None, keys=keys, ranked=ranked, base=begin, room=room)
+
+
+def _arrays(table: WorkspaceArrays) -> tuple[Array, ...]:
+    found = (table.values, table.keys, table.list, table.ranked)
+    return tuple(array for array in found if array is not None)

@@ -41,7 +41,7 @@ from taco_py.lower.ranges import open_positions
 from taco_py.lower.sparse_result.counted import Counted, counted
 from taco_py.lower.sparse_result.result import ZERO, Result, make_result
 from taco_py.lower.statements import Lowerer
-from taco_py.lower.threads.row_tables import row_tables
+from taco_py.lower.threads.row_tables import RowTables, row_tables
 from taco_py.lower.threads.thread_shares import (
     EVEN,
     THREADS_64,
@@ -63,7 +63,7 @@ class Pieces:
     first   the values of the loop's variable in the one at hand: from here to below `last`
     starts  for each group, how many entries come before each, and how many there are
     known   that last number
-    tables  what each declares of its rows, see `row_tables`
+    tables  of their rows, where they have tables
     """
 
     env: Environment
@@ -77,7 +77,7 @@ class Pieces:
     last: Var
     starts: tuple[Array, ...]
     known: tuple[Var, ...]
-    tables: tuple[Stmt, ...] = ()
+    tables: RowTables | None = None
 
     @property
     def mine(self) -> Interval:
@@ -118,12 +118,14 @@ class Pieces:
         if self.env.graph.teams:
             yield from stored_ends((self.first, self.last), self.piece, self.edges)
         else:
-            yield from (*self.grid[1], *self.tables)
+            yield from self.grid[1]
 
-    def team(self, *work: Stmt) -> Team:
+    def team(self, *work: Stmt) -> Stmt:
         """Threads that do `work` for their pieces, each with workspaces of its own."""
-        known = self.ends()
+        known = tuple(self.ends())
         setup = build.block(*own_workspaces(self.env, self.forall))
+        if self.tables is not None:
+            return self.tables.team(self.piece, self.count, setup, known, work)
         return Team(self.piece, self.count, setup, build.block(*known, *work))
 
     def counting(self, reached: Var | None, *also: Stmt) -> Iterator[Stmt]:
@@ -171,7 +173,7 @@ def _with_tables(pieces: Pieces, before: tuple[Stmt, ...]) -> tuple[Pieces, tupl
 
     found = row_tables(pieces.env, pieces.forall, pieces.piece, pieces.count, ends, counting)
     number = Declare(pieces.count, several, constant=True)
-    pieces = replace(pieces, env=found.env, tables=found.known)
+    pieces = replace(pieces, env=found.env, tables=found)
     return pieces, (*before, number, *found.before)
 
 
