@@ -76,11 +76,11 @@ ABOVE = ("taco_py.api", "taco_py.tool", "taco_py.cli")
 # Third-party and standard modules that only some files may import, anywhere in them.
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "islpy": ("polyhedral.isl",),
-    "cffi": ("codegen.toolchain", "codegen.runtime"),
+    "cffi": ("codegen.toolchain", "codegen.runtime", "codegen.devices"),
     "opt_einsum": ("taco_py.plan.algebra.contraction_trees", "taco_py.plan.algebra.pair_orders"),
     "cotengra": ("taco_py.plan.algebra.pair_orders",),
     "subprocess": ("codegen.toolchain", "codegen.runtime"),
-    "ctypes": ("codegen.toolchain", "codegen.runtime"),
+    "ctypes": ("codegen.toolchain", "codegen.runtime", "codegen.devices.cuda"),
 }
 # Libraries that are optional, or too slow to load for every user: never imported at module level.
 LAZY = {

@@ -1,0 +1,96 @@
+"""Buffers of a CUDA device: memory of its pool, or of somebody else, with their last uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from codegen.devices.cuda.device_pool import Block
+from codegen.devices.cuda.streams import CudaStream, Use
+from codegen.devices.device import Buffer
+
+if TYPE_CHECKING:
+    from codegen.devices.cuda.cuda_device import CudaDevice
+    from codegen.devices.cuda.device_array import DeviceArray
+
+
+class CudaBuffer(Buffer):
+    """Memory of a device, with the operations that wrote and read it last.
+
+    block      of the pool, None for memory of somebody else, which `owner` keeps alive
+    read_only  whether nothing may write into it
+    shared     whether somebody else had its address, and may use it on streams of theirs
+    """
+
+    __slots__ = ("_reads", "_write", "block", "owner", "read_only", "shared")
+
+    device: CudaDevice
+
+    def __init__(
+        self,
+        device: CudaDevice,
+        address: int,
+        size: int,
+        name: str,
+        block: Block | None = None,
+        owner: object = None,
+        read_only: bool = False,
+    ) -> None:
+        super().__init__(device, address, size, name)
+        self.block = block
+        self.owner = owner
+        self.read_only = read_only
+        self.shared = False
+        self._write: tuple[Use, ...] = () if block is None else block.uses
+        self._reads: dict[int, Use] = {}
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """What a write has to wait for."""
+        return (*self._write, *self._reads.values())
+
+    def begin(self, stream: CudaStream, writes: bool) -> None:
+        """Let `stream` wait for what its next operation on the buffer has to come after."""
+        stream.begin(self.uses if writes else self._write)
+
+    def end(self, use: Use, writes: bool) -> None:
+        """`use` has been begun."""
+        if writes:
+            self._write = (use,)
+            self._reads.clear()
+        else:
+            self._reads[use.stream.serial] = use
+
+    def wait(self) -> None:
+        """Let the host wait for all uses of the buffer."""
+        for stream in {use.stream.serial: use.stream for use in self.uses}.values():
+            stream.synchronize()
+
+    def array(
+        self,
+        shape: Sequence[int],
+        dtype: np.dtype[Any] | type | str,
+        strides: Sequence[int] | None = None,
+        offset: int = 0,
+    ) -> DeviceArray:
+        """The buffer as elements, which other libraries take in place; strides are in bytes."""
+        from codegen.devices.cuda.device_array import DeviceArray
+
+        return DeviceArray(self, tuple(shape), np.dtype(dtype), strides, offset)
+
+    def give_back(self) -> None:
+        """Return the memory, once, to whom it belongs."""
+        if self.block is not None:
+            block, self.block = self.block, None
+            uses, shared = self.uses, self.shared
+            self.device.pool.give(Block(block.address, block.size, uses, shared))
+        elif self.owner is not None:
+            owner, self.owner = self.owner, None
+            self.device.keep_until_over(owner, self.uses)
+        self._write, self._reads = (), {}
+
+    def __del__(self) -> None:
+        if hasattr(self, "_reads"):
+            self.give_back()
