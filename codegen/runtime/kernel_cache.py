@@ -311,9 +311,7 @@ class KernelCache:
             self._store.retreat(folder, str(error))
             return build_entry(self._store, full_key, self.compiler, unit, (), text)
 
-    def load_other(
-        self, key: str, build: Callable[[Path], tuple[Path, str]], source: str
-    ) -> Entry:
+    def load_other(self, key: str, build: Callable[[Path], tuple[Path, str]], source: str) -> Entry:
         """What another compiler than that of C made of `source`, from disk or built.
 
         key    determines the output: it has the compiler, its flags and for what they compile

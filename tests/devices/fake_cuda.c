@@ -1,6 +1,8 @@
 /* A driver of CUDA for tests, in host memory. Streams are queues that run as late as they may: when
    the host waits for one, or when an operation before waits for an event of it. So what does not
    wait for what it should sees memory as it was before. Kernels are functions of the test. */
+#define _GNU_SOURCE
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +29,8 @@ struct kernel {
 
 static struct stream streams[STREAMS];
 static struct kernel kernels[KERNELS];
-static int kernel_count, opened, context_depth, devices = 1, sticky, attributes[256];
+static __thread int context_depth;
+static int kernel_count, opened, devices = 1, sticky, attributes[256];
 static char fail_name[NAME]; static int fail_code, fail_after;
 static size_t total = 1 << 26, used;
 static struct { ptr address; size_t size; int device; } blocks[MOST]; static int block_count;
@@ -52,7 +55,7 @@ VISIBLE void fake_log(const char *text) { snprintf(log_text, sizeof log_text, "%
 VISIBLE const char *fake_calls(void) { return calls; }
 VISIBLE void fake_forget_calls(void) { calls_end = 0, calls[0] = 0; }
 VISIBLE int fake_context_depth(void) { return context_depth; }
-/* The call number `after` (from 0) of `name` answers `code` from now on; once where it is 0 < once. */
+/* The calls of `name` answer `code` after so many that do not; 0 ends that. */
 VISIBLE void fake_fail(const char *name, int code, int after)
 {
     snprintf(fail_name, NAME, "%s", name);
@@ -88,7 +91,11 @@ static int called(const char *name)
     if (fail_code && !strcmp(name, fail_name) && fail_after-- <= 0) return fail_code;
     return 0;
 }
+static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static int lock(void) { return pthread_mutex_lock(&mutex); }
+static void unlock(int *held) { (void)held; pthread_mutex_unlock(&mutex); }
 #define ENTER(context)                                        \
+    __attribute__((cleanup(unlock))) int held_ = lock();      \
     do {                                                      \
         int code_ = called(__func__);                         \
         if (code_) return code_;                              \

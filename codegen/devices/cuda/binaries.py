@@ -94,7 +94,7 @@ def compile_report(
 
 
 def _facts(compiled: Compiled) -> str:
-    reports = [dataclasses.asdict(report) for report in compiled.reports]  # type: ignore[call-overload]
+    reports = [dataclasses.asdict(report) for report in compiled.reports]
     return json.dumps({"architecture": compiled.architecture, "reports": reports})
 
 

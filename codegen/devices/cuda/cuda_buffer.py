@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from codegen.devices.cuda.cuda_streams import CudaStream, Use
+from codegen.devices.cuda.device_array import DeviceArray
 from codegen.devices.cuda.device_pool import Block
-from codegen.devices.cuda.streams import CudaStream, Use
 from codegen.devices.device import Buffer
 
 if TYPE_CHECKING:
     from codegen.devices.cuda.cuda_device import CudaDevice
-    from codegen.devices.cuda.device_array import DeviceArray
 
 
 class CudaBuffer(Buffer):
@@ -76,8 +76,6 @@ class CudaBuffer(Buffer):
         offset: int = 0,
     ) -> DeviceArray:
         """The buffer as elements, which other libraries take in place; strides are in bytes."""
-        from codegen.devices.cuda.device_array import DeviceArray
-
         return DeviceArray(self, tuple(shape), np.dtype(dtype), strides, offset)
 
     def give_back(self) -> None:

@@ -23,8 +23,18 @@ from typing import Any
 
 import numpy as np
 
+from codegen.devices.cuda.adoption import adopt
+from codegen.devices.cuda.binaries import CudaBinaries
 from codegen.devices.cuda.cuda_buffer import CudaBuffer
 from codegen.devices.cuda.cuda_module import CudaLaunch, CudaModule
+from codegen.devices.cuda.cuda_streams import (
+    LEGACY,
+    CudaStream,
+    Use,
+    no_stream,
+    stream_handle,
+)
+from codegen.devices.cuda.device_array import DeviceArray
 from codegen.devices.cuda.device_facts import DeviceFacts, device_facts
 from codegen.devices.cuda.device_pool import Block, DevicePool
 from codegen.devices.cuda.driver_errors import (
@@ -35,16 +45,8 @@ from codegen.devices.cuda.driver_errors import (
     DriverError,
 )
 from codegen.devices.cuda.driver_library import Driver, driver_path
-from codegen.devices.cuda.streams import (
-    LEGACY,
-    CudaStream,
-    Use,
-    no_stream,
-    stream_handle,
-)
 from codegen.devices.device import Array, Buffer, Device, DeviceError, LaunchError, Limits
 from codegen.runtime.kernel_cache import KernelCache
-from codegen.devices.cuda.binaries import CudaBinaries
 from codegen.toolchain.cuda.cuda_compilers import CudaCompiler
 from codegen.toolchain.processor import digest
 
@@ -91,12 +93,11 @@ class CudaDevice(Device):
 
     # ---------------------------------------------------------------- memory
 
-    def allocate(
-        self, size: int, name: str = "", stream: object = None
-    ) -> CudaBuffer:
+    def allocate(self, size: int, name: str = "", stream: object = None) -> CudaBuffer:
         """Memory of the pool. Raises DeviceMemoryError, after the pool was emptied."""
         if size < 0:
             raise DeviceError(f"Expected a size of 0 bytes or more, found {size}")
+        self.open()
         with self.lock:
             self._names += 1
             name = name or f"buffer {self._names}"
@@ -107,9 +108,7 @@ class CudaDevice(Device):
                 raise DeviceMemoryError(name, size, free, total, self.pool.taken)
             return CudaBuffer(self, block.address, size, name, block)
 
-    def upload(
-        self, buffer: Buffer, array: Array, offset: int = 0, stream: object = None
-    ) -> None:
+    def upload(self, buffer: Buffer, array: Array, offset: int = 0, stream: object = None) -> None:
         """Copy `array`, which may change as soon as this returns."""
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         mine = self.own(buffer, flat.size, offset, writes=True)
@@ -160,6 +159,17 @@ class CudaDevice(Device):
         mine.is_free = True
         mine.give_back()
 
+    def adopt(self, obj: object, name: str = "") -> DeviceArray:
+        """An array of torch, CuPy, numba or JAX on this device, in place.
+
+        It is kept alive as long as the buffer or something that was begun on it; what comes next
+        on the buffer waits for the stream of its library. Raises DeviceError.
+        """
+        self.open()
+        with self.lock:
+            self.tidy()
+            return adopt(self, obj, name)
+
     def clear_memory(self) -> None:
         """Give back to the driver what is kept for new buffers."""
         with self.lock:
@@ -177,6 +187,7 @@ class CudaDevice(Device):
 
     def load(self, text: str, options: Sequence[str] = ()) -> CudaModule:
         key = digest(text, *options)
+        self.open()
         with self.lock:
             module = self._modules.get(key)
             if module is None:
@@ -186,6 +197,9 @@ class CudaDevice(Device):
                     del self._modules[next(iter(self._modules))]
                 self._modules[key] = module
             return module
+
+    def require_compiler(self) -> None:
+        self.binaries.compiler  # noqa: B018  found, or an error
 
     @property
     def limits(self) -> Limits:  # type: ignore[override]
@@ -235,11 +249,20 @@ class CudaDevice(Device):
         found.owner = None if isinstance(owner, int) else owner
         return found
 
+    def let_wait(self, stream: object, buffers: Sequence[CudaBuffer]) -> None:
+        """Let what comes next on `stream`, of anybody, wait for what was begun on `buffers`."""
+        with self.lock:
+            on = self.stream_of(stream)
+            for buffer in buffers:
+                on.begin(buffer.uses)
+
     def synchronize(self) -> None:
         """Wait for what was begun. Raises LaunchError for what went wrong in a kernel."""
         if self._context is not None:
             self.run("wait for the device", "cuCtxSynchronize")
-            self._launches.clear()
+            with self.lock:
+                self._launches.clear()
+                self.tidy()
 
     # ---------------------------------------------------------------- the driver
 
@@ -247,10 +270,11 @@ class CudaDevice(Device):
         """Take the device into use. Raises NoDriverError, DriverError or DeviceLostError."""
         if self.lost:
             raise self._is_lost()
+        driver = self.driver
+        driver.lib  # noqa: B018  refuses a process that was forked
         if self._context is not None:
             return
         with self.lock:
-            driver = self.driver
             count, handle = driver.ffi.new("int *"), driver.ffi.new("CUdevice *")
             driver.run("count devices", "cuDeviceGetCount", count)
             if not 0 <= self.ordinal < count[0]:
@@ -275,6 +299,11 @@ class CudaDevice(Device):
         with self._current() as driver:
             return int(getattr(driver.lib, function)(handle)) != NOT_READY
 
+    def ask_pointer(self, box: Any, attribute: int, address: int) -> int:
+        """The driver's answer about memory, with the number of its error."""
+        with self._current() as driver:
+            return int(driver.lib.cuPointerGetAttribute(box, attribute, address))
+
     @contextmanager
     def _current(self) -> Iterator[Driver]:
         """The driver, with this device's context as the thread's current one."""
@@ -287,9 +316,7 @@ class CudaDevice(Device):
             driver.lib.cuCtxPopCurrent_v2(driver.ffi.new("CUcontext *"))
 
     @contextmanager
-    def operation(
-        self, stream: object, buffers: dict[CudaBuffer, bool]
-    ) -> Iterator[CudaStream]:
+    def operation(self, stream: object, buffers: dict[CudaBuffer, bool]) -> Iterator[CudaStream]:
         """Begin an operation on `buffers`, which it writes or reads, after what they wait for."""
         with self.lock:
             on = self.stream_of(stream)
@@ -351,8 +378,8 @@ class CudaDevice(Device):
         """End what nothing refers to, and let go of owners whose memory is not used any more."""
         while self._left:
             function, handle = self._left.popleft()
-            if function == "cuModuleUnload":
-                self.synchronize()
+            if function == "cuModuleUnload":  # no kernel of it may still run
+                self.run("wait for the device", "cuCtxSynchronize")
             self.run("give something back", function, handle)
         for _ in range(len(self._owners)):
             owner, uses = self._owners.popleft()
@@ -386,8 +413,10 @@ class CudaDevice(Device):
         self.lost = f"{error.name} after {_one_of(launches)}"
         if not launches:
             return error
-        some = f"{error.name} in this launch" if len(launches) == 1 else (
-            f"{error.name} in one of the launches since the last wait: {', '.join(launches)}"
+        some = (
+            f"{error.name} in this launch"
+            if len(launches) == 1
+            else (f"{error.name} in one of the launches since the last wait: {', '.join(launches)}")
         )
         failure = LaunchError(
             kernels.pop() if len(kernels) == 1 else "",

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from codegen.devices.arguments import argument_bytes
+from codegen.devices.cuda.binaries import CudaBinary
 from codegen.devices.cuda.cuda_buffer import CudaBuffer
+from codegen.devices.cuda.cuda_streams import CudaStream
 from codegen.devices.cuda.driver_errors import DriverError
 from codegen.devices.cuda.parameter_types import KernelParameters, kernel_parameters
-from codegen.devices.cuda.streams import CudaStream
 from codegen.devices.device import (
     Argument,
     DeviceError,
@@ -22,7 +23,6 @@ from codegen.devices.device import (
 )
 from codegen.devices.kernel_text import KernelHead, kernel_heads
 from codegen.records import dataclass
-from codegen.devices.cuda.binaries import CudaBinary
 
 if TYPE_CHECKING:
     from codegen.devices.cuda.cuda_device import CudaDevice
@@ -217,7 +217,7 @@ def _load(device: CudaDevice, binary: CudaBinary) -> Any:
     options = ffi.new("CUjit_option[]", [_JIT_ERROR_LOG, _JIT_ERROR_LOG_SIZE])
     values = ffi.new("void *[]", [log, ffi.cast("void *", _LOG_BYTES)])
     box = ffi.new("CUmodule *")
-    operation = f"load kernels for {binary.architecture}, compiled by {binary.compiler},"
+    operation = f"load kernels for {binary.architecture}, compiled by {binary.compiler}"
     try:
         device.run(operation, "cuModuleLoadDataEx", box, image, 2, options, values)
     except DriverError as error:

@@ -12,7 +12,7 @@ import gc
 from collections import deque
 from collections.abc import Callable
 
-from codegen.devices.cuda.streams import CudaStream, Use
+from codegen.devices.cuda.cuda_streams import CudaStream, Use
 from codegen.records import dataclass
 
 SMALLEST = 512
@@ -103,9 +103,7 @@ class DevicePool:
         blocks = self._kept.get(size)
         if not blocks:
             return None
-        place = next(
-            (i for i in range(len(blocks) - 1, -1, -1) if _is_ready(blocks[i], stream)), 0
-        )
+        place = next((i for i in range(len(blocks) - 1, -1, -1) if _is_ready(blocks[i], stream)), 0)
         block = blocks.pop(place)
         if not blocks:
             del self._kept[size]

@@ -1,7 +1,7 @@
 """What the CUDA driver refuses, with its name of the error and the remedy.
 
-    700 CUDA_ERROR_ILLEGAL_ADDRESS   →  DriverError: "… found CUDA_ERROR_ILLEGAL_ADDRESS (an illegal
-                                        memory access was encountered)", hint: "run it on the …"
+    700   →   DriverError: "Expected the driver to upload x, found CUDA_ERROR_ILLEGAL_ADDRESS (an
+              illegal memory access was encountered)", hint: "run the same call on the device …"
 
 After a sticky error the driver answers every call of the process with it: the context is lost.
 """
@@ -67,7 +67,7 @@ class DriverError(DeviceError):
         self.code = code
         self.name = name
         super().__init__(
-            f"Expected {operation} to succeed, found {name} ({text})", REMEDIES.get(code)
+            f"Expected the driver to {operation}, found {name} ({text})", REMEDIES.get(code)
         )
 
     @property

@@ -1,6 +1,6 @@
 """The types of a kernel's parameters, by the words of its text.
 
-    const double *__restrict__ x   →  a pointer that is read       int64_t n  →  an int of 8 bytes
+const double *__restrict__ x   →  a pointer that is read       int64_t n  →  an int of 8 bytes
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What ptxas tells of the kernels that it compiles, from the lines that `-Xptxas -v` prints.
 
-    ptxas info    : Compiling entry function 'k' for 'sm_90'
-    ptxas info    : Function properties for k
-        1600 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
-    ptxas info    : Used 32 registers, used 1 barriers, 512 bytes smem, 368 bytes cmem[0]
+ptxas info    : Compiling entry function 'k' for 'sm_90'
+ptxas info    : Function properties for k
+    1600 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 32 registers, used 1 barriers, 512 bytes smem, 368 bytes cmem[0]
 """
 
 from __future__ import annotations
