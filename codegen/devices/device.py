@@ -179,9 +179,6 @@ class Device(ABC):
     def clear_memory(self) -> None:  # noqa: B027  nothing is kept where memory is not pooled
         """Give back the memory that is kept for new buffers."""
 
-    def require_compiler(self) -> None:  # noqa: B027  overridden where one is looked for
-        """Raise NoCompilerError where nothing can compile kernels for the device."""
-
 
 def check_shape(kernel: str, grid: Size, block: Size, shared_bytes: int, limits: Limits) -> Shape:
     """The shape of a launch. Raises LaunchError for one beyond the limits, which it names."""

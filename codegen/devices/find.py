@@ -59,7 +59,11 @@ class Devices:
     def why_not(self, name: str = "cuda") -> str:
         """What is missing to run kernels on `name`, and the remedy; "" where nothing is."""
         try:
-            self.open(name).require_compiler()
+            self.open(name)
+            if name == EMULATED:
+                self._cache.compiler  # noqa: B018  found, or an error
+            else:
+                self.cuda(name).require_compiler()
         except (DeviceError, ToolchainError) as error:
             return f"{error.message}; {error.hint}" if error.hint else error.message
         return ""

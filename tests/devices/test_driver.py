@@ -17,10 +17,8 @@ from codegen.devices.cuda.cuda_buffer import CudaBuffer
 from codegen.devices.cuda.cuda_device import CudaDevice
 from codegen.devices.cuda.device_pool import size_class
 from codegen.devices.cuda.driver_errors import DeviceLostError, DeviceMemoryError, DriverError
-from codegen.devices.cuda.driver_library import Driver
 from codegen.devices.device import DeviceError, LaunchError
 from codegen.devices.emulated import EmulatedDevice
-from codegen.runtime.kernel_cache import KernelCache
 from tests.devices.fake_driver import ADD, SCALE, FakeDriver, with_add, with_scale
 
 
@@ -417,10 +415,3 @@ def test_threads_share_a_device(fake: FakeDriver) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-def test_a_new_cache_of_kernels_serves_each(cache: KernelCache) -> None:
-    """Opening needs no C compiler."""
-    device = CudaDevice(cache, driver=Driver("/nowhere/libcuda.so.1"))
-    with pytest.raises(DeviceError, match="Expected the driver of CUDA, found none"):
-        device.allocate(4)

@@ -16,6 +16,7 @@ have done it; `blocking=True` waits for each launch, and tells which.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -84,6 +85,7 @@ class CudaDevice(Device):
         self._handle = 0
         self._facts: DeviceFacts | None = None
         self._stream: CudaStream | None = None
+        self._all_streams: weakref.WeakSet[CudaStream] = weakref.WeakSet()
         self._streams: dict[int, CudaStream] = {}
         self._modules: dict[str, CudaModule] = {}
         self._launches: deque[CudaLaunch] = deque(maxlen=_MOST_LAUNCHES)
@@ -199,6 +201,7 @@ class CudaDevice(Device):
             return module
 
     def require_compiler(self) -> None:
+        """Raise NoCompilerError where nothing can compile kernels."""
         self.binaries.compiler  # noqa: B018  found, or an error
 
     @property
@@ -219,7 +222,7 @@ class CudaDevice(Device):
         """A new stream, beside that of the device."""
         box = self.driver.ffi.new("CUstream *")
         self.run("make a stream", "cuStreamCreate", box, 0)
-        return CudaStream(self, box[0], own=True)
+        return self._new_stream(box[0], own=True)
 
     def stream_of(self, stream: object) -> CudaStream:
         """The stream that is meant: None is the device's, others are those of other libraries.
@@ -239,13 +242,19 @@ class CudaDevice(Device):
             raise no_stream(stream)
         return self._foreign_stream(handle or LEGACY, stream)
 
+    def _new_stream(self, handle: Any, own: bool) -> CudaStream:
+        stream = CudaStream(self, handle, own)
+        with self.lock:
+            self._all_streams.add(stream)
+        return stream
+
     def _foreign_stream(self, handle: int, owner: object) -> CudaStream:
         found = self._streams.get(handle)
         if found is None:
             if self._stream is not None and self._stream.address == handle:
                 return self._stream
             cast = self.driver.ffi.cast("CUstream", handle)
-            found = self._streams[handle] = CudaStream(self, cast, own=False)
+            found = self._streams[handle] = self._new_stream(cast, own=False)
         found.owner = None if isinstance(owner, int) else owner
         return found
 
@@ -259,8 +268,12 @@ class CudaDevice(Device):
     def synchronize(self) -> None:
         """Wait for what was begun. Raises LaunchError for what went wrong in a kernel."""
         if self._context is not None:
+            with self.lock:
+                begun = [(stream, stream.number) for stream in self._all_streams]
             self.run("wait for the device", "cuCtxSynchronize")
             with self.lock:
+                for stream, number in begun:
+                    stream.note_over(number)
                 self._launches.clear()
                 self.tidy()
 
@@ -278,8 +291,9 @@ class CudaDevice(Device):
             count, handle = driver.ffi.new("int *"), driver.ffi.new("CUdevice *")
             driver.run("count devices", "cuDeviceGetCount", count)
             if not 0 <= self.ordinal < count[0]:
+                some = f"a device number below {count[0]}, found {self.name}"
                 raise DeviceError(
-                    f"Expected a device number below {count[0]}, found {self.name}",
+                    f"Expected {some if count[0] else 'a device, found none'}",
                     hint="see nvidia-smi, and CUDA_VISIBLE_DEVICES",
                 )
             driver.run("open the device", "cuDeviceGet", handle, self.ordinal)

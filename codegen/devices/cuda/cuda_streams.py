@@ -84,11 +84,11 @@ class CudaStream:
 
     _serials = itertools.count()
 
-    def __init__(self, device: CudaDevice, handle: Any, own: bool, owner: object = None) -> None:
+    def __init__(self, device: CudaDevice, handle: Any, own: bool) -> None:
         self.device = device
         self.handle = handle
         self.own = own
-        self.owner = owner
+        self.owner: object = None
         self.serial = next(self._serials)
         self.number = 0
         self._over = 0
@@ -133,15 +133,19 @@ class CudaStream:
         if number > self._over:
             upto, event = self.event_behind(number)
             if event.is_over:
-                self._over = max(self._over, upto)
+                self.note_over(upto)
         return number <= self._over
 
     def synchronize(self) -> None:
         """Let the host wait for all that was begun. Raises LaunchError for what went wrong."""
         number = self.number
         self.device.run("wait for a stream", "cuStreamSynchronize", self.handle)
-        self._over = max(self._over, number)
+        self.note_over(number)
         self.device.note_end(self)
+
+    def note_over(self, number: int) -> None:
+        """Operation `number`, and all before it, have ended."""
+        self._over = max(self._over, number)
 
     def record(self, timing: bool = True) -> Event:
         """An event behind all that was begun."""

@@ -111,7 +111,7 @@ class Driver:
             ) from error
         if code:
             self._opened, self._owner = (ffi, lib), os.getpid()
-            failure = self.error("start the driver of CUDA", code)
+            failure = self.error("start", code)
             self._opened = None
             raise failure
         return ffi, lib
