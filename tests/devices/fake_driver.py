@@ -39,7 +39,17 @@ def build_fake(folder: Path) -> Path:
     if gcc is None:
         pytest.skip("no gcc on the PATH: the driver of tests is written in C")
     library = folder / "libfake_cuda.so"
-    command = [gcc, "-O1", "-g", "-Wall", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread"]
+    command = [
+        gcc,
+        "-O1",
+        "-g",
+        "-Wall",
+        "-Werror",
+        "-shared",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-pthread",
+    ]
     subprocess.run([*command, str(SOURCE), "-o", str(library)], check=True)
     return library
 

@@ -73,7 +73,8 @@ def adopt(device: CudaDevice, obj: Any, name: str) -> DeviceArray:
             hint="upload it, or pass an array with __dlpack__ or __cuda_array_interface__",
         )
     low, high = extent(foreign.shape, foreign.strides, foreign.dtype.itemsize)
-    _check_place(device, foreign.address, obj)
+    if high > low:
+        _check_place(device, foreign.address, obj)
     buffer = CudaBuffer(
         device,
         foreign.address + low,
@@ -149,8 +150,6 @@ def _from_interface(
 
 def _check_place(device: CudaDevice, address: int, obj: object) -> None:
     """Raise DeviceError unless `address` is memory of `device`."""
-    if not address:
-        return
     box = device.driver.ffi.new("int *")
     code = device.ask_pointer(box, _DEVICE_ORDINAL, address)
     if code:

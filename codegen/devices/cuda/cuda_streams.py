@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from codegen.devices.cuda.cuda_device import CudaDevice
 
 _NO_TIMING = 2
-LEGACY, PER_THREAD = 1, 2
-"""Handles that every context has: the stream that waits for all blocking ones, and a thread's."""
+LEGACY = 1
+"""The handle of the default stream, which waits for all blocking ones, as they do for it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
