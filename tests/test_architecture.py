@@ -41,7 +41,16 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("taco_py.levels", ("taco_py.notation", "taco_py.concrete"), "levels know no index variables"),
     ("taco_py.lower", ("taco_py.schedule",), "lowering knows no commands"),
     ("taco_py.cost", ("codegen",), "cost knows no loop IR"),
-    ("codegen.emit", ("codegen.runtime", "codegen.toolchain"), "emission makes text only"),
+    (
+        "codegen.emit",
+        ("codegen.runtime", "codegen.toolchain", "codegen.devices"),
+        "emission makes text only",
+    ),
+    (
+        "codegen.devices",
+        ("codegen.emit", "codegen.passes", "codegen.ir"),
+        "devices run text, and know nothing of what it was made of",
+    ),
     (
         "taco_py.storage",
         ("codegen", "polyhedral", "taco_py.lower", "taco_py.driver", "taco_py.api"),

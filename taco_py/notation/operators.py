@@ -71,6 +71,7 @@ class Operator:
                  False, ~1 is -2. Truths are then no numbers to it, also in sums.
     everywhere   of the compiler's own operators: whether f is a value also of what is not stored
     leads        whether the first argument alone says in which type f is computed
+    chooses      whether f is its second argument where the first is not 0, else its third
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
                  products.
     body         of what a user defined: from the arguments to their expression, which is put in its
@@ -105,6 +106,7 @@ class Operator:
     divides: bool = False
     of_truths: Operator | None = field(default=None, repr=False)
     leads: bool = False
+    chooses: bool = field(default=False, repr=False)
     everywhere: bool = False
     over: tuple[Law, ...] = field(default=(), compare=False, repr=False)
     exponent: int | None = field(default=None, repr=False)
