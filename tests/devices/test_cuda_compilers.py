@@ -16,7 +16,8 @@ from codegen.devices.cuda.cuda_streams import LEGACY
 from codegen.devices.cuda.device_facts import ATTRIBUTES
 from codegen.devices.cuda.driver_errors import REMEDIES, STICKY
 from codegen.runtime.kernel_cache import KernelCache
-from codegen.toolchain.cuda.cuda_compilers import CudaCompiler, find_cuda_compiler, nearest
+from codegen.toolchain.cuda.cuda_compilers import CudaCompiler, nearest
+from codegen.toolchain.cuda.find_compiler import find_cuda_compiler
 from codegen.toolchain.cuda.nvcc import Nvcc, find_nvcc
 from codegen.toolchain.cuda.nvrtc import find_nvrtc
 from codegen.toolchain.cuda.ptxas_report import KernelReport, parse_report
@@ -235,8 +236,8 @@ def test_where_compilers_are_looked_for(tmp_path: Path, monkeypatch: pytest.Monk
         find_nvcc({"NVCC": "/nowhere/nvcc"})
     with pytest.raises(NoCompilerError, match="TACO_PY_NVRTC to name the library of NVRTC"):
         find_nvrtc({"TACO_PY_NVRTC": "libc.so.6"})
-    monkeypatch.setattr("codegen.toolchain.cuda.nvcc.find_nvcc", lambda environ: None)
-    monkeypatch.setattr("codegen.toolchain.cuda.nvrtc.find_nvrtc", lambda environ: None)
+    monkeypatch.setattr("codegen.toolchain.cuda.find_compiler.find_nvcc", lambda environ: None)
+    monkeypatch.setattr("codegen.toolchain.cuda.find_compiler.find_nvrtc", lambda environ: None)
     with pytest.raises(NoCompilerError, match=r"Expected a compiler of CUDA.*\n.*tacopy\[cuda\]"):
         find_cuda_compiler()
 

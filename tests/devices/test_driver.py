@@ -332,7 +332,7 @@ def test_a_sticky_error_is_of_one_of_several_launches(fake: FakeDriver) -> None:
 
 
 def test_each_launch_is_waited_for_where_asked(fake: FakeDriver) -> None:
-    device, x, scale = _illegal(fake, blocking=True)
+    _, x, scale = _illegal(fake, blocking=True)
     with pytest.raises(LaunchError, match="in this launch"):
         scale.launch("scale", 3, 64, 0, [x, np.float32(2), np.int32(10)])
 

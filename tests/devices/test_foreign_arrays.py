@@ -328,7 +328,7 @@ def test_dlpack_makes_our_stream_wait_for_theirs(fake: FakeDriver, versioned: bo
 def test_dlpack_says_what_is_read_only(fake: FakeDriver) -> None:
     device = fake.device()
     assert device.adopt(Torch(device, True, read_only=True)).buffer.read_only
-    with pytest.raises(DeviceError, match="Expected Torch to be taken in place, found: .*read-on"):
+    with pytest.raises(DeviceError, match=r"Torch to be taken in place, found: .*read-on"):
         device.adopt(Torch(device, False, read_only=True))
     fake.lib.fake_devices(2)
     with pytest.raises(DeviceError, match="Expected an array on cuda:1, found Torch on cuda:0"):

@@ -18,8 +18,8 @@ from codegen.toolchain.cuda.cuda_compilers import (
     Compiled,
     CudaCompiler,
     check_architecture,
-    find_cuda_compiler,
 )
+from codegen.toolchain.cuda.find_compiler import find_cuda_compiler
 from codegen.toolchain.cuda.ptxas_report import KernelReport
 from codegen.toolchain.entries import Entry
 from codegen.toolchain.processor import digest

@@ -11,6 +11,7 @@ from codegen.devices.cuda.cuda_buffer import CudaBuffer
 from codegen.devices.cuda.cuda_streams import CudaStream
 from codegen.devices.cuda.driver_errors import DriverError
 from codegen.devices.cuda.parameter_types import KernelParameters, kernel_parameters
+from codegen.devices.cuda_text import KernelHead, kernel_heads
 from codegen.devices.device import (
     Argument,
     DeviceError,
@@ -21,7 +22,6 @@ from codegen.devices.device import (
     Size,
     check_shape,
 )
-from codegen.devices.kernel_text import KernelHead, kernel_heads
 from codegen.records import dataclass
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from codegen.devices.arguments import ParameterType
+from codegen.devices.cuda_text import KernelHead
 from codegen.devices.device import DeviceError
-from codegen.devices.kernel_text import KernelHead
 from codegen.records import dataclass
 
 _POINTER, _INT, _UINT, _FLOAT = range(4)

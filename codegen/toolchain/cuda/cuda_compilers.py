@@ -1,22 +1,14 @@
-"""A compiler of CUDA C++: nvcc of the toolkit, else NVRTC, whichever is found first.
-
-compiler = find_cuda_compiler()
-compiled = compiler.compile(text, "sm_90")
-compiled.image                       # for the driver: code of sm_90, and PTX for later ones
-compiled.reports[0].registers
-"""
+"""What a compiler of CUDA C++ is: text and an architecture to what the driver loads."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
 from codegen.records import dataclass
 from codegen.toolchain.cuda.ptxas_report import KernelReport
-from codegen.toolchain.errors import NoCompilerError, ToolchainError
+from codegen.toolchain.errors import ToolchainError
 
 ARCHITECTURE = re.compile(r"sm_(\d{2,3})([af]?)")
 FLAGS = ("-std=c++17", "--fmad=true")
@@ -49,22 +41,6 @@ class CudaCompiler(Protocol):
         self, text: str, architecture: str, options: tuple[str, ...], folder: Path
     ) -> Compiled:
         """Compile in an empty `folder`. Raises CompileError."""
-
-
-def find_cuda_compiler(environ: Mapping[str, str] = os.environ) -> CudaCompiler:
-    """nvcc, else NVRTC. Raises NoCompilerError, with what was tried."""
-    from codegen.toolchain.cuda.nvcc import find_nvcc
-    from codegen.toolchain.cuda.nvrtc import find_nvrtc
-
-    compiler = find_nvcc(environ) or find_nvrtc(environ)
-    if compiler is None:
-        raise NoCompilerError(
-            "Expected a compiler of CUDA, found none: tried $NVCC, nvcc on PATH "
-            f"({environ.get('PATH', '')}), in $CUDA_HOME, $CUDA_PATH and /usr/local/cuda, then the "
-            "library NVRTC of the toolkit and of the wheel nvidia-cuda-nvrtc",
-            hint="pip install 'tacopy[cuda]', or install the CUDA toolkit",
-        )
-    return compiler
 
 
 def check_architecture(architecture: str) -> tuple[int, str]:

@@ -11,7 +11,7 @@ import pytest
 from codegen.devices.cuda.driver_library import driver_path
 from codegen.devices.device import DeviceError
 from codegen.devices.emulated import EmulatedDevice
-from codegen.devices.find import Devices
+from codegen.devices.open_device import Devices
 from codegen.runtime.kernel_cache import KernelCache
 from codegen.toolchain.store import Store
 from tests.devices.fake_driver import FakeDriver, with_scale
