@@ -151,8 +151,7 @@ def _from_interface(
 def _check_place(device: CudaDevice, address: int, obj: object) -> None:
     """Raise DeviceError unless `address` is memory of `device`."""
     box = device.driver.ffi.new("int *")
-    code = device.ask_pointer(box, _DEVICE_ORDINAL, address)
-    if code:
+    if device.call("cuPointerGetAttribute", box, _DEVICE_ORDINAL, address):
         raise DeviceError(
             f"Expected memory of {device.name}, found an address of {type(obj).__name__} that the "
             "driver does not have",

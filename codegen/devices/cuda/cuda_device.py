@@ -82,6 +82,7 @@ class CudaDevice(Device):
         self.pool = DevicePool(self._new_memory, self._release, self.synchronize, kept)
         self.lost = ""
         self._context: Any = None
+        self._popped: Any = None
         self._handle = 0
         self._facts: DeviceFacts | None = None
         self._stream: CudaStream | None = None
@@ -299,35 +300,30 @@ class CudaDevice(Device):
             driver.run("open the device", "cuDeviceGet", handle, self.ordinal)
             box = driver.ffi.new("CUcontext *")
             driver.run("open the device", "cuDevicePrimaryCtxRetain", box, handle[0])
+            self._popped = driver.ffi.new("CUcontext *")
             self._handle, self._context = handle[0], box[0]
 
     def run(self, operation: str, function: str, *arguments: Any) -> None:
         """Call a function of the driver for this device. Raises DriverError or LaunchError."""
-        with self._current() as driver:
-            code = getattr(driver.lib, function)(*arguments)
-            if code:
-                raise self._told(driver.error(operation, code))
+        code = self.call(function, *arguments)
+        if code:
+            raise self._told(self.driver.error(operation, code))
 
-    def poll(self, function: str, handle: Any) -> bool:
+    def is_ready(self, function: str, handle: Any) -> bool:
         """Whether what `function` asks for is over; a failure is told by whoever waits for it."""
-        with self._current() as driver:
-            return int(getattr(driver.lib, function)(handle)) != NOT_READY
+        return self.call(function, handle) != NOT_READY
 
-    def ask_pointer(self, box: Any, attribute: int, address: int) -> int:
-        """The driver's answer about memory, with the number of its error."""
-        with self._current() as driver:
-            return int(driver.lib.cuPointerGetAttribute(box, attribute, address))
-
-    @contextmanager
-    def _current(self) -> Iterator[Driver]:
-        """The driver, with this device's context as the thread's current one."""
+    def call(self, function: str, *arguments: Any) -> int:
+        """The number that a function of the driver gives, with this device as the current one."""
         self.open()
-        driver = self.driver
-        driver.run("use the device", "cuCtxPushCurrent_v2", self._context)
+        lib = self.driver.lib
+        code = lib.cuCtxPushCurrent_v2(self._context)
+        if code:
+            raise self._told(self.driver.error("use the device", code))
         try:
-            yield driver
+            return int(getattr(lib, function)(*arguments))
         finally:
-            driver.lib.cuCtxPopCurrent_v2(driver.ffi.new("CUcontext *"))
+            lib.cuCtxPopCurrent_v2(self._popped)
 
     @contextmanager
     def operation(self, stream: object, buffers: dict[CudaBuffer, bool]) -> Iterator[CudaStream]:

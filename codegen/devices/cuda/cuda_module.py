@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from codegen.devices.arguments import argument_bytes
 from codegen.devices.cuda.binaries import CudaBinary
-from codegen.devices.cuda.cuda_buffer import CudaBuffer
 from codegen.devices.cuda.cuda_streams import CudaStream
 from codegen.devices.cuda.driver_errors import DriverError
+from codegen.devices.cuda.loaded_kernel import KernelFacts, LoadedKernel
 from codegen.devices.cuda.parameter_types import KernelParameters, kernel_parameters
 from codegen.devices.cuda_text import KernelHead, kernel_heads
 from codegen.devices.device import (
@@ -17,7 +16,6 @@ from codegen.devices.device import (
     DeviceError,
     LaunchError,
     Module,
-    Pointer,
     Shape,
     Size,
     check_shape,
@@ -30,22 +28,7 @@ if TYPE_CHECKING:
 _MAX_DYNAMIC_SHARED = 8
 _JIT_ERROR_LOG, _JIT_ERROR_LOG_SIZE = 5, 6
 _LOG_BYTES = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class KernelFacts:
-    """What the driver says of a kernel that is loaded.
-
-    threads       of a block, at most, by the registers that the kernel needs
-    registers     of a thread
-    shared_bytes  of the variables of a block whose size the text tells
-    local_bytes   of a thread's own memory: arrays, and registers that were spilled
-    """
-
-    threads: int
-    registers: int
-    shared_bytes: int
-    local_bytes: int
+_MOST_SHAPES = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,15 +42,6 @@ class CudaLaunch:
     def wait(self) -> None:
         """Wait until it has ended. Raises LaunchError for what went wrong in it."""
         self.stream.synchronize()
-
-
-class _Kernel:
-    def __init__(self, handle: Any, parameters: KernelParameters, facts: KernelFacts) -> None:
-        self.handle = handle
-        self.parameters = parameters
-        self.facts = facts
-        self.dynamic_bytes = 0
-        """The most dynamic shared memory that the driver was told of."""
 
 
 class CudaModule(Module):
@@ -84,6 +58,7 @@ class CudaModule(Module):
             )
         parameters = {n: kernel_parameters(head, text) for n, head in self._heads.items()}
         self._handle = _load(device, binary)
+        self._shapes: dict[tuple[str, Size, Size, int], tuple[LoadedKernel, Shape]] = {}
         self._kernels = {name: self._find(name, found) for name, found in parameters.items()}
 
     @property
@@ -131,39 +106,47 @@ class CudaModule(Module):
         stream  the device's where it is None; a CudaStream, or a stream of torch, CuPy or numba
         """
         device = self._device
-        shape = check_shape(kernel, grid, block, shared_bytes, device.limits)
-        launch = shape.text(kernel)
-        found = self._kernel(kernel, launch)
-        self._check(kernel, shape, found)
-        values = argument_bytes(kernel, shape, found.parameters.types, arguments, device)
-        buffers = _buffers(kernel, launch, found.parameters, arguments)
+        key = (kernel, grid, block, shared_bytes)
+        found, shape = self._shapes.get(key) or self._prepare(*key)
+        values, buffers = found.bind(shape, arguments, device)
         try:
             with device.operation(stream, buffers) as on:
-                self._start(found, shape, values, on)
+                found.write(values)
                 begun = CudaLaunch(kernel, shape, on)
+                self._start(found, shape, on)
                 device.note_launch(begun)
         except DriverError as error:
-            raise LaunchError(kernel, launch, error.message, error.hint) from error
+            raise LaunchError(kernel, shape.text(kernel), error.message, error.hint) from error
         if device.blocking:
             begun.wait()
         return begun
 
-    def _start(self, found: _Kernel, shape: Shape, values: list[bytes], on: CudaStream) -> None:
-        device = self._device
-        ffi = device.driver.ffi
-        kept = [ffi.new("char[]", value) for value in values]
-        pointers = ffi.new("void *[]", [*kept, ffi.NULL])
-        arguments = (*shape.grid, *shape.block, shape.shared_bytes, on.handle, pointers, ffi.NULL)
-        device.run("start the kernel", "cuLaunchKernel", found.handle, *arguments)
+    def _prepare(
+        self, kernel: str, grid: Size, block: Size, shared_bytes: int
+    ) -> tuple[LoadedKernel, Shape]:
+        """Check the shape of a launch, and remember that it is good."""
+        shape = check_shape(kernel, grid, block, shared_bytes, self._device.limits)
+        found = self._kernel(kernel, shape.text(kernel))
+        self._check(kernel, shape, found)
+        if len(self._shapes) >= _MOST_SHAPES:
+            self._shapes.clear()
+        self._shapes[kernel, grid, block, shared_bytes] = (found, shape)
+        return found, shape
 
-    def _kernel(self, kernel: str, launch: str) -> _Kernel:
+    def _start(self, found: LoadedKernel, shape: Shape, on: CudaStream) -> None:
+        sizes = (*shape.grid, *shape.block, shape.shared_bytes)
+        null = self._device.driver.ffi.NULL
+        arguments = (found.handle, *sizes, on.handle, found.pointers, null)
+        self._device.run("start the kernel", "cuLaunchKernel", *arguments)
+
+    def _kernel(self, kernel: str, launch: str) -> LoadedKernel:
         found = self._kernels.get(kernel)
         if found is None:
             names = ", ".join(self._kernels)
             raise LaunchError(kernel, launch, f"Expected one of {names}, found {kernel}")
         return found
 
-    def _check(self, kernel: str, shape: Shape, found: _Kernel) -> None:
+    def _check(self, kernel: str, shape: Shape, found: LoadedKernel) -> None:
         """Refuse what the kernel's own registers and shared memory leave no room for."""
         facts, limits = found.facts, self._device.limits
         launch = shape.text(kernel)
@@ -190,7 +173,7 @@ class CudaModule(Module):
             self._device.run(operation, "cuFuncSetAttribute", *arguments)
             found.dynamic_bytes = shape.shared_bytes
 
-    def _find(self, name: str, parameters: KernelParameters) -> _Kernel:
+    def _find(self, name: str, parameters: KernelParameters) -> LoadedKernel:
         device = self._device
         box = device.driver.ffi.new("CUfunction *")
         operation = f"find the kernel {name}"
@@ -202,7 +185,7 @@ class CudaModule(Module):
             return int(number[0])
 
         facts = KernelFacts(ask(0), ask(4), ask(1), ask(3))
-        return _Kernel(box[0], parameters, facts)
+        return LoadedKernel(device.driver.ffi, name, box[0], parameters, facts)
 
     def __del__(self) -> None:
         if hasattr(self, "_handle"):
@@ -226,24 +209,3 @@ def _load(device: CudaDevice, binary: CudaBinary) -> Any:
             raise DeviceError(f"{error.message}: {said}", error.hint) from error
         raise
     return box[0]
-
-
-def _buffers(
-    kernel: str, launch: str, parameters: KernelParameters, arguments: Sequence[Argument]
-) -> dict[CudaBuffer, bool]:
-    """The buffers among the arguments, and whether the kernel may write into them."""
-    found: dict[CudaBuffer, bool] = {}
-    for value, kind, writes in zip(arguments, parameters.types, parameters.writes, strict=True):
-        buffer = value.buffer if isinstance(value, Pointer) else value
-        if not isinstance(buffer, CudaBuffer):
-            continue
-        if writes and buffer.read_only:
-            raise LaunchError(
-                kernel,
-                launch,
-                f"Expected a buffer that can be written for {kind.name}, found {buffer!r}, which "
-                "its owner has made read-only",
-                hint="copy it into a buffer of the device",
-            )
-        found[buffer] = found.get(buffer, False) or writes
-    return found

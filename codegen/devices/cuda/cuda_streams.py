@@ -57,7 +57,7 @@ class Event:
 
     @property
     def is_over(self) -> bool:
-        return self._device.poll("cuEventQuery", self.handle)
+        return self._device.is_ready("cuEventQuery", self.handle)
 
     def wait(self) -> None:
         """Let the host wait for it. Raises DriverError for what went wrong before it."""
