@@ -127,6 +127,21 @@ def test_nvrtc_takes_all_texts_of_the_emulated_device(cache: KernelCache) -> Non
         assert reports[case.name].spills == 0
 
 
+HALF = """
+#include <cuda_fp16.h>
+extern "C" __global__ void halves(const __half *x, float *y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = __half2float(x[i]);
+}
+"""
+
+
+def test_headers_of_cuda_are_there(compiler: CudaCompiler, cache: KernelCache) -> None:
+    assert compile_report(cache, HALF, "sm_90", compiler=compiler)["halves"].spills == 0
+
+
 def test_binaries_are_kept(compiler: CudaCompiler, cache: KernelCache) -> None:
     binary = CudaBinaries(cache, compiler).get(TEXT, "sm_90")
     assert binary.image[:4] in (b"\x50\xed\x55\xba", b"\x7fELF")  # a fat binary, or a cubin

@@ -60,7 +60,8 @@ class CudaDevice(Device):
 
     compiler  what compiles kernels: by default nvcc, else NVRTC, found when it is first needed
     driver    by default that of the system, or the one that $TACO_PY_CUDA_DRIVER names
-    kept      bytes of freed memory that are kept at most for new buffers; None for no limit
+    kept      bytes of freed memory that are kept at most for new buffers; by default an eighth of
+              the device's
     blocking  whether each launch is waited for
     """
 
@@ -79,7 +80,8 @@ class CudaDevice(Device):
         self.driver = Driver(driver_path()) if driver is None else driver
         self.lock = threading.RLock()
         self.binaries = CudaBinaries(cache, compiler)
-        self.pool = DevicePool(self._new_memory, self._release, self.synchronize, kept)
+        self.pool = DevicePool(self._new_memory, self._release, self.synchronize)
+        self._kept = kept
         self.lost = ""
         self._context: Any = None
         self._popped: Any = None
@@ -172,6 +174,15 @@ class CudaDevice(Device):
         with self.lock:
             self.tidy()
             return adopt(self, obj, name)
+
+    def keep_memory(self, size: int | None) -> None:
+        """Keep at most `size` bytes of freed memory, None for an eighth of the device's."""
+        with self.lock:
+            self._kept = size
+            if self._context is not None:
+                self.pool.limit = self.memory()[1] // 8 if size is None else size
+                self.tidy()
+                self.pool.sort()
 
     def clear_memory(self) -> None:
         """Give back to the driver what is kept for new buffers."""
@@ -302,6 +313,7 @@ class CudaDevice(Device):
             driver.run("open the device", "cuDevicePrimaryCtxRetain", box, handle[0])
             self._popped = driver.ffi.new("CUcontext *")
             self._handle, self._context = handle[0], box[0]
+            self.keep_memory(self._kept)
 
     def run(self, operation: str, function: str, *arguments: Any) -> None:
         """Call a function of the driver for this device. Raises DriverError or LaunchError."""

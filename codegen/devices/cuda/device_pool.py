@@ -40,7 +40,7 @@ class Block:
 
 
 class DevicePool:
-    """Blocks that are kept, the latest last; at most `limit` bytes of them, or all for None.
+    """Blocks that are kept, the latest last; at most `limit` bytes of them.
 
     allocate  gives the address of so many new bytes, None where there is no room
     release   gives blocks back to the device, after it has waited for their uses
@@ -52,7 +52,7 @@ class DevicePool:
         allocate: Callable[[int], int | None],
         release: Callable[[list[Block]], None],
         settle: Callable[[], None],
-        limit: int | None = None,
+        limit: int = 0,
     ) -> None:
         self._allocate = allocate
         self._release = release
@@ -91,7 +91,7 @@ class DevicePool:
             self.held += block.size
             blocks = self._kept.pop(block.size, [])
             self._kept[block.size] = [*blocks, block]
-        if self.limit is not None and self.held > self.limit:
+        if self.held > self.limit:
             self._drop(self.limit)
 
     def clear(self) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 
 from codegen.devices.cuda.driver_errors import DriverError
 from codegen.devices.device import DeviceError
+from codegen.toolchain.shared_library import open_library
 
 VARIABLE = "TACO_PY_CUDA_DRIVER"
 _DECLARATIONS = Path(__file__).parent / "cuda_driver.h"
@@ -95,7 +96,7 @@ class Driver:
         ffi = cffi.FFI()
         ffi.cdef(_DECLARATIONS.read_text())
         try:
-            lib = ffi.dlopen(self.path)
+            lib = open_library(ffi, self.path)
         except OSError as error:
             raise NoDriverError(
                 f"Expected the driver of CUDA, found none: {error}",

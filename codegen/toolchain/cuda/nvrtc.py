@@ -6,6 +6,7 @@ It takes no C++ compiler, and none of its headers: `<stdint.h>` is given to it h
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from codegen.records import dataclass
 from codegen.toolchain.cuda.cuda_compilers import FLAGS, Compiled, check_architecture, nearest
 from codegen.toolchain.cuda.ptxas_report import parse_report
 from codegen.toolchain.errors import CompileError, NoCompilerError
+from codegen.toolchain.shared_library import open_library
 from codegen.toolchain.trust import write_own
 
 VARIABLE = "TACO_PY_NVRTC"
@@ -164,7 +166,7 @@ def _open(place: str) -> Nvrtc | None:
     ffi = cffi.FFI()
     ffi.cdef(_DECLARATIONS.read_text())
     try:
-        lib = ffi.dlopen(place)
+        lib = open_library(ffi, place)
         numbers = ffi.new("int[2]")
         if lib.nvrtcVersion(numbers, numbers + 1):
             return None
@@ -201,7 +203,8 @@ def wheel_folders() -> Iterator[Path]:
 
 
 def _includes() -> tuple[str, ...]:
-    """Flags for the headers of CUDA that wheels or a toolkit bring, as cuda_fp16.h."""
+    """The flag for headers of CUDA as cuda_fp16.h: those of a wheel, else of the toolkit."""
     folders = [folder / "include" for folder in wheel_folders()]
     folders.append(Path("/usr/local/cuda/include"))
-    return tuple(f"-I{folder}" for folder in folders if (folder / "cuda_fp16.h").exists())
+    found = (f"-I{folder}" for folder in folders if (folder / "cuda_fp16.h").exists())
+    return tuple(itertools.islice(found, 1))
