@@ -341,6 +341,13 @@ VISIBLE int cuFuncGetAttribute(int *value, int attribute, struct kernel *k)
     *value = facts[attribute];
     return 0;
 }
+VISIBLE int cuFuncGetParamInfo(struct kernel *k, size_t place, size_t *offset, size_t *size)
+{
+    ENTER(1);
+    if (place >= (size_t)k->count) return 1;
+    *offset = 0, *size = k->sizes[place];
+    return 0;
+}
 VISIBLE int cuFuncSetAttribute(struct kernel *k, int attribute, int value)
 {
     ENTER(1);

@@ -108,13 +108,13 @@ def test_waits_that_are_missing_would_be_seen(
     if lost == "all waits":
         monkeypatch.setattr(CudaStream, "begin", lambda self, uses: None)
     elif lost == "waits of writes for reads":
-        monkeypatch.setattr(cuda_buffer.CudaBuffer, "uses", property(lambda self: self._write))
+        monkeypatch.setattr(cuda_buffer.UseRecord, "uses", property(lambda self: self.write))
     else:
         inner = cuda_buffer.CudaBuffer.__init__
 
         def without(self: Any, *arguments: Any, **named: Any) -> None:
             inner(self, *arguments, **named)
-            self._write = ()
+            self.record.write = ()
 
         monkeypatch.setattr(cuda_buffer.CudaBuffer, "__init__", without)
     programs = {

@@ -348,7 +348,9 @@ def test_binaries_that_do_not_fit_are_told(fake: FakeDriver) -> None:
     fake.fail("cuModuleLoadDataEx", 209)
     with pytest.raises(DriverError) as caught:
         device.load(SCALE)
-    assert "to load kernels for sm_90, compiled by a compiler of tests, found" in str(caught.value)
+    assert "sm_90, compiled by a compiler of tests, on a driver for CUDA 12.4, found" in str(
+        caught.value
+    )
     assert caught.value.hint == "compile for the architecture of this device"
     fake.fail("cuModuleLoadDataEx", 218)
     fake.lib.fake_log(b"line 7: unknown instruction")
@@ -358,6 +360,12 @@ def test_binaries_that_do_not_fit_are_told(fake: FakeDriver) -> None:
         device.load("int x;")
     with pytest.raises(DeviceError, match="for the parameter p of k, found the type struct pair"):
         device.load('extern "C" __global__ void k(struct pair p) { }')
+
+
+def test_parameters_that_the_driver_has_otherwise_are_told(fake: FakeDriver) -> None:
+    fake.kernel("scale", (8, 8, 4), lambda shape, arguments: None)
+    with pytest.raises(DeviceError, match="4 bytes for the parameter by of scale, as its type say"):
+        fake.device().load(SCALE)
 
 
 def test_modules_are_loaded_once_and_their_binaries_kept(fake: FakeDriver) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from codegen.devices.cuda import adoption, device_array, dlpack
 from codegen.devices.cuda.adoption import is_on_device
+from codegen.devices.cuda.cuda_buffer import CudaBuffer
 from codegen.devices.cuda.cuda_device import CudaDevice
 from codegen.devices.device import DeviceError, LaunchError
 from tests.devices.fake_driver import ADD, SCALE, FakeDriver, with_add, with_scale
@@ -105,6 +106,41 @@ def test_the_stream_of_an_array_is_waited_for(fake: FakeDriver) -> None:
         np.testing.assert_array_equal(get(device, z), 0 * ELEMENTS)
 
 
+def test_views_of_one_memory_wait_for_each_other(fake: FakeDriver) -> None:
+    """What is begun on one of them is known to all, and to the buffer that was lent."""
+    with_scale(fake)
+    with_add(fake)
+    device = fake.device()
+    first, second = device.stream(), device.stream()
+    scale, add = device.load(SCALE), device.load(ADD)
+    buffer = put(device, np.ones(24, "f4"))
+    whole = device.adopt(Torch(device, True, buffer=buffer))
+    tensor = Tensor(device)
+    tensor.facts["data"], tensor.facts["shape"] = (buffer.address + 8, False), (2,)
+    part = device.adopt(tensor)
+    z = device.allocate(96)
+    by, n = np.float32(3), np.int32(24)
+    scale.launch("scale", 1, 32, 0, [whole.pointer, by, n], first)
+    add.launch("add", 1, 32, 0, [part.pointer, part.pointer, z, np.int32(2)], second)
+    np.testing.assert_array_equal(get(device, z)[:2], [6, 6])
+    scale.launch("scale", 1, 32, 0, [part.pointer, by, np.int32(2)], second)
+    np.testing.assert_array_equal(get(device, buffer)[1:5], [3, 9, 9, 3])
+    scale.launch("scale", 1, 32, 0, [buffer, by, n], first)
+    np.testing.assert_array_equal(part.to_host(), [27, 27])
+
+
+def test_a_freed_buffer_that_others_have_keeps_its_memory(fake: FakeDriver) -> None:
+    device = fake.device()
+    buffer = put(device, ELEMENTS)
+    lent = buffer.array((24,), "f4")
+    address = lent.__cuda_array_interface__["data"][0]
+    buffer.free()
+    assert device.allocate(96).address != address
+    del lent, buffer
+    again = [device.allocate(96) for _ in range(2)]
+    assert address in [buffer.address for buffer in again]
+
+
 def test_a_read_only_array_is_not_written(fake: FakeDriver) -> None:
     with_scale(fake)
     with_add(fake)
@@ -182,7 +218,7 @@ def test_memory_that_others_had_is_not_used_again_before_the_device_is_idle(
     buffer = put(device, ELEMENTS)
     address = buffer.address
     buffer.array((24,), "f4").__cuda_array_interface__  # noqa: B018
-    buffer.free()
+    del buffer
     fake.lib.fake_forget_calls()
     assert device.allocate(96).address == address
     assert fake.calls == ["cuCtxSynchronize"]
@@ -282,8 +318,14 @@ def test_capsules_of_numpy_are_read(
 class Torch:
     """A library with DLPack, whose tensors are those of a device, and a stream of its own."""
 
-    def __init__(self, device: CudaDevice, versioned: bool, read_only: bool = False) -> None:
-        self.buffer = put(device, ELEMENTS)
+    def __init__(
+        self,
+        device: CudaDevice,
+        versioned: bool,
+        read_only: bool = False,
+        buffer: CudaBuffer | None = None,
+    ) -> None:
+        self.buffer = put(device, ELEMENTS) if buffer is None else buffer
         self.buffer.read_only = read_only
         self.array = self.buffer.array((4, 6), "f4")
         self.versioned = versioned

@@ -84,6 +84,7 @@ def adopt(device: CudaDevice, obj: Any, name: str) -> DeviceArray:
         read_only=foreign.read_only,
     )
     with device.lock:
+        device.share(buffer)
         buffer.end(on.end(), writes=True)  # other streams wait for what this one waited for
     known = on if stream is not None else None
     return DeviceArray(buffer, foreign.shape, foreign.dtype, foreign.strides, -low, known)

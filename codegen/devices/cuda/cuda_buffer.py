@@ -16,6 +16,24 @@ if TYPE_CHECKING:
     from codegen.devices.cuda.cuda_device import CudaDevice
 
 
+class UseRecord:
+    """The operations that wrote and read some memory last.
+
+    Buffers whose memory overlaps, as those of two views of a tensor, have one record.
+    """
+
+    __slots__ = ("reads", "write")
+
+    def __init__(self, write: tuple[Use, ...] = ()) -> None:
+        self.write = write
+        self.reads: dict[int, Use] = {}
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """What a write has to wait for."""
+        return (*self.write, *self.reads.values())
+
+
 class CudaBuffer(Buffer):
     """Memory of a device, with the operations that wrote and read it last.
 
@@ -24,7 +42,7 @@ class CudaBuffer(Buffer):
     shared     whether somebody else had its address, and may use it on streams of theirs
     """
 
-    __slots__ = ("_reads", "_write", "block", "owner", "read_only", "shared")
+    __slots__ = ("block", "owner", "read_only", "record", "shared")
 
     device: CudaDevice
 
@@ -42,26 +60,31 @@ class CudaBuffer(Buffer):
         self.block = block
         self.owner = owner
         self.read_only = read_only
+        self.record = UseRecord(() if block is None else block.uses)
         self.shared = False
-        self._write: tuple[Use, ...] = () if block is None else block.uses
-        self._reads: dict[int, Use] = {}
 
     @property
     def uses(self) -> tuple[Use, ...]:
         """What a write has to wait for."""
-        return (*self._write, *self._reads.values())
+        return self.record.uses
 
     def begin(self, stream: CudaStream, writes: bool) -> None:
         """Let `stream` wait for what its next operation on the buffer has to come after."""
-        stream.begin(self.uses if writes else self._write)
+        stream.begin(self.record.uses if writes else self.record.write)
 
     def end(self, use: Use, writes: bool) -> None:
         """`use` has been begun."""
         if writes:
-            self._write = (use,)
-            self._reads.clear()
+            self.record.write = (use,)
+            self.record.reads.clear()
         else:
-            self._reads[use.stream.serial] = use
+            self.record.reads[use.stream.serial] = use
+
+    def overlaps(self, other: CudaBuffer) -> bool:
+        """Whether some memory is of both."""
+        return self.address < other.address + other.size and (
+            other.address < self.address + self.size
+        )
 
     def wait(self) -> None:
         """Let the host wait for all uses of the buffer."""
@@ -87,8 +110,7 @@ class CudaBuffer(Buffer):
         elif self.owner is not None:
             owner, self.owner = self.owner, None
             self.device.keep_until_over(owner, self.uses)
-        self._write, self._reads = (), {}
 
     def __del__(self) -> None:
-        if hasattr(self, "_reads"):
+        if hasattr(self, "shared"):
             self.give_back()

@@ -26,7 +26,7 @@ import numpy as np
 
 from codegen.devices.cuda.adoption import adopt
 from codegen.devices.cuda.binaries import CudaBinaries
-from codegen.devices.cuda.cuda_buffer import CudaBuffer
+from codegen.devices.cuda.cuda_buffer import CudaBuffer, UseRecord
 from codegen.devices.cuda.cuda_module import CudaLaunch, CudaModule
 from codegen.devices.cuda.cuda_streams import (
     LEGACY,
@@ -88,6 +88,7 @@ class CudaDevice(Device):
         self._handle = 0
         self._facts: DeviceFacts | None = None
         self._stream: CudaStream | None = None
+        self._shared: weakref.WeakSet[CudaBuffer] = weakref.WeakSet()
         self._all_streams: weakref.WeakSet[CudaStream] = weakref.WeakSet()
         self._streams: dict[int, CudaStream] = {}
         self._modules: dict[str, CudaModule] = {}
@@ -162,7 +163,8 @@ class CudaDevice(Device):
     def free(self, buffer: Buffer) -> None:
         mine = self.own(buffer, 0, 0)
         mine.is_free = True
-        mine.give_back()
+        if not mine.shared:  # others may have it still, and keep it alive
+            mine.give_back()
 
     def adopt(self, obj: object, name: str = "") -> DeviceArray:
         """An array of torch, CuPy, numba or JAX on this device, in place.
@@ -269,6 +271,19 @@ class CudaDevice(Device):
             found = self._streams[handle] = self._new_stream(cast, own=False)
         found.owner = None if isinstance(owner, int) else owner
         return found
+
+    def share(self, buffer: CudaBuffer) -> None:
+        """Others know the memory of `buffer`: what is begun on views of it has one record."""
+        with self.lock:
+            buffer.shared = True
+            same = [other for other in self._shared if other.overlaps(buffer)]
+            records = {id(other.record): other.record for other in (*same, buffer)}
+            if len(records) > 1:
+                uses = tuple(use for record in records.values() for use in record.uses)
+                record = UseRecord(uses)
+                for other in (*same, buffer):
+                    other.record = record
+            self._shared.add(buffer)
 
     def let_wait(self, stream: object, buffers: Sequence[CudaBuffer]) -> None:
         """Let what comes next on `stream`, of anybody, wait for what was begun on `buffers`."""

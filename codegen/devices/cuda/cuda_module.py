@@ -184,8 +184,24 @@ class CudaModule(Module):
             device.run(f"ask for {name}", "cuFuncGetAttribute", number, attribute, box[0])
             return int(number[0])
 
+        self._compare(name, box[0], parameters)
         facts = KernelFacts(ask(0), ask(4), ask(1), ask(3))
         return LoadedKernel(device.driver.ffi, name, box[0], parameters, facts)
+
+    def _compare(self, name: str, handle: Any, parameters: KernelParameters) -> None:
+        """Raise DeviceError where the driver, if it is of 12.4 or later, has other parameters."""
+        device = self._device
+        if not hasattr(device.driver.lib, "cuFuncGetParamInfo"):
+            return
+        sizes = device.driver.ffi.new("size_t[2]")
+        for place, kind in enumerate(parameters.types):
+            code = device.call("cuFuncGetParamInfo", handle, place, sizes, sizes + 1)
+            if not code and sizes[1] != kind.size:
+                raise DeviceError(
+                    f"Expected {kind.size} bytes for the parameter {kind.name} of {name}, as its "
+                    f"type says, found {sizes[1]} in what was compiled",
+                    hint="name the type as in <stdint.h>, and no macro for it",
+                )
 
     def __del__(self) -> None:
         if hasattr(self, "_handle"):
@@ -200,7 +216,11 @@ def _load(device: CudaDevice, binary: CudaBinary) -> Any:
     options = ffi.new("CUjit_option[]", [_JIT_ERROR_LOG, _JIT_ERROR_LOG_SIZE])
     values = ffi.new("void *[]", [log, ffi.cast("void *", _LOG_BYTES)])
     box = ffi.new("CUmodule *")
-    operation = f"load kernels for {binary.architecture}, compiled by {binary.compiler}"
+    newest = ".".join(map(str, device.facts.driver))
+    operation = (
+        f"load kernels for {binary.architecture}, compiled by {binary.compiler}, on a driver for "
+        f"CUDA {newest}"
+    )
     try:
         device.run(operation, "cuModuleLoadDataEx", box, image, 2, options, values)
     except DriverError as error:

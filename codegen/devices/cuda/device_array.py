@@ -133,7 +133,7 @@ class DeviceArray:
     def _lend(self) -> int:
         """The address of the first element, for others. Raises DeviceError for a freed buffer."""
         buffer = self.buffer.device.own(self.buffer, 0, 0)
-        buffer.shared = True
+        buffer.device.share(buffer)
         return buffer.address + self.offset if self.size else 0
 
     def __repr__(self) -> str:

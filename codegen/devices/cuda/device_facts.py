@@ -38,6 +38,7 @@ class DeviceFacts:
     multiprocessors each of which has `threads` and `shared_memory` bytes at most
     l2_bytes        of the cache that all share
     bandwidth       of memory in bytes a second, by its clock and width; 0 where it is not told
+    driver          the newest CUDA that the driver runs: (12, 4)
     """
 
     name: str
@@ -49,6 +50,7 @@ class DeviceFacts:
     registers: int
     l2_bytes: int
     bandwidth: float
+    driver: tuple[int, int]
 
     @property
     def architecture(self) -> str:
@@ -89,4 +91,5 @@ def device_facts(driver: Driver, handle: int) -> DeviceFacts:
         ask("MAX_REGISTERS_PER_BLOCK"),
         ask("L2_CACHE_SIZE"),
         2e3 * rate("MEMORY_CLOCK_RATE") * rate("GLOBAL_MEMORY_BUS_WIDTH") / 8,
+        driver.version,
     )

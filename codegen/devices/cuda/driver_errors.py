@@ -27,7 +27,8 @@ REMEDIES: dict[int, str] = {
     46: "another process has the device for itself, or it is being reset: see nvidia-smi",
     100: "see whether nvidia-smi lists a device, and what CUDA_VISIBLE_DEVICES says",
     101: "see CUDA_VISIBLE_DEVICES, which says the devices that a process has",
-    200: "clear the kernel cache: the binary is damaged or of another kind of device",
+    200: "update the driver of NVIDIA where its CUDA is older than the compiler's, or clear the "
+    "kernel cache",
     201: "use the device in the process that opened it",
     209: "compile for the architecture of this device",
     214: "the memory of the device has a fault: see nvidia-smi -q, reset the device",

@@ -114,18 +114,21 @@ def find_nvcc(environ: Mapping[str, str] = os.environ) -> Nvcc | None:
                 "not a program",
                 hint="unset NVCC, or set it to the path of nvcc",
             )
-        return _describe(found)
+        return _describe(found, environ)
     places = [environ.get("PATH")]
     roots = (environ.get("CUDA_HOME"), environ.get("CUDA_PATH"), "/usr/local/cuda")
     places += [str(Path(root) / "bin") for root in roots if root]
     for place in places:
         found = shutil.which("nvcc", path=place or "")
         if found is not None:
-            return _describe(found)
+            return _describe(found, environ)
     return None
 
 
-def _describe(path: str) -> Nvcc:
+def _describe(path: str, environ: Mapping[str, str]) -> Nvcc:
     program = Path(path).resolve()
     facts = program.stat()
-    return Nvcc(path, f"nvcc {program} {facts.st_size} {facts.st_mtime_ns}")
+    more = [environ.get(name, "") for name in ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")]
+    return Nvcc(
+        path, " ".join(map(str, ("nvcc", program, facts.st_size, facts.st_mtime_ns, *more)))
+    )
