@@ -122,7 +122,11 @@ class FakeDriver:
 
 
 SCALE = """
-extern "C" __global__ void scale(float *x, float by, int n) { }
+extern "C" __global__ void scale(float *x, float by, int n)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        x[i] *= by;
+}
 """
 
 
@@ -137,7 +141,11 @@ def with_scale(fake: FakeDriver) -> None:
 
 
 ADD = """
-extern "C" __global__ void add(const float *__restrict__ x, const float *y, float *z, int n) { }
+extern "C" __global__ void add(const float *x, const float *y, float *z, int n)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        z[i] = x[i] + y[i];
+}
 """
 
 

@@ -34,16 +34,13 @@ _STEP = st.one_of(
 PROGRAM = st.lists(st.tuples(st.integers(0, STREAMS - 1), _STEP), min_size=1, max_size=25)
 
 
-class _Machine:
+class Machine:
     """A device with buffers, beside arrays that hold what the buffers should."""
 
-    def __init__(self, fake: FakeDriver) -> None:
-        with_scale(fake)
-        with_add(fake)
-        self.device = fake.device()
+    def __init__(self, device: CudaDevice, other: object) -> None:
+        self.device = device
         self.scale, self.add = self.device.load(SCALE), self.device.load(ADD)
-        # Two of ours, one that is known by its handle alone, and the device's own.
-        self.streams: list[Any] = [None, self.device.stream(), self.device.stream(), 7]
+        self.streams: list[Any] = [None, self.device.stream(), self.device.stream(), other]
         self.buffers = [put(self.device, np.full(SIZE, i + 1, "f4")) for i in range(BUFFERS)]
         self.arrays = [np.full(SIZE, i + 1, "f4") for i in range(BUFFERS)]
 
@@ -79,14 +76,24 @@ class _Machine:
                 device.clear_memory()
 
 
-def _run(fake: FakeDriver, program: list[tuple[int, tuple[Any, ...]]]) -> None:
-    fake.lib.fake_reset()
-    machine = _Machine(fake)
+def _machine(fake: FakeDriver) -> Machine:
+    with_scale(fake)
+    with_add(fake)
+    return Machine(fake.device(), 7)  # a stream that is known by its handle alone
+
+
+def run_program(machine: Machine, program: list[tuple[int, tuple[Any, ...]]]) -> None:
+    """Run it, and compare what is in each buffer at the end."""
     with np.errstate(over="ignore", invalid="ignore"):
         for stream, step in program:
             machine.run(machine.streams[stream], step)
         for number in range(BUFFERS):
             machine.run(None, ("download", number))
+
+
+def _run(fake: FakeDriver, program: list[tuple[int, tuple[Any, ...]]]) -> None:
+    fake.lib.fake_reset()
+    run_program(_machine(fake), program)
     assert fake.lib.fake_context_depth() == 0
 
 
@@ -132,7 +139,7 @@ def test_waits_that_are_missing_would_be_seen(
 
 
 def test_one_stream_takes_no_events_and_readers_do_not_wait(fake: FakeDriver) -> None:
-    machine = _Machine(fake)
+    machine = _machine(fake)
     for _ in range(5):
         machine.run(None, ("add", 0, 1, 2))
         machine.run(None, ("scale", 2, 2))

@@ -6,6 +6,7 @@ const double *__restrict__ x   →  a pointer that is read       int64_t n  → 
 from __future__ import annotations
 
 import re
+import sys
 
 from codegen.devices.arguments import ParameterType
 from codegen.devices.cuda_text import KernelHead
@@ -13,20 +14,21 @@ from codegen.devices.device import DeviceError
 from codegen.records import dataclass
 
 _POINTER, _INT, _UINT, _FLOAT = range(4)
+_LONG = 4 if sys.platform == "win32" else 8
 _KINDS: dict[str, tuple[int, int]] = {
     "bool": (_UINT, 1),
     "_Bool": (_UINT, 1),
     "char": (_INT, 1),
     "short": (_INT, 2),
     "int": (_INT, 4),
-    "long": (_INT, 8),
+    "long": (_INT, _LONG),
     "long long": (_INT, 8),
     "ptrdiff_t": (_INT, 8),
     "ssize_t": (_INT, 8),
     "unsigned char": (_UINT, 1),
     "unsigned short": (_UINT, 2),
     "unsigned": (_UINT, 4),
-    "unsigned long": (_UINT, 8),
+    "unsigned long": (_UINT, _LONG),
     "unsigned long long": (_UINT, 8),
     "size_t": (_UINT, 8),
     "__half": (_FLOAT, 2),
