@@ -129,7 +129,7 @@ __attribute__((visibility("default"))) int32_t emulated_run(struct emulated_laun
     if (launch->checks && !make_cells(launch))
         return 2;
     S.epochs = malloc(blocks * sizeof *S.epochs);
-    S.releases = calloc(blocks, sizeof *S.releases);
+    S.releases = calloc(blocks * MOST_RELEASES, sizeof *S.releases);
     launch->status = S.epochs && S.releases ? 0 : 2;
     start_launch(launch, blocks);
     for (uint64_t i = 0; i < blocks && !S.stopped && launch->status == 0; i++) {

@@ -74,51 +74,64 @@ access_memory(uintptr_t address, uint32_t size, enum access access, bool needs_v
     check_races(buffer, number, access, address, offset, size, pc);
 }
 
+/* The same where it need not be fast. */
+NEVER_INLINE static void access_any(uintptr_t address, uint32_t size, enum access access,
+                                    bool needs_value, bool aligned, uintptr_t pc)
+{
+    access_memory(address, size, access, needs_value, aligned, pc);
+}
+
 static void give_way(void);
 
-#define CALLBACKS(size)                                                                           \
+#define PLAIN(size, access_memory)                                                                \
     void __tsan_read##size(void *p) { access_memory((uintptr_t)p, size, READS, true, true, CALLER); } \
     void __tsan_write##size(void *p)                                                              \
     {                                                                                             \
         access_memory((uintptr_t)p, size, WRITES, false, true, CALLER);                           \
-    }                                                                                             \
+    }
+#define UNUSUAL(size)                                                                             \
     void __tsan_unaligned_read##size(void *p)                                                     \
     {                                                                                             \
-        access_memory((uintptr_t)p, size, READS, true, false, CALLER);                            \
+        access_any((uintptr_t)p, size, READS, true, false, CALLER);                               \
     }                                                                                             \
     void __tsan_unaligned_write##size(void *p)                                                    \
     {                                                                                             \
-        access_memory((uintptr_t)p, size, WRITES, false, false, CALLER);                          \
+        access_any((uintptr_t)p, size, WRITES, false, false, CALLER);                             \
     }                                                                                             \
     void __tsan_volatile_read##size(void *p)                                                      \
     {                                                                                             \
         give_way();                                                                               \
-        access_memory((uintptr_t)p, size, size > 8 ? READS : RELAXED_READ, true, true, CALLER);   \
+        access_any((uintptr_t)p, size, size > 8 ? READS : RELAXED_READ, true, true, CALLER);      \
     }                                                                                             \
     void __tsan_volatile_write##size(void *p)                                                     \
     {                                                                                             \
-        access_memory((uintptr_t)p, size, size > 8 ? WRITES : RELAXED_WRITE, false, true, CALLER); \
+        access_any((uintptr_t)p, size, size > 8 ? WRITES : RELAXED_WRITE, false, true, CALLER);   \
     }                                                                                             \
     void __tsan_unaligned_volatile_read##size(void *p)                                            \
     {                                                                                             \
-        access_memory((uintptr_t)p, size, READS, true, false, CALLER);                            \
+        access_any((uintptr_t)p, size, READS, true, false, CALLER);                               \
     }                                                                                             \
     void __tsan_unaligned_volatile_write##size(void *p)                                           \
     {                                                                                             \
-        access_memory((uintptr_t)p, size, WRITES, false, false, CALLER);                          \
+        access_any((uintptr_t)p, size, WRITES, false, false, CALLER);                             \
     }
 
-CALLBACKS(1)
-CALLBACKS(2)
-CALLBACKS(4)
-CALLBACKS(8)
-CALLBACKS(16)
+PLAIN(1, access_any)
+PLAIN(2, access_any)
+PLAIN(4, access_memory)
+PLAIN(8, access_memory)
+PLAIN(16, access_any)
+UNUSUAL(1)
+UNUSUAL(2)
+UNUSUAL(4)
+UNUSUAL(8)
+UNUSUAL(16)
 
 static void access_range(uintptr_t address, uint64_t size, enum access access, uintptr_t pc)
 {
     uint32_t unit = address % 4 || size % 4 ? 1 : 4;
     for (uint64_t i = 0; i < size; i += unit)
-        access_memory(address + i, unit, access, access == READS, false, pc);
+        access_any(address + i, unit, access, access == READS, false, pc);
 }
 
 void __tsan_read_range(void *p, unsigned long size)

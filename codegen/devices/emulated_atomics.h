@@ -2,7 +2,7 @@
 
 #define BEFORE(needs)                                                                             \
     give_way();                                                                                   \
-    access_memory((uintptr_t)place, sizeof *place, ATOMIC, needs, true, CALLER)
+    access_any((uintptr_t)place, sizeof *place, ATOMIC, needs, true, CALLER)
 #define ATOMIC_FUNCTION(name, suffix, T, needs, expression)                                       \
     T emulated_##name##_##suffix(T *place, T value)                                               \
     {                                                                                             \

@@ -50,6 +50,17 @@ static bool has_acquired(uintptr_t place)
     return false;
 }
 
+/* What a block has made known, and this thread has learnt; NULL for nothing. Blocks by their number
+ * in the order. */
+static const struct release *learnt_of(uint32_t number)
+{
+    const struct release *releases = &S.releases[(uint64_t)number * MOST_RELEASES], *last = NULL;
+    for (int i = 0; i < MOST_RELEASES && releases[i].epoch; i++)
+        if (has_acquired(releases[i].place) && (!last || last->epoch <= releases[i].epoch))
+            last = &releases[i];
+    return last;
+}
+
 /* Whether what other blocks of `set` did was made known to this thread. */
 COLD static bool is_known(const struct set *set)
 {
@@ -57,12 +68,12 @@ COLD static bool is_known(const struct set *set)
         return false;
     if (set->blocks) { /* of more blocks than one: all there were */
         for (uint32_t i = 0; i < S.block_number; i++)
-            if (!S.releases[i].epoch || !has_acquired(S.releases[i].place))
+            if (!learnt_of(i))
                 return false;
         return true;
     }
-    const struct release *release = &S.releases[order_of(set->epoch)];
-    if (!release->epoch || !has_acquired(release->place))
+    const struct release *release = learnt_of(order_of(set->epoch));
+    if (!release)
         return false;
     return set->epoch < release->epoch
         || (set->epoch == release->epoch && !set->warps && set->warp == release->thread / LANES
@@ -85,9 +96,12 @@ static void use_flag(uintptr_t place, bool writes)
 {
     struct thread *thread = &S.threads_[S.thread];
     thread->flag = place;
-    if (writes && thread->fence_epoch)
-        S.releases[S.block_number] =
-            (struct release){thread->fence_epoch, S.thread, thread->fence_clock, place};
+    if (!writes || !thread->fence_epoch)
+        return;
+    struct release *release = &S.releases[(uint64_t)S.block_number * MOST_RELEASES];
+    for (int i = 0; i < MOST_RELEASES - 1 && release->epoch && release->place != place; i++)
+        release++;
+    *release = (struct release){thread->fence_epoch, S.thread, thread->fence_clock, place};
 }
 
 void emulated_fence(void)

@@ -13,6 +13,7 @@
 #define MOST_WARPS (MOST_THREADS / LANES)
 #define MOST_DYNAMIC (227 * 1024)
 #define MOST_ACQUIRED 16
+#define MOST_RELEASES 4 /* of a block, at different places */
 #define MOST_CLOCKS ((1u << 20) - 2)
 #define ALL_LANES 0xffffffffu
 #define NEVER_INLINE __attribute__((noinline))

@@ -307,7 +307,7 @@ VISIBLE int cuPointerGetAttribute(void *data, int attribute, ptr address)
     for (int i = 0; i < block_count; i++)
         if (address >= blocks[i].address && address < blocks[i].address + blocks[i].size) {
             switch (attribute) {
-            case 2: *(unsigned *)data = 2; return 0;
+            case 1: *(uintptr_t *)data = attributes[254] ? attributes[254] : 1; return 0;
             case 9: *(int *)data = attributes[255]; return 0;
             case 11: *(ptr *)data = blocks[i].address; return 0;
             case 12: *(size_t *)data = blocks[i].size; return 0;

@@ -597,9 +597,9 @@ def _chained_scan(rng: np.random.Generator) -> Launching:
         32,
         {
             "x": x, "y": np.zeros(7 * 32, "i4"), "sums": np.zeros(7, "i4"),
-            "flags": np.zeros(7, "i4"), "next": np.zeros(1, "i4"),
+            "flags": np.zeros(7, "i4"), "next": np.zeros(1, "i4"), "done": np.zeros(1, "i4"),
         },
-        {"y": np.cumsum(x).astype("i4")},
+        {"y": np.cumsum(x).astype("i4"), "done": np.array([7], "i4")},
         empty=frozenset({"y", "sums"}),
     )  # fmt: skip
 
@@ -608,7 +608,7 @@ CHAINED_SCAN = Case(
     "chained_scan",
     r"""
 extern "C" __global__ void chained_scan(const int *__restrict__ x, int *__restrict__ y, int *sums,
-                                        int *flags, int *next)
+                                        int *flags, int *next, int *done)
 {
     int t = threadIdx.x, b = 0, before = 0;
     if (t == 0)
@@ -630,6 +630,7 @@ extern "C" __global__ void chained_scan(const int *__restrict__ x, int *__restri
         sums[b] = before + sum;
         __threadfence();
         *(volatile int *)&flags[b] = 1;
+        atomicAdd(done, 1);
     }
     y[b * 32 + t] = sum + __shfl_sync(0xffffffffu, before, 31);
 }

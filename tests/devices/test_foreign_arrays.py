@@ -129,6 +129,21 @@ def test_views_of_one_memory_wait_for_each_other(fake: FakeDriver) -> None:
     np.testing.assert_array_equal(part.to_host(), [27, 27])
 
 
+def test_an_array_that_is_taken_again_is_still_read(fake: FakeDriver) -> None:
+    with_scale(fake)
+    with_add(fake)
+    device = fake.device()
+    first, second = device.stream(), device.stream()
+    scale, add = device.load(SCALE), device.load(ADD)
+    tensor, z, n = Tensor(device, stream=7), device.allocate(96), np.int32(24)
+    array = device.adopt(tensor)
+    add.launch("add", 1, 32, 0, [array.pointer, array.pointer, z, n], second)
+    again = device.adopt(tensor)
+    scale.launch("scale", 1, 32, 0, [again.pointer, np.float32(5), n], first)
+    first.synchronize()
+    np.testing.assert_array_equal(get(device, z), 2 * ELEMENTS)
+
+
 def test_a_freed_buffer_that_others_have_keeps_its_memory(fake: FakeDriver) -> None:
     device = fake.device()
     buffer = put(device, ELEMENTS)
@@ -172,6 +187,10 @@ def test_arrays_elsewhere_are_refused(fake: FakeDriver) -> None:
     with pytest.raises(DeviceError, match="Expected an array on cuda:0, found Tensor on cuda:3"):
         device.adopt(tensor)
     fake.lib.fake_attribute(255, 0)
+    fake.lib.fake_attribute(254, 99)
+    with pytest.raises(DeviceError, match="context of cuda:0, found Tensor of another context"):
+        device.adopt(tensor)
+    fake.lib.fake_attribute(254, 0)
     tensor.facts["data"] = (ELEMENTS.ctypes.data, False)
     with pytest.raises(DeviceError, match="an address of Tensor that the driver does not have"):
         device.adopt(tensor)

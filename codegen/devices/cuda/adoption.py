@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from codegen.devices.cuda.cuda_device import CudaDevice
 
 _MANAGED = 13
-_DEVICE_ORDINAL = 9
+_CONTEXT, _DEVICE_ORDINAL = 1, 9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +85,7 @@ def adopt(device: CudaDevice, obj: Any, name: str) -> DeviceArray:
     )
     with device.lock:
         device.share(buffer)
-        buffer.end(on.end(), writes=True)  # other streams wait for what this one waited for
+        buffer.record.add_write(on.end())  # other streams wait for what this one waited for
     known = on if stream is not None else None
     return DeviceArray(buffer, foreign.shape, foreign.dtype, foreign.strides, -low, known)
 
@@ -151,15 +151,23 @@ def _from_interface(
 
 def _check_place(device: CudaDevice, address: int, obj: object) -> None:
     """Raise DeviceError unless `address` is memory of `device`."""
-    box = device.driver.ffi.new("int *")
-    if device.call("cuPointerGetAttribute", box, _DEVICE_ORDINAL, address):
+    ffi = device.driver.ffi
+    number, context = ffi.new("int *"), ffi.new("CUcontext *")
+    if device.call("cuPointerGetAttribute", number, _DEVICE_ORDINAL, address):
         raise DeviceError(
             f"Expected memory of {device.name}, found an address of {type(obj).__name__} that the "
             "driver does not have",
             hint="upload it",
         )
-    if box[0] != device.ordinal:
-        raise _elsewhere(device, obj, box[0])
+    if number[0] != device.ordinal:
+        raise _elsewhere(device, obj, number[0])
+    unknown = device.call("cuPointerGetAttribute", context, _CONTEXT, address)
+    if not unknown and context[0] not in (ffi.NULL, device.context):
+        raise DeviceError(
+            f"Expected memory of the primary context of {device.name}, found {type(obj).__name__} "
+            "of another context",
+            hint="allocate it after cuDevicePrimaryCtxRetain, as torch, CuPy and JAX do",
+        )
 
 
 def _elsewhere(device: CudaDevice, obj: object, number: int) -> DeviceError:

@@ -33,6 +33,11 @@ class UseRecord:
         """What a write has to wait for."""
         return (*self.write, *self.reads.values())
 
+    def add_write(self, use: Use) -> None:
+        """Let what comes next wait for `use` too."""
+        others = (other for other in self.write if other.stream is not use.stream)
+        self.write = (*others, use)
+
 
 class CudaBuffer(Buffer):
     """Memory of a device, with the operations that wrote and read it last.

@@ -83,7 +83,7 @@ class CudaDevice(Device):
         self.pool = DevicePool(self._new_memory, self._release, self.synchronize)
         self._kept = kept
         self.lost = ""
-        self._context: Any = None
+        self.context: Any = None
         self._popped: Any = None
         self._handle = 0
         self._facts: DeviceFacts | None = None
@@ -181,7 +181,7 @@ class CudaDevice(Device):
         """Keep at most `size` bytes of freed memory, None for an eighth of the device's."""
         with self.lock:
             self._kept = size
-            if self._context is not None:
+            if self.context is not None:
                 self.pool.limit = self.memory()[1] // 8 if size is None else size
                 self.tidy()
                 self.pool.sort()
@@ -189,7 +189,7 @@ class CudaDevice(Device):
     def clear_memory(self) -> None:
         """Give back to the driver what is kept for new buffers."""
         with self.lock:
-            if self._context is not None:
+            if self.context is not None:
                 self.tidy()
                 self.pool.clear()
 
@@ -294,7 +294,7 @@ class CudaDevice(Device):
 
     def synchronize(self) -> None:
         """Wait for what was begun. Raises LaunchError for what went wrong in a kernel."""
-        if self._context is not None:
+        if self.context is not None:
             with self.lock:
                 begun = [(stream, stream.number) for stream in self._all_streams]
             self.run("wait for the device", "cuCtxSynchronize")
@@ -312,7 +312,7 @@ class CudaDevice(Device):
             raise self._is_lost()
         driver = self.driver
         driver.lib  # noqa: B018  refuses a process that was forked
-        if self._context is not None:
+        if self.context is not None:
             return
         with self.lock:
             count, handle = driver.ffi.new("int *"), driver.ffi.new("CUdevice *")
@@ -327,7 +327,7 @@ class CudaDevice(Device):
             box = driver.ffi.new("CUcontext *")
             driver.run("open the device", "cuDevicePrimaryCtxRetain", box, handle[0])
             self._popped = driver.ffi.new("CUcontext *")
-            self._handle, self._context = handle[0], box[0]
+            self._handle, self.context = handle[0], box[0]
             self.keep_memory(self._kept)
 
     def run(self, operation: str, function: str, *arguments: Any) -> None:
@@ -344,7 +344,7 @@ class CudaDevice(Device):
         """The number that a function of the driver gives, with this device as the current one."""
         self.open()
         lib = self.driver.lib
-        code = lib.cuCtxPushCurrent_v2(self._context)
+        code = lib.cuCtxPushCurrent_v2(self.context)
         if code:
             raise self._told(self.driver.error("use the device", code))
         try:
