@@ -457,7 +457,7 @@ VISIBLE int cuEventElapsedTime(float *milliseconds, struct event *start, struct 
 {
     ENTER(1);
     if (!start->timing || !end->timing) return 400;
-    if (cuEventQuery(end)) return 600;
+    if (!end->stream || end->stream->done < end->position) return 600;
     *milliseconds = 1.5f;
     return 0;
 }

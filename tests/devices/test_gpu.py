@@ -110,6 +110,27 @@ def test_arrays_of_cupy(gpu: CudaDevice) -> None:
     np.testing.assert_array_equal(cupy.asarray(ours).get(), np.arange(12).reshape(3, 4))
 
 
+def test_arrays_of_numba(gpu: CudaDevice) -> None:
+    cuda = pytest.importorskip("numba.cuda")
+    array = cuda.to_device(np.arange(100, dtype="f4").reshape(10, 10))
+    np.testing.assert_array_equal(gpu.adopt(array).to_host(), array.copy_to_host())
+    ours = put(gpu, np.arange(12, dtype="f4")).array((3, 4), "f4")
+    taken = cuda.as_cuda_array(ours)
+    np.testing.assert_array_equal(taken.copy_to_host(), np.arange(12).reshape(3, 4))
+
+
+def test_arrays_of_jax(gpu: CudaDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("this JAX has no CUDA")
+    array = jax.numpy.arange(100, dtype="float32").reshape(10, 10) * 2
+    np.testing.assert_array_equal(gpu.adopt(array).to_host(), np.asarray(array))
+    ours = put(gpu, np.arange(12, dtype="f4")).array((3, 4), "f4")
+    taken = jax.dlpack.from_dlpack(ours)
+    np.testing.assert_array_equal(np.asarray(taken), np.arange(12).reshape(3, 4))
+
+
 def test_launches_that_the_device_refuses(gpu: CudaDevice) -> None:
     x = gpu.allocate(4)
     with pytest.raises(LaunchError, match="threads a block"):

@@ -39,7 +39,6 @@ from codegen.devices.cuda.device_array import DeviceArray
 from codegen.devices.cuda.device_facts import DeviceFacts, device_facts
 from codegen.devices.cuda.device_pool import Block, DevicePool
 from codegen.devices.cuda.driver_errors import (
-    NOT_READY,
     OUT_OF_MEMORY,
     DeviceLostError,
     DeviceMemoryError,
@@ -204,15 +203,17 @@ class CudaDevice(Device):
     def load(self, text: str, options: Sequence[str] = ()) -> CudaModule:
         key = digest(text, *options)
         self.open()
+        module = self._modules.get(key)
+        if module is not None:
+            return module
+        binary = self.binaries.get(text, self.facts.architecture, tuple(options))
         with self.lock:
-            module = self._modules.get(key)
-            if module is None:
-                binary = self.binaries.get(text, self.facts.architecture, tuple(options))
+            if key not in self._modules:
                 module = CudaModule(self, text, binary)
                 if len(self._modules) >= _MOST_MODULES:
                     del self._modules[next(iter(self._modules))]
                 self._modules[key] = module
-            return module
+            return self._modules[key]
 
     def require_compiler(self) -> None:
         """Raise NoCompilerError where nothing can compile kernels."""
@@ -338,7 +339,7 @@ class CudaDevice(Device):
 
     def is_ready(self, function: str, handle: Any) -> bool:
         """Whether what `function` asks for is over; a failure is told by whoever waits for it."""
-        return self.call(function, handle) != NOT_READY
+        return self.call(function, handle) == 0
 
     def call(self, function: str, *arguments: Any) -> int:
         """The number that a function of the driver gives, with this device as the current one."""

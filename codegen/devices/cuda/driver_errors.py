@@ -11,7 +11,6 @@ from __future__ import annotations
 from codegen.devices.device import DeviceError
 
 OUT_OF_MEMORY = 2
-NOT_READY = 600
 
 _EMULATED = (
     'run the same call on the device "cuda-emulated", which names the access, its line and thread'
