@@ -14,7 +14,7 @@ import pytest
 from codegen.devices.cuda.cuda_device import CudaDevice
 from codegen.devices.cuda.driver_library import Driver
 from codegen.runtime.kernel_cache import KernelCache
-from codegen.toolchain.cuda.cuda_compilers import Compiled
+from codegen.toolchain.cuda.cuda_compilers import CompilerOutput
 
 SOURCE = Path(__file__).parent / "fake_cuda.c"
 _CONTROLS = """
@@ -65,9 +65,9 @@ class FakeCompiler:
 
     def compile(
         self, text: str, architecture: str, options: tuple[str, ...], folder: Path
-    ) -> Compiled:
+    ) -> CompilerOutput:
         self.texts.append((text, architecture, options))
-        return Compiled(text.encode(), architecture, ())
+        return CompilerOutput(text.encode(), architecture, ())
 
 
 class FakeDriver:

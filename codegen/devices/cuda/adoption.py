@@ -86,8 +86,8 @@ def adopt(device: CudaDevice, obj: Any, name: str) -> DeviceArray:
     with device.lock:
         device.share(buffer)
         buffer.record.add_write(on.end())  # other streams wait for what this one waited for
-    known = on if stream is not None else None
-    return DeviceArray(buffer, foreign.shape, foreign.dtype, foreign.strides, -low, known)
+    theirs = on if stream is not None else None
+    return DeviceArray(buffer, foreign.shape, foreign.dtype, foreign.strides, -low, theirs)
 
 
 def current_stream(device: CudaDevice, obj: object) -> CudaStream | None:
@@ -122,10 +122,10 @@ def _from_dlpack(device: CudaDevice, obj: Any, on: CudaStream) -> _Foreign:
             f"Expected {type(obj).__name__} to be taken in place, found: {error}",
             hint="pass tensor.detach() where it takes part in automatic differentiation",
         ) from error
-    taken = take_capsule(capsule)
-    strides = taken.strides or c_strides(taken.shape, taken.dtype.itemsize)
+    tensor = take_capsule(capsule)
+    strides = tensor.strides or c_strides(tensor.shape, tensor.dtype.itemsize)
     return _Foreign(
-        taken.address, taken.shape, taken.dtype, strides, taken.read_only, (obj, taken.owner)
+        tensor.address, tensor.shape, tensor.dtype, strides, tensor.read_only, (obj, tensor.owner)
     )
 
 
@@ -161,8 +161,8 @@ def _check_place(device: CudaDevice, address: int, obj: object) -> None:
         )
     if number[0] != device.ordinal:
         raise _elsewhere(device, obj, number[0])
-    unknown = device.call("cuPointerGetAttribute", context, _CONTEXT, address)
-    if not unknown and context[0] not in (ffi.NULL, device.context):
+    code = device.call("cuPointerGetAttribute", context, _CONTEXT, address)
+    if not code and context[0] not in (ffi.NULL, device.context):
         raise DeviceError(
             f"Expected memory of the primary context of {device.name}, found {type(obj).__name__} "
             "of another context",

@@ -15,7 +15,7 @@ from codegen.records import dataclass
 from codegen.runtime.kernel_cache import KernelCache
 from codegen.toolchain.cuda.cuda_compilers import (
     FLAGS,
-    Compiled,
+    CompilerOutput,
     CudaCompiler,
     check_architecture,
 )
@@ -93,7 +93,7 @@ def compile_report(
     return {report.kernel: report for report in binary.reports}
 
 
-def _facts(compiled: Compiled) -> str:
+def _facts(compiled: CompilerOutput) -> str:
     reports = [dataclasses.asdict(report) for report in compiled.reports]
     return json.dumps({"architecture": compiled.architecture, "reports": reports})
 

@@ -310,7 +310,7 @@ class CudaDevice(Device):
     def open(self) -> None:
         """Take the device into use. Raises NoDriverError, DriverError or DeviceLostError."""
         if self.lost:
-            raise self._is_lost()
+            raise self._lost_error()
         driver = self.driver
         driver.lib  # noqa: B018  refuses a process that was forked
         if self.context is not None:
@@ -335,7 +335,7 @@ class CudaDevice(Device):
         """Call a function of the driver for this device. Raises DriverError or LaunchError."""
         code = self.call(function, *arguments)
         if code:
-            raise self._told(self.driver.error(operation, code))
+            raise self._tell(self.driver.error(operation, code))
 
     def is_ready(self, function: str, handle: Any) -> bool:
         """Whether what `function` asks for is over; a failure is told by whoever waits for it."""
@@ -347,7 +347,7 @@ class CudaDevice(Device):
         lib = self.driver.lib
         code = lib.cuCtxPushCurrent_v2(self.context)
         if code:
-            raise self._told(self.driver.error("use the device", code))
+            raise self._tell(self.driver.error("use the device", code))
         try:
             return int(getattr(lib, function)(*arguments))
         finally:
@@ -442,7 +442,7 @@ class CudaDevice(Device):
 
     # ---------------------------------------------------------------- what went wrong
 
-    def _told(self, error: DriverError) -> DeviceError:
+    def _tell(self, error: DriverError) -> DeviceError:
         """`error` as it is raised: a sticky one is of one of the launches, and ends the device."""
         if not error.is_sticky:
             return error
@@ -466,7 +466,7 @@ class CudaDevice(Device):
         failure.__cause__ = error
         return failure
 
-    def _is_lost(self) -> DeviceLostError:
+    def _lost_error(self) -> DeviceLostError:
         return DeviceLostError(
             f"Expected a device that works, found {self.name} lost by {self.lost}",
             hint="start a new process: the driver answers nothing else in this one",

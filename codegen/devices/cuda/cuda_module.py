@@ -112,14 +112,14 @@ class CudaModule(Module):
         try:
             with device.operation(stream, buffers) as on:
                 found.write(values)
-                begun = CudaLaunch(kernel, shape, on)
+                launch = CudaLaunch(kernel, shape, on)
                 self._start(found, shape, on)
-                device.note_launch(begun)
+                device.note_launch(launch)
         except DriverError as error:
             raise LaunchError(kernel, shape.text(kernel), error.message, error.hint) from error
         if device.blocking:
-            begun.wait()
-        return begun
+            launch.wait()
+        return launch
 
     def _prepare(
         self, kernel: str, grid: Size, block: Size, shared_bytes: int

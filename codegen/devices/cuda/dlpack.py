@@ -160,7 +160,7 @@ def make_capsule(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Taken:
+class ForeignTensor:
     """A tensor that was taken out of a capsule; strides are in bytes, None for C order."""
 
     address: int
@@ -183,18 +183,18 @@ class _Owner:
             _Deleter(self._managed.deleter)(ctypes.addressof(self._managed))
 
 
-def take_capsule(capsule: object) -> Taken:
+def take_capsule(capsule: object) -> ForeignTensor:
     """The tensor of a capsule, which is used up. Raises DeviceError for one that was, or types
     that NumPy does not have."""
     for name, structure in _STRUCTURES:
         if _IS_VALID(capsule, name):
             managed = structure.from_address(_POINTER(capsule, name))
             _SET_NAME(capsule, _USED[name])
-            return _taken(managed, isinstance(managed, _Versioned))
+            return _foreign(managed, isinstance(managed, _Versioned))
     raise DeviceError(f"Expected a capsule of DLPack that nobody has taken, found {capsule!r}")
 
 
-def _taken(managed: Any, versioned: bool) -> Taken:
+def _foreign(managed: Any, versioned: bool) -> ForeignTensor:
     owner = _Owner(managed)
     if versioned and managed.major != 1:
         raise DeviceError(
@@ -206,7 +206,7 @@ def _taken(managed: Any, versioned: bool) -> Taken:
     strides = None
     if tensor.strides:
         strides = tuple(tensor.strides[i] * dtype.itemsize for i in range(count))
-    return Taken(
+    return ForeignTensor(
         (tensor.data or 0) + tensor.byte_offset,
         (tensor.device.kind, tensor.device.number),
         tuple(tensor.shape[i] for i in range(count)),

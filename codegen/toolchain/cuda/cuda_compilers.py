@@ -16,7 +16,7 @@ FLAGS = ("-std=c++17", "--fmad=true")
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompilerOutput:
     """A text after a compiler.
 
     architecture  that the code is for: older than was asked for where the compiler does not have it
@@ -39,7 +39,7 @@ class CudaCompiler(Protocol):
 
     def compile(
         self, text: str, architecture: str, options: tuple[str, ...], folder: Path
-    ) -> Compiled:
+    ) -> CompilerOutput:
         """Compile in an empty `folder`. Raises CompileError."""
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from codegen.records import dataclass
 from codegen.toolchain.compile_unit import TIMEOUT
-from codegen.toolchain.cuda.cuda_compilers import FLAGS, Compiled, check_architecture, nearest
+from codegen.toolchain.cuda.cuda_compilers import FLAGS, CompilerOutput, check_architecture, nearest
 from codegen.toolchain.cuda.ptxas_report import parse_report
 from codegen.toolchain.errors import CompileError, NoCompilerError
 from codegen.toolchain.trust import write_own
@@ -35,7 +35,7 @@ class Nvcc:
 
     def compile(
         self, text: str, architecture: str, options: tuple[str, ...], folder: Path
-    ) -> Compiled:
+    ) -> CompilerOutput:
         """Code for `architecture` and its PTX for later ones. Raises CompileError.
 
         For an architecture that this nvcc does not have, PTX of the nearest older one.
@@ -60,7 +60,7 @@ class Nvcc:
 
     def _run(
         self, architecture: str, code: str, options: tuple[str, ...], folder: Path
-    ) -> Compiled:
+    ) -> CompilerOutput:
         number = architecture.removeprefix("sm_")
         command = [self.path, "-fatbin", "-gencode", f"arch=compute_{number},code={code}"]
         command += ["-O3", "-Xptxas", "-v", *FLAGS, *options, "kernel.cu", "-o", "kernel.fatbin"]
@@ -71,7 +71,7 @@ class Nvcc:
             shown = f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
             source, hint = str(folder / "kernel.cu"), _remedy(printed)
             raise CompileError(shown, printed, source, hint, "nvcc")
-        return Compiled(output.read_bytes(), architecture, parse_report(printed))
+        return CompilerOutput(output.read_bytes(), architecture, parse_report(printed))
 
     def _call(self, command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         # nvcc's own temporary files go where there is room, or where there is found to be none.

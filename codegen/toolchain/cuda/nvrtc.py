@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from codegen.records import dataclass
-from codegen.toolchain.cuda.cuda_compilers import FLAGS, Compiled, check_architecture, nearest
+from codegen.toolchain.cuda.cuda_compilers import FLAGS, CompilerOutput, check_architecture, nearest
 from codegen.toolchain.cuda.ptxas_report import parse_report
 from codegen.toolchain.errors import CompileError, NoCompilerError
 from codegen.toolchain.shared_library import open_library
@@ -77,7 +77,7 @@ class Nvrtc:
 
     def compile(
         self, text: str, architecture: str, options: tuple[str, ...], folder: Path
-    ) -> Compiled:
+    ) -> CompilerOutput:
         """Code for `architecture`, or PTX of the nearest older one that NVRTC has.
 
         Raises CompileError; `folder` has the text then.
@@ -100,7 +100,7 @@ class Nvrtc:
 
     def _compile(
         self, text: str, architecture: str, flags: tuple[str, ...], folder: Path
-    ) -> Compiled:
+    ) -> CompilerOutput:
         ffi, lib = self.ffi, self.lib
         names = [ffi.new("char[]", name.encode()) for name in HEADERS]
         texts = [ffi.new("char[]", header.encode()) for header in HEADERS.values()]
@@ -115,7 +115,7 @@ class Nvrtc:
             image = self._read(box[0], "nvrtcGetCUBIN" if "sm_" in flags[0] else "nvrtcGetPTX")
         finally:
             lib.nvrtcDestroyProgram(box)
-        return Compiled(image, architecture, parse_report(log))
+        return CompilerOutput(image, architecture, parse_report(log))
 
     def _read(self, program: Any, function: str) -> bytes:
         size = self.ffi.new("size_t *")
