@@ -15,6 +15,7 @@ from codegen.devices.cuda.binaries import CudaBinaries, compile_report
 from codegen.devices.cuda.cuda_streams import LEGACY
 from codegen.devices.cuda.device_facts import ATTRIBUTES
 from codegen.devices.cuda.driver_errors import REMEDIES, STICKY
+from codegen.devices.cuda.parameter_types import KINDS
 from codegen.runtime.kernel_cache import KernelCache
 from codegen.toolchain.cuda.cuda_compilers import CudaCompiler, nearest
 from codegen.toolchain.cuda.find_compiler import find_cuda_compiler
@@ -140,6 +141,18 @@ extern "C" __global__ void halves(const __half *x, float *y, int n)
 
 def test_headers_of_cuda_are_there(compiler: CudaCompiler, cache: KernelCache) -> None:
     assert compile_report(cache, HALF, "sm_90", compiler=compiler)["halves"].spills == 0
+
+
+def test_sizes_of_parameters_are_the_compilers(compiler: CudaCompiler, cache: KernelCache) -> None:
+    names = sorted(set(KINDS) - {"_Bool", "ssize_t", "ptrdiff_t"})
+    checks = [f'static_assert(sizeof({name}) == {KINDS[name][1]}, "{name}");' for name in names]
+    signs = [
+        f'static_assert((({name})-1 < ({name})0) == {int(KINDS[name][0] == 1)}, "{name}");'
+        for name in names
+        if KINDS[name][0] in (1, 2)
+    ]
+    text = "#include <cuda_fp16.h>\n#include <stdint.h>\n" + "\n".join([*checks, *signs]) + SCALE
+    assert "scale" in compile_report(cache, text, "sm_90", compiler=compiler)
 
 
 def test_binaries_are_kept(compiler: CudaCompiler, cache: KernelCache) -> None:

@@ -15,7 +15,7 @@ from codegen.records import dataclass
 
 _POINTER, _INT, _UINT, _FLOAT = range(4)
 _LONG = 4 if sys.platform == "win32" else 8
-_KINDS: dict[str, tuple[int, int]] = {
+KINDS: dict[str, tuple[int, int]] = {
     "bool": (_UINT, 1),
     "_Bool": (_UINT, 1),
     "char": (_INT, 1),
@@ -38,6 +38,7 @@ _KINDS: dict[str, tuple[int, int]] = {
     **{f"int{8 * size}_t": (_INT, size) for size in (1, 2, 4, 8)},
     **{f"uint{8 * size}_t": (_UINT, size) for size in (1, 2, 4, 8)},
 }
+"""Kind and bytes of each type of numbers."""
 _QUALIFIERS = re.compile(r"\b(const|volatile|signed|__restrict__|__restrict|__grid_constant__)\b")
 _TYPEDEF = re.compile(r"\btypedef\s+([\w\s]+?)\s+(\w+)\s*;")
 
@@ -83,7 +84,7 @@ def _number(kind: str, typedefs: dict[str, str]) -> tuple[int, int] | None:
         if len(words) > 1 and words[-1] == "int":
             words.pop()
         kind = " ".join(words)
-        if kind in _KINDS or kind not in typedefs:
+        if kind in KINDS or kind not in typedefs:
             break
         kind = typedefs[kind]
-    return _KINDS.get(kind or "int")
+    return KINDS.get(kind or "int")
