@@ -89,7 +89,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "opt_einsum": ("taco_py.plan.algebra.contraction_trees", "taco_py.plan.algebra.pair_orders"),
     "cotengra": ("taco_py.plan.algebra.pair_orders",),
     "subprocess": ("codegen.toolchain", "codegen.runtime"),
-    "ctypes": ("codegen.toolchain", "codegen.runtime"),
+    "ctypes": ("codegen.toolchain", "codegen.runtime", "codegen.devices.cuda"),
 }
 # Libraries that are optional, or too slow to load for every user: never imported at module level.
 LAZY = {
