@@ -111,6 +111,7 @@ MEMO_ALLOWED = frozenset(
         "taco_py.call.prepare",
         "taco_py.call.subscripts",
         "taco_py.cost.sets",
+        "taco_py.devices",
         "taco_py.interop.scipy_arrays",
         "taco_py.storage.size_classes",
     }
