@@ -47,8 +47,7 @@ def device_of(target: str) -> Device:
     try:
         return devices().open(target)
     except Refused as error:
-        hint = f'{error.hint}, or target="cuda-emulated" runs the same kernels on the CPU'
-        raise DeviceError(error.message, hint=hint if error.hint else None) from error
+        raise DeviceError(error.message, hint=error.hint) from error
 
 
 def loaded(target: str, text: str) -> tuple[Device, Module | None]:
