@@ -106,7 +106,7 @@ static inline double2 taco_cexp_c128(double2 z)
     if (z.y == 0)
         return taco_make_c128(exp(z.x), z.y);
     if (isinf(z.x) && !isfinite(z.y))
-        return z.x < 0 ? taco_make_c128(0, 0) : taco_make_c128(z.x, z.y - z.y);
+        return z.x < 0 ? taco_make_c128(0, copysign(0.0, z.y)) : taco_make_c128(z.x, z.y - z.y);
     /* In two steps, of which the first does not overflow where the second does not. */
     const bool large = z.x > 709;
     const double first = exp(large ? z.x / 2 : z.x), second = large ? first : 1;
@@ -241,6 +241,12 @@ static inline bool taco_far(double2 z)
     return fabs(z.x) > 0x1p53 || fabs(z.y) > 0x1p53;
 }
 
+/* Where an odd function is z, for z**3 is less than is lost in rounding. */
+static inline bool taco_near(double2 z)
+{
+    return fabs(z.x) < 0x1p-28 && fabs(z.y) < 0x1p-28;
+}
+
 static inline double2 taco_casinh_c128(double2 z)
 {
     const double x = z.x, y = z.y;
@@ -254,6 +260,8 @@ static inline double2 taco_casinh_c128(double2 z)
         const double size = taco_log_of_size(z) + 0.693147180559945309417232121458;
         return taco_make_c128(copysign(size, x), copysign(atan2(fabs(y), fabs(x)), y));
     }
+    if (taco_near(z))
+        return z;
     /* -i asin(iz), iz = -y + i x */
     const double2 a = taco_csqrt_c128(taco_make_c128(1 + y, -x)), b = taco_csqrt_c128(taco_make_c128(1 - y, x));
     const double real = asinh(a.x * b.y - a.y * b.x), imag = atan2(y, a.x * b.x - a.y * b.y);
@@ -283,7 +291,7 @@ static inline double2 taco_cacosh_c128(double2 z)
     const double2 w = taco_cacos_c128(z);
     if (isnan(w.x))
         return taco_make_c128(isnan(w.y) ? w.y : fabs(w.y), w.x);
-    return taco_make_c128(fabs(w.y), isnan(w.y) ? w.y : copysign(w.x, z.y));
+    return taco_make_c128(fabs(w.y), isnan(w.y) ? w.x : copysign(w.x, z.y));
 }
 
 /* log(1 + 4 x / ((1 - x)**2 + y**2)) / 4 + i atan(2 y / ((1 - x) (1 + x) - y**2)) / 2 */
@@ -302,9 +310,9 @@ static inline double2 taco_catanh_c128(double2 z)
         const double size = hypot(x * 0.5, y * 0.5);
         return taco_make_c128(copysign(x * 0.5 / size * 0.5 / size, z.x), copysign(half_pi, z.y));
     }
-    const double less = 1 - x, most = fmax(x, y), apart = less * less + (y < 0x1p-511 ? 0 : y * y);
-    if (most < 0x1p-28)
+    if (taco_near(z))
         return z;
+    const double less = 1 - x, apart = less * less + (y < 0x1p-511 ? 0 : y * y);
     const double real = x == 1 && y < 0x1p-52 ? (0.693147180559945309417232121458 - log(y)) / 2
                                               : log1p(4 * x / apart) / 4;
     const double imag = atan2(2 * y, less * (1 + x) - (y < 0x1p-52 ? 0 : y * y)) / 2;
