@@ -58,7 +58,7 @@ def emit_cuda(module: Module, target: Target) -> str:
     kernels = [_kernel(complex_as_pairs(kernel), target) for kernel in module.kernels]
     if not kernels:
         return ""
-    called = definitions(kernels, [f for kernel in module.kernels for f in called_functions(kernel)])
+    called = definitions(kernels, called_functions(module))
     parts = (header_comment(module), "#include <stdint.h>", *called, *kernels)
     return "\n\n".join(part for part in parts if part) + "\n"
 
