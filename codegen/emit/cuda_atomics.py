@@ -22,33 +22,14 @@ from __future__ import annotations
 
 import re
 
+from codegen.emit.cuda_updates import BY_NAME, NAMES, SUFFIXES, TYPES, c_type, suffix, updated
 from codegen.infer import updates
-from codegen.libraries.scalar_functions import CFunction, Operator, spelling_of
 from codegen.target import UnsupportedError
-from codegen.types import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, SCALARS, ScalarType
+from codegen.types import FLOAT32, FLOAT64, ScalarType
 
-SUFFIXES = {"bool": "b", "int": "i", "uint": "u", "float": "f", "complex": "c"}
-TYPES: dict[str, ScalarType] = {f"{SUFFIXES[t.kind]}{t.bits}": t for t in SCALARS.values()}
-"""Types by what ends the names of their functions: `f64`."""
-
-PAIRS = {COMPLEX64.name: "float2", COMPLEX128.name: "double2"}
-"""What complex numbers are in CUDA."""
-
-_NAMES = {
-    "+": "add", "-": "sub", "*": "mul", "/": "div", "min": "min", "max": "max", "&&": "all",
-    "||": "any", "&": "and", "|": "or", "^": "xor",
-}  # fmt: skip
-_BY_NAME = {name: op for op, name in _NAMES.items()}
 _ATOMIC = re.compile(r"taco_atomic_(\w+)_([biufc]\d+)")
-_OF_BOOL = {"+": "|", "max": "|", "||": "|", "*": "&", "min": "&", "&&": "&"}
-_OF_PAIRS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 _WORDS = {8: "unsigned int", 16: "unsigned short", 32: "unsigned int", 64: "unsigned long long"}
 """What is compared and swapped for an element of so many bits."""
-
-
-def suffix(element: ScalarType) -> str:
-    """What ends the names of a type's functions."""
-    return f"{SUFFIXES[element.kind]}{element.bits}"
 
 
 def atomic_name(op: str, element: ScalarType) -> str:
@@ -56,7 +37,7 @@ def atomic_name(op: str, element: ScalarType) -> str:
     parts_alone = element.bits > 64 and op not in ("+", "-")
     if element.kind not in SUFFIXES or parts_alone or not updates(element, op):
         raise UnsupportedError(f"kernels in CUDA have no atomic {op} of {element}")
-    return f"taco_atomic_{_NAMES.get(op, op)}_{suffix(element)}"
+    return f"taco_atomic_{NAMES.get(op, op)}_{suffix(element)}"
 
 
 def atomic_function(name: str) -> str | None:
@@ -64,9 +45,9 @@ def atomic_function(name: str) -> str | None:
     match = _ATOMIC.fullmatch(name)
     if match is None:
         return None
-    op, element = _BY_NAME.get(match[1], match[1]), TYPES[match[2]]
+    op, element = BY_NAME.get(match[1], match[1]), TYPES[match[2]]
     lines = _own(op, element) or (_in_word if element.bits == 8 else _swapped)(op, element)
-    type = PAIRS.get(element.name, element.c)
+    type = c_type(element)
     head = f"static __device__ inline void {name}({type} *place, {type} value)"
     return "\n".join([head, "{", *(f"    {line}" for line in lines), "}"])
 
@@ -90,14 +71,14 @@ def _own(op: str, element: ScalarType) -> list[str] | None:
 
 def _swapped(op: str, element: ScalarType) -> list[str]:
     """Compare and swap of the element's own bits."""
-    word, type = _WORDS[element.bits], PAIRS.get(element.name, element.c)
+    word, type = _WORDS[element.bits], c_type(element)
     return [
         f"{word} *word = ({word} *)place, found = atomicCAS(word, 0, 0), seen;",
         "do {",
         f"    {type} element;",
         "    seen = found;",
         "    memcpy(&element, &seen, sizeof element);",
-        f"    element = {_updated(op, element)};",
+        f"    element = {updated(op, element, 'element', 'value')};",
         "    memcpy(&found, &element, sizeof element);",
         "    found = atomicCAS(word, seen, found);",
         "} while (found != seen);",
@@ -114,27 +95,9 @@ def _in_word(op: str, element: ScalarType) -> list[str]:
         f"{word} found = atomicCAS(word, 0, 0), seen;",
         "do {",
         f"    {type} element = {of_bits};",
-        f"    element = {_updated(op, element)};",
+        f"    element = {updated(op, element, 'element', 'value')};",
         "    seen = found;",
         f"    const {word} bits = ({word})(uint8_t)element << shift;",
         "    found = atomicCAS(word, seen, (seen & ~(0xffu << shift)) | bits);",
         "} while (found != seen);",
     ]
-
-
-def _updated(op: str, element: ScalarType) -> str:
-    """The new element, of the old one and the value."""
-    if element.kind == "bool" and op in _OF_BOOL:
-        op = _OF_BOOL[op]
-    if element.kind == "complex" and op in _OF_PAIRS:
-        return f"taco_{_OF_PAIRS[op]}_{suffix(element)}(element, value)"
-    if op in ("min", "max"):
-        return f"taco_{op}_{suffix(element)}(element, value)"
-    if op not in _NAMES:
-        found = spelling_of(op, element)
-        if isinstance(found, CFunction):
-            return f"{found.name}(element, value)"
-        assert isinstance(found, Operator)
-        return _updated(found.op, element)
-    text = f"element {op} value"
-    return f"({element.c})({text})" if element.is_integer and element.bits < 32 else text

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from codegen.emit.cuda_atomics import PAIRS, suffix
+from codegen.emit.cuda_updates import PAIRS, suffix
 from codegen.infer import c_function, type_of
 from codegen.ir import (
     Apply,
