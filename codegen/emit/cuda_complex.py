@@ -1,8 +1,8 @@
 """Complex numbers of kernels as pairs of real ones, which CUDA has: `float2` and `double2`.
 
-    y[i] += a * x[i]   →   y[i] = taco_add_c128(y[i], taco_multiply_c128(a, x[i]))
-    csqrt(z)           →   taco_csqrt_c128(z)
-    1.0 + 2.0i         →   make_double2(1.0, 2.0)
+y[i] += a * x[i]   →   y[i] = taco_add_c128(y[i], taco_multiply_c128(a, x[i]))
+csqrt(z)           →   taco_csqrt_c128(z)
+1.0 + 2.0i         →   make_double2(1.0, 2.0)
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ def _cast(type: ScalarType, operand: Expr) -> Expr:
     if source.kind == "complex" and type.kind == "complex":
         if source.bits == type.bits:
             return operand
-        return Call("taco_widen" if type.bits > source.bits else "taco_narrow", (operand,), _pair(type))
+        return Call(
+            "taco_widen" if type.bits > source.bits else "taco_narrow", (operand,), _pair(type)
+        )
     if source.kind == "complex":
         if type == BOOL:
             return _call("truth", source, operand, truth=True)

@@ -1,9 +1,9 @@
 """Updates of values in CUDA text, and the names of the functions that do them.
 
-    updated("*", FLOAT64, "x", "y")       x * y
-    updated("min", INT8, "x", "y")        taco_min_i8(x, y)
-    updated("*", COMPLEX128, "x", "y")    taco_multiply_c128(x, y)
-    updated("hypot", FLOAT32, "x", "y")   hypotf(x, y)
+updated("*", FLOAT64, "x", "y")       x * y
+updated("min", INT8, "x", "y")        taco_min_i8(x, y)
+updated("*", COMPLEX128, "x", "y")    taco_multiply_c128(x, y)
+updated("hypot", FLOAT32, "x", "y")   hypotf(x, y)
 """
 
 from __future__ import annotations

@@ -90,7 +90,9 @@ def test_no_update_is_lost(element: ScalarType, cache: KernelCache) -> None:
         host.launch(f"update_{number}", len(x), 128, (host.array(x, "x"), there, np.int64(len(x))))
         host.fetch(there, y)
         wanted = [reduced(op, first[k], x[k::CELLS]) for k in range(CELLS)]
-        tolerance = 1e-5 if op in ("hypot", "*", "/") and element.kind in ("float", "complex") else 0
+        tolerance = (
+            1e-5 if op in ("hypot", "*", "/") and element.kind in ("float", "complex") else 0
+        )
         np.testing.assert_allclose(y, wanted, rtol=tolerance, err_msg=f"{op} of {element}")
 
 

@@ -6,10 +6,8 @@ All functions of a type are one text.
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,7 +47,9 @@ def each(function: ScalarFunction, element: ScalarType, kind: LoopKind) -> tuple
     sources = tuple(Array(f"x_{k}", element, Storage.INPUT) for k in range(function.arity))
     value = apply(function.name, *(load(source, I) for source in sources))
     target = Array("y", type_of(value), Storage.OUTPUT)
-    return (*sources, target), block(For(I, Const(0), N_I, block(Store(target, I, value)), kind=kind))
+    return (*sources, target), block(
+        For(I, Const(0), N_I, block(Store(target, I, value)), kind=kind)
+    )
 
 
 def text_of(element: ScalarType) -> str:
