@@ -15,15 +15,11 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from codegen.emit.cuda_atomics import atomic_function
-from codegen.libraries.header_functions import (
-    HeaderFunction,
-    functions_of_header,
-    types_of_header,
-)
+from codegen.libraries.header_functions import Header, HeaderFunction
 from codegen.libraries.scalar_functions import CFunction
 from codegen.target import UnsupportedError
 
-HEADERS = ("taco_complex.h", "taco_math.h", "taco_runtime.h")
+HEADERS = tuple(map(Header, ("taco_complex.h", "taco_math.h", "taco_runtime.h")))
 """Where functions are looked for, first in the first."""
 
 _NAME = re.compile(r"\btaco_\w+")
@@ -85,10 +81,12 @@ def _definition(name: str) -> str:
     if found is not None:
         return found
     for header in HEADERS:
-        if name in functions_of_header(header):
-            return _function(functions_of_header(header)[name])
-        if name in types_of_header(header):
-            return types_of_header(header)[name]
+        function = header.function(name)
+        if function is not None:
+            return _function(function)
+        type = header.type(name)
+        if type is not None:
+            return type
     raise UnsupportedError(f"kernels in CUDA cannot call {name} yet")
 
 

@@ -1,12 +1,12 @@
 """The functions of C headers of codegen/runtime, one by one, for texts that define what they call.
 
-    #define TACO_DEFINE_SIGNED(bits) \\                         static inline int8_t taco_abs_i8(…)
-        TACO_PURE int##bits##_t taco_abs_i##bits(…) { … }  →  {
-    TACO_DEFINE_SIGNED(8)                                         …
-                                                              }
+    #define TACO_DEFINE_SIGNED(bits)                      static inline int8_t taco_abs_i8(…)
+    TACO_PURE int##bits##_t taco_abs_i##bits(…) { … }  →  {
+    TACO_DEFINE_SIGNED(8)                                     …
+                                                          }
 
-Macros that define functions (TACO_DEFINE_…) are expanded. Of conditional parts, those are taken that
-no macro of a compiler or a machine asks for.
+Macros that define functions (TACO_DEFINE_…) are expanded. Of conditional parts, those are taken
+that no macro of a compiler or a machine asks for.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 
 from codegen.records import dataclass
@@ -23,7 +22,7 @@ FOLDER = Path(__file__).parent.parent / "runtime"
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _MACRO = re.compile(r"#define\s+(TACO_DEFINE_\w+)\(([^)]*)\)(.*)", re.DOTALL)
-_USE = re.compile(r"\b(TACO_DEFINE_\w+)\(")
+_USE = re.compile(r"\b(TACO_DEFINE_\w+)\(([^()]*)\)")
 _UNSEEN = re.compile(r"\bTACO_UNUSED\b|__attribute__\(\([^()]*\)\)| +$", re.MULTILINE)
 _FUNCTION = re.compile(
     r"^static +(?:inline +)?(?P<type>\w+(?: \w+)*?) *(?P<name>\btaco_\w+)"
@@ -31,6 +30,9 @@ _FUNCTION = re.compile(
     re.MULTILINE,
 )
 _TYPE = re.compile(r"^typedef\s[^;{}]*(?:\{[^{}]*\}\s*)?(taco_\w+);", re.MULTILINE)
+
+Macros = Mapping[str, tuple[list[str], str]]
+"""The parameters and the text of each macro that defines functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,32 +45,40 @@ class HeaderFunction:
     body: str
 
 
-@cache
-def functions_of_header(name: str) -> Mapping[str, HeaderFunction]:
-    """The functions of a header, by their names."""
-    text = _expanded(_plain(name), _macros(name))
-    text = re.sub(r"\bTACO_PURE\b", "static inline", text)
-    text = _UNSEEN.sub("", text)
-    return {found.name: found for found in _functions(_at_margin(text))}
+class Header:
+    """A header, read when it is first asked for something."""
+
+    __slots__ = ("_functions", "_types", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._functions: dict[str, HeaderFunction] | None = None
+        self._types: dict[str, str] = {}
+
+    def function(self, name: str) -> HeaderFunction | None:
+        """The function called `name`; None where there is none."""
+        return self._read().get(name)
+
+    def type(self, name: str) -> str | None:
+        """The definition of the type called `name`; None where there is none."""
+        self._read()
+        return self._types.get(name)
+
+    def _read(self) -> dict[str, HeaderFunction]:
+        if self._functions is None:
+            lines = list(_taken((FOLDER / self.name).read_text()))
+            plain = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+            text = _expanded(plain, _macros(lines)).replace("TACO_PURE", "static inline")
+            text = _at_margin(_UNSEEN.sub("", text))
+            self._types = {match[1]: match[0] for match in _TYPE.finditer(plain)}
+            self._functions = {found.name: found for found in _functions(text)}
+        return self._functions
 
 
-@cache
-def types_of_header(name: str) -> Mapping[str, str]:
-    """The definitions of the types of a header, by their names."""
-    return {match[1]: match[0] for match in _TYPE.finditer(_plain(name))}
-
-
-@cache
-def _logical_lines(name: str) -> tuple[str, ...]:
-    """Lines without comments; a macro is one, however many it takes."""
-    text = _COMMENT.sub("", (FOLDER / name).read_text())
-    return tuple(re.sub(r" *\\\n", "\n", line) for line in re.split(r"(?<!\\)\n", text))
-
-
-def _taken(name: str) -> Iterator[str]:
-    """The lines of the parts that are taken."""
+def _taken(text: str) -> Iterator[str]:
+    """The lines of the parts that are taken; a macro is one, however many it takes."""
     open_parts: list[bool] = []
-    for line in _logical_lines(name):
+    for line in re.split(r"(?<!\\)\n", _COMMENT.sub("", text)):
         words = line.lstrip()
         if words.startswith("#if"):
             open_parts.append(words.startswith("#ifndef"))
@@ -77,24 +87,15 @@ def _taken(name: str) -> Iterator[str]:
         elif words.startswith("#endif"):
             open_parts.pop()
         elif all(open_parts):
-            yield line
+            yield re.sub(r" *\\\n", "\n", line)
 
 
-def _macros(name: str) -> dict[str, tuple[list[str], str]]:
-    """The parameters and the text of each macro that defines functions."""
-    found = {}
-    for line in _taken(name):
-        match = _MACRO.match(line)
-        if match is not None:
-            found[match[1]] = ([word.strip() for word in match[2].split(",")], match[3])
-    return found
+def _macros(lines: list[str]) -> Macros:
+    matches = (_MACRO.match(line) for line in lines)
+    return {m[1]: ([word.strip() for word in m[2].split(",")], m[3]) for m in matches if m}
 
 
-def _plain(name: str) -> str:
-    return "\n".join(line for line in _taken(name) if not line.lstrip().startswith("#"))
-
-
-def _expanded(text: str, macros: Mapping[str, tuple[list[str], str]]) -> str:
+def _expanded(text: str, macros: Macros) -> str:
     """`text` with what its macros stand for."""
 
     def replaced(match: re.Match[str]) -> str:
@@ -103,16 +104,17 @@ def _expanded(text: str, macros: Mapping[str, tuple[list[str], str]]) -> str:
         body = re.sub(r"\w+", lambda word: given.get(word[0], word[0]), body)
         return _expanded(body.replace("##", ""), macros)
 
-    return re.sub(_USE.pattern + r"([^()]*)\)", replaced, text)
+    return _USE.sub(replaced, text)
 
 
 def _at_margin(text: str) -> str:
     """`text`, functions of macros as far left as others."""
     lines, shift = [], 0
     for line in text.split("\n"):
-        if re.match(r" *static\b", line):
-            shift = len(line) - len(line.lstrip())
-        lines.append(line[min(shift, len(line) - len(line.lstrip())) :])
+        margin = len(line) - len(line.lstrip())
+        if line.lstrip().startswith("static"):
+            shift = margin
+        lines.append(line[min(shift, margin) :])
     return "\n".join(lines)
 
 

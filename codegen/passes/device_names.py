@@ -10,15 +10,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from codegen.ir import Array, Module, Table, Var
+from codegen.ir import Array, Function, Module, Table, Var
 from codegen.names import Names, is_reserved_on_devices
 from codegen.tree import map_children, walk
+
+
+def _parameters(function: Function) -> list[str]:
+    return [*(a.name for a in function.arrays), *(v.name for v in function.scalars)]
 
 
 def rename_words(module: Module) -> Module:
     """Give variables and arrays other names where a language of devices has theirs."""
     found = list(dict.fromkeys(n.name for n in walk(module) if isinstance(n, Var | Array | Table)))
-    kept = {p.name for f in module.functions for p in (*f.arrays, *f.scalars)}
+    kept = {name for f in module.functions for name in _parameters(f)}
     words = [name for name in found if is_reserved_on_devices(name) and name not in kept]
     if not words:
         return module

@@ -1,4 +1,4 @@
-"""Scalar functions of kernels in CUDA: each on each type against the kernel in C, on an emulated device.
+"""Scalar functions in CUDA: each on each type against the kernel in C, on an emulated device.
 
 All functions of a type are one text.
 """
@@ -90,10 +90,7 @@ def in_cuda(cache: KernelCache) -> Callable[[ScalarType], tuple[EmulatedDevice, 
 
 
 def _once(build: Callable[[ScalarType], Any]) -> Callable[[ScalarType], Any]:
-    return cache_of(build)
-
-
-cache_of = cache
+    return cache(build)
 
 
 def on_device(

@@ -74,9 +74,7 @@ def test_functions_of_users() -> None:
     softsign = tp.function(
         "softsign_of_devices", numpy=lambda x: x / (1 + abs(x)), c="x / (1 + fabs(x))"
     )
-    huber = tp.function(
-        "huber_of_devices", lambda x: where(abs(x) < 1, x * x / 2, abs(x) - 0.5)
-    )
+    huber = tp.function("huber_of_devices", lambda x: where(abs(x) < 1, x * x / 2, abs(x) - 0.5))
     tp.function(
         "gcd_of_devices", numpy=np.gcd, c="while (y) { T t = x % y; x = y; y = t; } return x;",
         dtypes="uint64", associative=True, commutative=True, identity=0,
@@ -92,9 +90,7 @@ def test_functions_of_users() -> None:
 
 
 def test_c_text_of_complex_numbers_is_refused() -> None:
-    tp.function(
-        "turned_of_devices", numpy=lambda z: z * 1j, c="z * I", dtypes=["complex128"]
-    )
+    tp.function("turned_of_devices", numpy=lambda z: z * 1j, c="z * I", dtypes=["complex128"])
     with pytest.raises(tp.DeviceError, match="no C text of complex numbers"):
         tp.evaluate("y[i] = turned_of_devices(x[i])", x=np.ones(3, complex), target=EMULATED)
 
