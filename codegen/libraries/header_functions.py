@@ -55,6 +55,11 @@ class Header:
         self._functions: dict[str, HeaderFunction] | None = None
         self._types: dict[str, str] = {}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its functions are called."""
+        return tuple(self._read())
+
     def function(self, name: str) -> HeaderFunction | None:
         """The function called `name`; None where there is none."""
         return self._read().get(name)

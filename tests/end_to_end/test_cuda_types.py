@@ -70,6 +70,15 @@ def reduced(text: str, a: Any, form: str = "csr") -> Any:
     return np.asarray(result)
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_every_number_of_16_bits(name: str) -> None:
+    """As it is read, and rounded when it is written: the same bits as in kernels in C."""
+    x = np.arange(2**16, dtype=np.uint16).view(of_type(name))
+    for text in ("y[i] = 3 * x[i]", "y[i] = x[i] / 7"):
+        found, wanted = (tp.evaluate(text, x=x, target=t) for t in (EMULATED, "c"))
+        np.testing.assert_array_equal(found.view(np.uint16), wanted.view(np.uint16))
+
+
 def test_functions_of_users() -> None:
     softsign = tp.function(
         "softsign_of_devices", numpy=lambda x: x / (1 + abs(x)), c="x / (1 + fabs(x))"
