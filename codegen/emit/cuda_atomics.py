@@ -22,10 +22,10 @@ from __future__ import annotations
 
 import re
 
-from codegen.emit.cuda_updates import BY_NAME, NAMES, SUFFIXES, TYPES, c_type, suffix, updated
+from codegen.emit.cuda_updates import BY_NAME, NAMES, TYPES, c_type, suffix, updated
 from codegen.infer import updates
 from codegen.target import UnsupportedError
-from codegen.types import FLOAT32, FLOAT64, ScalarType
+from codegen.types import FLOAT32, FLOAT64, SCALARS, ScalarType
 
 _ATOMIC = re.compile(r"taco_atomic_(\w+)_([biufc]\d+)")
 _WORDS = {8: "unsigned int", 16: "unsigned short", 32: "unsigned int", 64: "unsigned long long"}
@@ -35,7 +35,8 @@ _WORDS = {8: "unsigned int", 16: "unsigned short", 32: "unsigned int", 64: "unsi
 def atomic_name(op: str, element: ScalarType) -> str:
     """The function that updates an element in one operation. Raises UnsupportedError."""
     parts_alone = element.bits > 64 and op not in ("+", "-")
-    if element.kind not in SUFFIXES or parts_alone or not updates(element, op):
+    known = element.name in SCALARS and updates(SCALARS[element.name], op)
+    if parts_alone or not known:
         raise UnsupportedError(f"kernels in CUDA have no atomic {op} of {element}")
     return f"taco_atomic_{NAMES.get(op, op)}_{suffix(element)}"
 

@@ -29,7 +29,7 @@ from codegen.ir import (
 )
 from codegen.libraries.scalar_functions import CFunction, spelling_of
 from codegen.tree import map_children
-from codegen.types import BOOL, COMPLEX64, FLOAT32, FLOAT64, ScalarType
+from codegen.types import BOOL, COMPLEX64, FLOAT32, FLOAT64, SCALARS, ScalarType
 
 _OPERATORS = {
     "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "==": "equal", "!=": "not_equal",
@@ -38,11 +38,12 @@ _OPERATORS = {
 
 def complex_as_pairs(kernel: Kernel) -> Kernel:
     """The kernel without arithmetic of complex numbers: functions of pairs stand for it."""
-    return _in_pairs(kernel)  # type: ignore[no-any-return]
+    return in_pairs(kernel)  # type: ignore[no-any-return]
 
 
-def _in_pairs(node: Any) -> Any:
-    node = map_children(node, _in_pairs)
+def in_pairs(node: Any) -> Any:
+    """A tree of the loop IR without complex numbers."""
+    node = map_children(node, in_pairs)
     match node:
         case Var(type=type) if type.kind == "complex":
             return replace(node, type=_pair(type))
@@ -66,6 +67,13 @@ def _in_pairs(node: Any) -> Any:
             old = Load(array, node.index)
             return replace(node, value=_updated(array.element, op, old, node.value), op=None)
     return node
+
+
+def definition_in_pairs(definition: str) -> str:
+    """The definition of a function whose body is in pairs, with its types so too."""
+    for name, pair in PAIRS.items():
+        definition = definition.replace(SCALARS[name].c, pair)
+    return definition
 
 
 def _pair(type: ScalarType) -> ScalarType:

@@ -49,7 +49,7 @@ def definitions(kernels: Sequence[str], called: Iterable[CFunction]) -> list[str
 
     called  the scalar functions among it, of which some bring their text. Raises UnsupportedError.
     """
-    texts = {each.name: each.definition for each in called if each.definition}
+    texts = {each.name: each.in_pairs or each.definition for each in called if each.definition}
     found: dict[str, str] = {}
     waiting: set[str] = set()
 

@@ -98,6 +98,18 @@ def test_functions_of_users() -> None:
         np.testing.assert_array_equal(found, np.gcd.reduce(whole))
 
 
+@pytest.mark.parametrize("name", ["complex64", "complex128"])
+def test_functions_of_users_reduce_complex_numbers(name: str) -> None:
+    tp.function(
+        "either_of_devices", lambda x, y: x + y - x * y,
+        associative=True, commutative=True, identity=0,
+    )  # fmt: skip
+    rng = np.random.default_rng(2)
+    a = ((rng.random((9, 7)) < 0.6) * (rng.random((9, 7)) + 1j)).astype(name)
+    found = reduced("y[j] = either_of_devices(i, A[i,j])", a)
+    np.testing.assert_allclose(found, 1 - (1 - a).prod(0), rtol=1e-5)
+
+
 def test_c_text_of_complex_numbers_is_refused() -> None:
     tp.function("turned_of_devices", numpy=lambda z: z * 1j, c="z * I", dtypes=["complex128"])
     with pytest.raises(tp.DeviceError, match="no C text of complex numbers"):
