@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.devices.device import Array, Device, Module, Pointer
+from codegen.devices.device import Array, Buffer, Device, Module, Pointer
 from codegen.records import dataclass
 
 MOST_BLOCKS = 1 << 16
@@ -60,11 +60,19 @@ class Host:
     def array(self, array: Array, name: str = "", constant: bool = True) -> DeviceArray:
         """An array of the host on the device; `constant` promises that no kernel changes it."""
         row, first = memory_of(array)
-        buffer = self.device.allocate(row.nbytes, name)
+        buffer = self._memory(row.nbytes, name)
         if row.size:
             self.device.upload(buffer, row)
         pointer = buffer.at(first * row.itemsize)
         return DeviceArray(pointer, row.dtype, row[first:] if constant else None)
+
+    def _memory(self, size: int, name: str = "") -> Buffer:
+        """Memory of whole words: a byte is updated in the word of four bytes that it is part of."""
+        rest = -size % 4
+        buffer = self.device.allocate(size + rest, name)
+        if rest:
+            self.device.upload(buffer, np.zeros(rest, np.uint8), size)
+        return buffer
 
     def fetch(self, there: DeviceArray, array: Array) -> None:
         """Copy the elements of an array back to where they came from."""
@@ -75,8 +83,8 @@ class Host:
 
     def allocate(self, size: int, dtype: str, zero: bool) -> DeviceArray:
         """A new array, all zero or not initialised."""
-        kind = np.dtype(dtype)
-        buffer = self.device.allocate(max(0, size) * kind.itemsize)
+        kind = np.dtype("uint16" if dtype == "bfloat16" else dtype)
+        buffer = self._memory(max(0, size) * kind.itemsize)
         if zero:
             self.device.fill(buffer, 0)
         return DeviceArray(buffer.at(0), kind)

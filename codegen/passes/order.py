@@ -9,6 +9,7 @@ from codegen.passes.accumulators import split_accumulators
 from codegen.passes.copy_propagation import propagate_copies
 from codegen.passes.counted_places import count_places
 from codegen.passes.dead_code import remove_dead_code
+from codegen.passes.device_names import rename_words
 from codegen.passes.full_tiles import separate_full_tiles
 from codegen.passes.function_chains import split_function_chains
 from codegen.passes.jam import jam_rows
@@ -80,6 +81,7 @@ CUDA_PASSES: tuple[Step, ...] = (
     Step("kept_functions", _for_any_target(keep_functions), "as for C"),
     Step("parameters", _for_any_target(prune_parameters), "all dead uses are gone"),
     Step("kernels", outline_kernels, "last: the passes before know functions alone"),
+    Step("device_names", _for_any_target(rename_words), "kernels and their launches share names"),
 )
 """For GPUs: their threads are many, and each does little."""
 
