@@ -106,4 +106,4 @@ class Host:
     def _round(self, threads: int) -> int:
         """As many threads as whole warps have."""
         warp = self.device.limits.warp
-        return -(-threads // warp) * warp if threads > 1 else 1
+        return -(-threads // warp) * warp

@@ -41,7 +41,7 @@ from codegen.ir import (
 )
 from codegen.libraries.scalar_functions import CFunction
 from codegen.names import Names
-from codegen.target import Target
+from codegen.target import Target, UnsupportedError
 from codegen.tree import find, walk
 from codegen.types import ScalarType, VectorType, vector
 
@@ -233,5 +233,9 @@ def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
     return [f"TACO_ATOMIC({element.c}, {own}, {expression(place)}, {expression(stmt.value)});"]
 
 
-DIALECT = Dialect(_loop, _atomic)
+def _together(stmt: Any) -> Lines:
+    raise UnsupportedError(f"threads of C have no {type(stmt).__name__}")
+
+
+DIALECT = Dialect(_loop, _atomic, _together)
 """OpenMP's words for what threads share."""

@@ -19,11 +19,24 @@ from __future__ import annotations
 from typing import Any
 
 from codegen.emit.c import WIDTH, header_comment
-from codegen.emit.cuda_functions import atomic_name, definitions
+from codegen.emit.cuda_functions import atomic_name, combining_name, definitions
 from codegen.emit.expressions import PRECEDENCE, expression, widened
 from codegen.emit.memory import INDENT, Dialect, Lines, Scope, indent
 from codegen.emit.statements import body_lines, for_lines
-from codegen.ir import Array, AtomicStore, For, Kernel, LoopKind, Module, Storage, Table, Var
+from codegen.ir import (
+    Array,
+    AtomicStore,
+    Barrier,
+    Combine,
+    Const,
+    For,
+    Kernel,
+    LoopKind,
+    Module,
+    Storage,
+    Table,
+    Var,
+)
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.target import Target, UnsupportedError
@@ -97,6 +110,8 @@ def _loop(loop: Any, scope: Scope) -> Lines:
     unit = UNITS.get(loop.kind)
     if unit is None:
         return [*([f"#pragma unroll {loop.unroll}"] if loop.unroll else []), *for_lines(loop, body)]
+    if loop.stop == Const(1) and loop.start == Const(0) and loop.kind is not LoopKind.GRID:
+        return [f"if ({unit.first} == 0) {{", *indent(body), "}"]
     var, start = loop.var, widened(loop.start, PRECEDENCE["+"])
     first = unit.first if start == "0" else f"{start} + {unit.first}"
     step = unit.step if loop.step == 1 else f"{loop.step} * ({unit.step})"
@@ -115,5 +130,14 @@ def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
     return [f"{atomic_name(stmt.op, stmt.array.element)}({place}, {expression(stmt.value)});"]
 
 
-DIALECT = Dialect(_loop, _atomic)
+def _together(stmt: Any) -> Lines:
+    """`t = taco_lanes_add_f64(t);`, `__syncwarp();`"""
+    if isinstance(stmt, Barrier):
+        return ["__syncwarp();" if stmt.kind is LoopKind.LANES else "__syncthreads();"]
+    assert isinstance(stmt, Combine)
+    name = stmt.var.name
+    return [f"{name} = {combining_name(stmt.kind.value, stmt.op, stmt.var.type)}({name});"]
+
+
+DIALECT = Dialect(_loop, _atomic, _together)
 """CUDA's words for what threads share."""

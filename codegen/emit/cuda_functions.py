@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from codegen.emit.statements import update_lines
+from codegen.ir import Var
 from codegen.libraries.scalar_functions import FLOATS
 from codegen.target import UnsupportedError
 from codegen.types import FLOAT32, FLOAT64, SCALARS, ScalarType
@@ -31,6 +33,13 @@ def atomic_name(op: str, element: ScalarType) -> str:
     if op not in _OPERATIONS or element.kind not in _SUFFIXES:
         raise UnsupportedError(f"kernels in CUDA have no atomic {op} of {element} yet")
     return f"taco_atomic_{_OPERATIONS[op]}_{_SUFFIXES[element.kind]}{element.bits}"
+
+
+def combining_name(units: str, op: str, type: ScalarType) -> str:
+    """The function that gives each of the units what all have, combined. Raises UnsupportedError."""
+    if type.kind not in _SUFFIXES:
+        raise UnsupportedError(f"threads in CUDA cannot combine values of {type} yet")
+    return f"taco_{units}_{_OPERATIONS.get(op, op)}_{_SUFFIXES[type.kind]}{type.bits}"
 
 
 def definitions(kernels: Sequence[str]) -> list[str]:
@@ -150,6 +159,53 @@ def _updated(op: str, type: ScalarType) -> str:
     return f"old {op} value"
 
 
+def _combine_lanes(operation: str, suffix: str) -> str:
+    """Of the lanes of a warp, pair by pair: each lane has the same in the end."""
+    type = _TYPES[suffix]
+    return _function(
+        type.c, f"taco_lanes_{operation}_{suffix}", f"{type.c} value",
+        "for (int step = 16; step > 0; step /= 2) {",
+        f"    const {type.c} other = __shfl_xor_sync(0xffffffff, value, step);",
+        f"    {_combined(operation, type)}",
+        "}",
+        "return value;",
+    )  # fmt: skip
+
+
+def _combine_warps(operation: str, suffix: str) -> str:
+    """Of the warps of a block, through shared memory, in their order."""
+    type = _TYPES[suffix]
+    return _function(
+        type.c, f"taco_warps_{operation}_{suffix}", f"{type.c} value",
+        f"__shared__ {type.c} parts[32];",
+        "__syncthreads();",
+        "if (threadIdx.x % 32 == 0)",
+        "    parts[threadIdx.x / 32] = value;",
+        "__syncthreads();",
+        "value = parts[0];",
+        "for (int warp = 1; warp < blockDim.x / 32; warp++) {",
+        f"    const {type.c} other = parts[warp];",
+        f"    {_combined(operation, type)}",
+        "}",
+        "return value;",
+    )  # fmt: skip
+
+
+def _combine_threads(operation: str, suffix: str) -> str:
+    """Of the threads of a block: those of each warp, then the warps."""
+    type, name = _TYPES[suffix], f"{operation}_{suffix}"
+    return _function(
+        type.c, f"taco_threads_{name}", f"{type.c} value",
+        f"return taco_warps_{name}(taco_lanes_{name}(value));",
+    )  # fmt: skip
+
+
+def _combined(operation: str, type: ScalarType) -> str:
+    """`value = value op other`."""
+    value, other = Var("value", type), Var("other", type)
+    return update_lines("value", value, type, _BY_NAME.get(operation, operation), other)
+
+
 def _libdevice(name: str, suffix: str) -> str:
     """A function of CUDA's mathematical library under the name that kernels have for it."""
     type = _TYPES[suffix]
@@ -173,5 +229,8 @@ _MAKERS: Sequence[tuple[str, Callable[..., str]]] = (
     (r"taco_search_int(32|64)", _search),
     (r"taco_gallop_int(32|64)", _gallop),
     (r"taco_atomic_([a-z]+)_([biuf]\d+)", _atomic),
+    (r"taco_lanes_(\w+)_([biuf]\d+)", _combine_lanes),
+    (r"taco_warps_(\w+)_([biuf]\d+)", _combine_warps),
+    (r"taco_threads_(\w+)_([biuf]\d+)", _combine_threads),
     (r"taco_(\w+)_(f32|f64)", _libdevice),
 )

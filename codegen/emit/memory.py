@@ -47,10 +47,12 @@ Lines = list[str]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What differs between languages: how a loop is shared, and how an update is one operation."""
+    """What differs between languages: how a loop is shared, how an update is one operation, and
+    what units do together."""
 
     loop: Callable[[Any, Scope], Lines]
     atomic: Callable[[Any, Scope], Lines]
+    together: Callable[[Any], Lines]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,10 @@ from codegen.ir import (
     Allocate,
     Assign,
     AtomicStore,
+    Barrier,
     Block,
     ClearTable,
+    Combine,
     Comment,
     Const,
     Declare,
@@ -65,6 +67,8 @@ def _statement(stmt: Stmt, scope: Scope) -> Lines:
             return [_assignment(stmt)]
         case AtomicStore():
             return scope.dialect.atomic(stmt, scope)
+        case Combine() | Barrier():
+            return scope.dialect.together(stmt)
         case Allocate() | Reserve() | SetLength() | Fill() | Sort() | Invoke() | Expect():
             return memory(stmt, scope)
         case NewTable() | Insert() | SortTable() | ClearTable():

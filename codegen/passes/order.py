@@ -13,11 +13,13 @@ from codegen.passes.full_tiles import separate_full_tiles
 from codegen.passes.function_chains import split_function_chains
 from codegen.passes.jam import jam_rows
 from codegen.passes.kept_functions import keep_functions
+from codegen.passes.one_writer import write_once
 from codegen.passes.outline_kernels import outline_kernels
 from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune_parameters
 from codegen.passes.past_caches import write_past_caches
 from codegen.passes.simplify import simplify
+from codegen.passes.unit_sums import sum_in_units
 from codegen.passes.vector_sums import split_sums_of_streams, split_vector_sums
 from codegen.passes.vectorize import vectorize
 from codegen.records import dataclass
@@ -79,7 +81,9 @@ CUDA_PASSES: tuple[Step, ...] = (
     Step("tidy", _TIDY, "kernels are compared and read by people"),
     Step("kept_functions", _for_any_target(keep_functions), "as for C"),
     Step("parameters", _for_any_target(prune_parameters), "all dead uses are gone"),
-    Step("kernels", outline_kernels, "last: the passes before know functions alone"),
+    Step("kernels", outline_kernels, "the passes before know functions alone"),
+    Step("unit_sums", _for_any_target(sum_in_units), "of kernels: which units share a loop"),
+    Step("one_writer", _for_any_target(write_once), "last: sums leave one number to be written"),
 )
 """For GPUs: their threads are many, and each does little."""
 

@@ -9,6 +9,7 @@ a result for each are out of the question: what they have in common they add to 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -18,14 +19,17 @@ from taco_py.concrete.nodes import (
     Race,
     Sequence,
     Statement,
+    Unit,
     Where,
     WorkspaceKind,
 )
 from taco_py.concrete.tree import workspaces_of
+from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, Loop
 from taco_py.schedule.parallel import Parallelism, check_shared, common_reason, own_refusal
-from taco_py.schedule.races import atomic_refusal
+from taco_py.schedule.races import atomic_refusal, outward, race_refusal
 from taco_py.schedule.schedule import Schedule
+from taco_py.schedule.unit_nests import around, block_numbers, memory_refusal, strategy
 
 
 def choose_units(graph: IterationGraph, schedule: Schedule) -> Parallelism:
@@ -36,10 +40,13 @@ def choose_units(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     if schedule.serial:
         return Parallelism(graph.statement, None, "one thread was asked for")
     check_shared(graph)
+    _check_modes(graph)
     marked = [loop for loop in graph.loops if loop.mode.parallel is not None]
     if marked:
         names = ", ".join(graph.called(loop) for loop in marked)
-        return Parallelism(graph.statement, names, f"loop {names}: {common_reason(marked[0])}")
+        found = {id(loop.body): strategy(graph, loop) for loop in marked}
+        statement = _resolved(graph.statement, found)
+        return Parallelism(statement, names, "; ".join(_told(graph, loop) for loop in marked))
     races: dict[int, Race] = {}
     for loop in graph.loops:
         race = None if loop.outer else _race(graph, loop)
@@ -51,6 +58,66 @@ def choose_units(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     names = ", ".join(dict.fromkeys(graph.called(loop) for loop in shared))
     statement = _shared(graph.statement, races)
     return Parallelism(statement, names, f"loop {names}: each thread of the grid an iteration")
+
+
+_TAKERS = {
+    Unit.CORE: "threads of the grid",
+    Unit.BLOCK: "blocks",
+    Unit.WARP: "warps of a block",
+    Unit.THREAD: "threads of a block",
+}
+
+
+def _told(graph: IterationGraph, loop: Loop) -> str:
+    """`loop i: blocks take iterations; iterations add to common elements by atomic operations`"""
+    outside = around(graph, loop)
+    in_warp = bool(outside) and outside[-1].mode.unit is Unit.WARP
+    taker = "lanes of a warp" if in_warp else _TAKERS[loop.mode.unit]
+    how = common_reason(replace(loop, mode=replace(loop.mode, parallel=strategy(graph, loop))))
+    numbers = block_numbers(graph, loop).intersection(a.target.tensor for a in outward(loop))
+    if numbers:
+        how = f"{', '.join(sorted(numbers))} is reduced in registers"
+    return f"loop {graph.called(loop)} is shared by {taker}: {how}"
+
+
+def _check_modes(graph: IterationGraph) -> None:
+    """Raise ScheduleError for what threads of a GPU cannot do as it is asked for."""
+    for loop in graph.loops:
+        name, race = graph.called(loop), loop.mode.parallel
+        if loop.mode.vector:
+            raise ScheduleError(
+                f"Expected units of a GPU for the loop {name}, found CPUVector, which it has not",
+                hint=f"parallelize({name},GPUThread): its threads are lanes of warps",
+            )
+        if race is None:
+            continue
+        common = loop.mode.unit is Unit.CORE and race_refusal(graph, loop) is not None
+        if race is Race.ORDERED and common:
+            raise ScheduleError(
+                f"The loop {name} cannot be parallel: threads of the grid add in any order",
+                hint=f"parallelize({name},CPUThread,Atomics) leaves the order open",
+            )
+        refusal = memory_refusal(graph, loop) or (atomic_refusal(graph, loop) if common else None)
+        if refusal is not None and race is not Race.IGNORE:
+            raise ScheduleError(
+                f"The loop {name} cannot be parallel: {refusal}", hint=refusal.remedy
+            )
+
+
+def _resolved(statement: Statement, races: Mapping[int, Race | None]) -> Statement:
+    """The statement with the strategy of each shared loop."""
+    match statement:
+        case Assign():
+            return statement
+        case Forall(index, body, mode):
+            mode = replace(mode, parallel=races.get(id(body), mode.parallel))
+            return Forall(index, _resolved(body, races), mode)
+        case Where(workspace, consumer, producer):
+            return Where(workspace, _resolved(consumer, races), _resolved(producer, races))
+        case Sequence(statements):
+            return Sequence(tuple(_resolved(part, races) for part in statements))
+        case _:
+            assert_never(statement)
 
 
 def _race(graph: IterationGraph, loop: Loop) -> Race | None:
