@@ -26,6 +26,7 @@ from codegen.ir import (
     Comment,
     Const,
     Declare,
+    Expect,
     Expr,
     Fill,
     For,
@@ -107,7 +108,7 @@ class _Outliner:
 
     def _is_of_host(self, statement: Stmt) -> bool:
         """Whether a statement is carried out by the host, or holds a loop that threads share."""
-        if isinstance(statement, Reserve | SetLength | Fill):
+        if isinstance(statement, Reserve | SetLength | Fill | Expect):
             return True
         return any(isinstance(n, For) and n.kind in _SHARED for n in walk(statement))
 

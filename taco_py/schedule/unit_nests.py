@@ -164,11 +164,21 @@ def check_units(graph: IterationGraph, target: str) -> None:
 
 
 def strategy(graph: IterationGraph, loop: Loop) -> Race | None:
-    """What is done in code about elements that units of a GPU have in common."""
+    """What is done in code about elements that units of a GPU have in common.
+
+    Atomic operations of a loop inside are for all the loops around it that ignore races: so TACO's
+    schedules have it.
+    """
     race = loop.mode.parallel
-    if race is None or race in (Race.NONE, Race.IGNORE):
+    if race is None or race is Race.NONE:
         return race
-    return Race.NONE if race_refusal(graph, loop) is None else Race.ATOMICS
+    if race_refusal(graph, loop) is None:
+        return Race.NONE
+    if race is not Race.IGNORE:
+        return Race.ATOMICS
+    inside = (each.mode.parallel for each in foralls(loop.body))
+    atomic = Race.ATOMICS in inside and atomic_refusal(graph, loop) is None
+    return Race.ATOMICS if atomic else Race.IGNORE
 
 
 def memory_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
