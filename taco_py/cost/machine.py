@@ -269,6 +269,32 @@ class Machine:
     """What such a copy may take of a call that reads no faster for it: always so long, or this
     share of its least time, where that is below its share in compiling another kernel."""
 
+    # ------------------------------------------------------------ units of a GPU
+
+    launch_seconds: float = 3e-6
+    """A launch of a kernel. Not measured."""
+    device_bytes_per_second: float = 3.35e12
+    """Of global memory. From NVIDIA's data sheet of the H100 SXM, not measured."""
+    device_latency_seconds: float = 3e-7
+    """A load that others wait for, and so an iteration of a loop that follows positions. Not
+    measured; publications say 400 to 600 cycles."""
+    device_instructions_per_second: float = 9e11
+    """Of warps, in all: 132 multiprocessors with four schedulers of 1.7 GHz each. From the data
+    sheet of the H100 SXM, not measured."""
+    device_warp_threads: int = 32
+    device_sector_bytes: int = 32
+    """The least that moves between memory and threads. From CUDA's programming guide."""
+    iteration_instructions: float = 12.0
+    """An innermost iteration of a warp: loads, 64-bit positions, a product and a sum. Not
+    measured."""
+    combine_iterations: float = 3.0
+    """Combining what the threads of a warp have, in such iterations. Not measured."""
+    search_iterations: float = 24.0
+    """Looking for the first and the last row of a range of entries of 65 536 rows. Not measured."""
+    strided_ratio: float = 1.5
+    """How many times the bytes of a row move where each thread walks a row of its own: what is
+    left of a sector may be gone when it is needed. Not measured."""
+
     def __hash__(self) -> int:
         """Return a hash in constant time, for machines are parts of many keys and seldom differ."""
         return hash(self.step_seconds)
