@@ -40,7 +40,9 @@ from codegen.ir import (
     If,
     Insert,
     Invoke,
+    Kernel,
     Key,
+    Launch,
     Lead,
     Load,
     LoopKind,
@@ -74,9 +76,9 @@ _STORAGE = {"input": "in", "output": "out", "growing": "growing", "local": "loca
 def pretty(node: Module | Function | Stmt | Expr | Array | Table) -> str:
     """`node` as text, without a final newline."""
     match node:
-        case Module(functions=functions):
-            return "\n\n".join(map(_function, functions))
-        case Function():
+        case Module(functions=functions, kernels=kernels):
+            return "\n\n".join(map(_function, (*functions, *kernels)))
+        case Function() | Kernel():
             return _function(node)
         case Array() | Table():
             return node.name
@@ -88,14 +90,15 @@ def pretty(node: Module | Function | Stmt | Expr | Array | Table) -> str:
 _STATEMENTS = (
     Block, Comment, Declare, Assign, Store, If, While, For, Allocate, Reserve, SetLength, Fill,
     Sort, Prefetch, NewTable, Insert, SortTable, ClearTable, VectorStore, Invoke,
-    AtomicStore, Team, Expect,
+    AtomicStore, Team, Expect, Launch,
 )  # fmt: skip
 
 
-def _function(function: Function) -> str:
+def _function(function: Function | Kernel) -> str:
     arrays = [f"{a.name}: {_STORAGE[a.storage.value]} {a.element}[]" for a in function.arrays]
     scalars = [f"{v.name}: {v.type}" for v in function.scalars]
-    threads = ["threads"] if function.threaded else []
+    threaded = isinstance(function, Function) and function.threaded
+    threads = ["threads"] if threaded else []
     head = f"{function.name}({', '.join(arrays + scalars + threads)})"
     return "\n".join([head, *_body(function.body)])
 
@@ -203,6 +206,8 @@ def _statement(stmt: Stmt) -> list[str]:
             return [f"while {_expression(condition)}:", *_body(inner)]
         case For():
             return [_loop_head(stmt), *_body(stmt.body)]
+        case Launch(kernel=kernel, threads=threads, block=block):
+            return [f"launch {kernel} by {_expression(threads)} threads, {block} a block"]
         case Team():
             return [_team_head(stmt), *_body(stmt.setup), "  of each piece:", *_body(stmt.body)]
     return [_simple(stmt) + _role(getattr(stmt, "role", Role.CONTROL))]

@@ -45,6 +45,7 @@ from codegen.ir import (
     Insert,
     Invoke,
     Key,
+    Launch,
     Lead,
     Load,
     LoopKind,
@@ -274,7 +275,7 @@ class _Verifier:
             case While(condition=condition, body=body):
                 self.expect(condition, BOOL)
                 self.block(body)
-            case For() | Team():
+            case For() | Team() | Launch():
                 self.repeated(stmt)
             case Declare() | Assign() | Insert():
                 self.variable(stmt)
@@ -287,9 +288,11 @@ class _Verifier:
             case _:
                 assert_never(stmt)
 
-    def repeated(self, stmt: For | Team) -> None:
+    def repeated(self, stmt: For | Team | Launch) -> None:
         if isinstance(stmt, For):
             self.loop(stmt)
+        elif isinstance(stmt, Launch):
+            self.index(stmt.threads)
         else:
             self.team(stmt)
 

@@ -38,6 +38,7 @@ from taco_py.diagnostics.cautions import NarrowSumWarning, NotationWarning  # no
 from taco_py.diagnostics.errors import (  # noqa: E402
     BoundError,
     CompilerError,
+    DeviceError,
     DimensionError,
     FileFormatError,
     FormatError,
@@ -107,6 +108,7 @@ __all__ = [
     "DCSR",
     "BoundError",
     "CompilerError",
+    "DeviceError",
     "DimensionError",
     "FileFormatError",
     "Format",

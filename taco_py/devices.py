@@ -6,9 +6,8 @@ target="cuda-emulated"   the same kernels on the CPU, which checks each access t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from taco_py.diagnostics.errors import DeviceError
 from taco_py.kernels import KERNELS
@@ -18,30 +17,52 @@ if TYPE_CHECKING:
     from codegen.runtime.signature import Signature
 
 
-@cache
+T = TypeVar("T")
+
+
+def remembered(key: Hashable, make: Callable[[], T]) -> T:
+    """What was made under a key before, or is made now; kernels' cache forgets it with others."""
+    found: T | None = KERNELS.memo.get(key)
+    if found is None:
+        found = make()
+        KERNELS.memo.put(key, found)
+    return found
+
+
 def device_of(target: str) -> Device:
     """The device that `target` names. Raises DeviceError where there is none."""
     if target == "cuda-emulated":
         from codegen.devices.emulated import EmulatedDevice
 
-        return EmulatedDevice(KERNELS)
+        return remembered(("device", target), lambda: EmulatedDevice(KERNELS))
     raise DeviceError(
         "Expected a GPU, found no driver of one",
         hint='target="cuda-emulated" runs the same kernels on the CPU',
     )
 
 
-@cache
 def loaded(target: str, text: str) -> tuple[Device, Module | None]:
-    """The kernels of a text on a device. Raises DeviceError."""
+    """The kernels of a text on a device, which has none of an empty one. Raises DeviceError."""
     device = device_of(target)
-    return device, device.load(text) if text.strip() else None
+    if not text:
+        return device, None
+    return device, remembered(("module", target, text), lambda: device.load(text))
 
 
-def functions_of(
-    kernels: tuple[Device, Module | None], host: str, signatures: Sequence[Signature]
-) -> dict[str, Callable[..., Any]]:
-    """The functions of a host that launch kernels, by their names."""
-    from codegen.devices.host_function import host_functions
+def function_of(target: str, text: str, host: str, signature: Signature) -> Callable[..., Any]:
+    """The function of a host's text that launches the kernels of `text`.
 
-    return host_functions(*kernels, host, signatures)
+    The device is opened by the first call, which raises DeviceError where there is none.
+    """
+
+    def call(*arguments: Any) -> Any:
+        key = ("function", target, text, host)
+        return remembered(key, opened)(*arguments)
+
+    def opened() -> Callable[..., Any]:
+        from codegen.devices.host_function import host_function
+
+        device, module = loaded(target, text)
+        return host_function(device, module, host, signature)
+
+    return call

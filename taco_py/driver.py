@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from codegen.target import Target
 
 
-DEVICE_KERNELS: dict[str, tuple[KernelSource, str]] = {}
-"""The text of kernels of devices, by the keys of their recipes."""
-
 SIDE_BY_SIDE = 2
 """Kernels that are compiled at a time: more compilers share the memory and the cores of others."""
 
@@ -134,19 +131,16 @@ def compile_recipes(
 
 def _device_kernel(recipe: Recipe, target: str) -> CompiledKernel:
     """The kernel of a recipe on a device. Raises DeviceError."""
-    from taco_py.devices import functions_of, loaded
+    from taco_py.devices import function_of, remembered
 
-    begin = perf_counter()
-    found = DEVICE_KERNELS.get(recipe.key)
-    hit = "memory" if found is not None else "built"
-    if found is None:
-        found = DEVICE_KERNELS[recipe.key] = make_device_source(recipe)
-    source, host = found
+    begin, key = perf_counter(), ("source", recipe.key)
+    hit = "built" if KERNELS.memo.get(key) is None else "memory"
+    source, host = remembered(key, lambda: make_device_source(recipe))
     facts = json.loads(source.metadata)
     bindings: dict[str, Source] = dict(bindings_from_json(facts["bindings"]))
     (signature,) = source.signatures
     parameters = tuple((p, bindings.get(p.name)) for p in signature.parameters)
-    call = functions_of(loaded(target, source.source), host, source.signatures)[signature.name]
+    call = function_of(target, source.source, host, signature)
     seconds = perf_counter() - begin
     return _with_facts(recipe, call, parameters, facts, source.source, hit, seconds)
 

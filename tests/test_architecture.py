@@ -62,7 +62,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "diagnostics", "kernels", "phase", "fill", "formats", "levels", "notation", "provenance",
         "affine", "functions", "problem", "storage", "legal", "oracle", "concrete", "convert",
         "interop", "cost", "iteration", "lower", "order", "schedule", "show", "asymptotic", "ways",
-        "driver", "plan",
+        "devices", "driver", "plan",
         "execute", "values", "explanation", "export", "replay", "tune", "indexed", "call", "api",
         "tool", "cli", "__main__",
     ),

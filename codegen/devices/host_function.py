@@ -1,6 +1,6 @@
 """Host functions as callables over arrays of the host: operands go over, results come back.
 
-    call = host_functions(device, module, text, signatures)["evaluate"]
+    call = host_function(device, module, text, signature)
     call(y, A2_pos, A2_crd, A_vals, x, n, threads)
 
 It takes what functions of C take (`runtime.call`), so that a plan carries both out alike.
@@ -8,7 +8,7 @@ It takes what functions of C take (`runtime.call`), so that a plan carries both 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,18 +18,14 @@ from codegen.devices.host_side import Host
 from codegen.runtime.signature import Kind, Signature
 
 
-def host_functions(
-    device: Device, module: Module | None, text: str, signatures: Sequence[Signature]
-) -> dict[str, Callable[..., Any]]:
-    """A callable for each function of the Python text of a module's host."""
+def host_function(
+    device: Device, module: Module | None, text: str, signature: Signature
+) -> Callable[..., Any]:
+    """The function of a signature in the Python text of a module's host."""
     space: dict[str, Any] = {}
     exec(compile(text, "<host of a device>", "exec"), space)
-    return {each.name: _callable(device, module, space[each.name], each) for each in signatures}
+    function = space[signature.name]
 
-
-def _callable(
-    device: Device, module: Module | None, function: Callable[..., Any], signature: Signature
-) -> Callable[..., Any]:
     def call(*arguments: Any) -> None:
         if len(arguments) != len(signature.parameters):
             expected = len(signature.parameters)

@@ -1,4 +1,4 @@
-"""What Python functions of hosts (emit.host_python) call: a device's memory, and launches of a module.
+"""What Python functions of hosts (emit.host_python) call: a device's memory, and launches.
 
 host = Host(device, module)
 y = host.array(numpy.zeros(n)); x = host.array(x)

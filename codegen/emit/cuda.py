@@ -68,12 +68,8 @@ def emit_cuda(module: Module, target: Target) -> str:
     kernels = [_kernel(kernel, target) for kernel in module.kernels]
     if not kernels:
         return ""
-    return (
-        "\n\n".join(
-            part for part in (header_comment(module), *definitions(kernels), *kernels) if part
-        )
-        + "\n"
-    )
+    parts = (header_comment(module), "#include <stdint.h>", *definitions(kernels), *kernels)
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _kernel(kernel: Kernel, target: Target) -> str:

@@ -22,6 +22,7 @@ from taco_py.values.settings import (
     check_forbid,
     check_libraries,
     check_static,
+    check_target,
     check_threads,
 )
 
@@ -74,6 +75,7 @@ def compile(
     replace: bool = False,
     border: str = "error",
     shape: Sequence[int] | int | None = None,
+    target: str = "c",
     **named: Format | str,
 ) -> Kernel | KernelOfSeveral | KernelOfSubscripts:
     """Compile assignments for operands of given formats, without data.
@@ -97,7 +99,7 @@ def compile(
     dtypes       one for all operands, or by name; float64 where not given
     index_dtype  "int32" or "int64": of pos and crd arrays
     static       sizes that the kernel is specialised for, by index
-    schedule, threads, libraries, schedule_budget, forbid, allow, outputs, semiring
+    schedule, threads, libraries, schedule_budget, forbid, allow, outputs, semiring, target
                  as in `evaluate`
     mask         the format of a mask, or `tp.complement` or `tp.by_value` of one: calls name it
                  mask=
@@ -115,6 +117,7 @@ def compile(
         budget=check_budget(schedule_budget),
         forbid=check_forbid(forbid),
         allow=check_allow(allow),
+        target=check_target(target),
     )
     over = read_over(semiring, as_mask(mask), replace)
     statements = statements_of(text, given)

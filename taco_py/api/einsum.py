@@ -102,5 +102,5 @@ def einsum(
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
     numpys = NumpyOptions(out, dtype, order, casting, optimize)
     options = (format, schedule, threads, dtype, casting, static, libraries)
-    options = (*options, schedule_budget, forbid, (), target)
-    return computed(operands, numpys, options, key, over)
+    more = (schedule_budget, forbid, (), target)
+    return computed(operands, numpys, (*options, *more), key, over)

@@ -17,6 +17,7 @@ from taco_py.call.libraries import libraries_of, without_libraries
 from taco_py.call.over_semirings import Over, unfilled
 from taco_py.call.prepare import Prepared
 from taco_py.cost.effort import Effort
+from taco_py.cost.machine import MACHINES
 from taco_py.diagnostics.errors import (
     OperandError,
     OperandTypeError,
@@ -220,7 +221,7 @@ class Kernel:
         target = writable(out, prepared, self.settings)
         execution = self._execution(given, check_threads(threads), target, shape)
         data = rounded(run(self.plan, execution), self.dtype, out)
-        if not execution.wide:
+        if not execution.wide and self.settings.target == "c":
             self._remember(prepared, objects, out, begin)
         if out is not None:
             if not np.may_share_memory(data.values, out):  # else it was written there
@@ -379,7 +380,11 @@ def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
     options = Options(schedule=settings.schedule, libraries=libraries_of(settings, compiled=True))
     effort = Effort(settings.budget)
     request = replace(
-        drafted.request, effort=effort, left_out=settings.forbid, allow=settings.allow
+        drafted.request,
+        effort=effort,
+        left_out=settings.forbid,
+        allow=settings.allow,
+        machine=MACHINES[settings.target],
     )
     plan = make_plan(drafted.assignment, drafted.operands, request, options)
     plan = replace(plan, sizes=drafted.size_note)

@@ -1,10 +1,10 @@
 """Which loop the threads of a GPU share, each an iteration.
 
-    forall i: y[i] = t where forall j: t += A[i,j] * x[j]   →  each thread a row
-    forall j: forall i: y[i] += A[i,j] * x[j]               →  each thread a column, atomic additions
+    forall i: y[i] = t where forall j: t += A[i,j] * x[j]  →  a row each
+    forall j: forall i: y[i] += A[i,j] * x[j]              →  a column each, atomic additions
 
-Threads of a GPU have no memory of their own beyond registers, and there are so many that copies of
-a result for each are out of the question: what they have in common they add to by atomic operations.
+Threads of a GPU have no memory of their own beyond registers, and there are too many of them for a
+copy of a result each: what they have in common they add to by atomic operations.
 """
 
 from __future__ import annotations

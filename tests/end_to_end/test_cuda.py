@@ -1,0 +1,94 @@
+"""Kernels of a GPU: the corpus on the emulated device, bad input, and what users read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+from tests.corpus.data import dense_result, initial, operands
+from tests.corpus.expressions import CASES, Case
+from tests.corpus.formats import store, to_dense
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "cuda"
+EMULATED = "cuda-emulated"
+MAIN: dict[str, tuple[str, dict[str, str]]] = {
+    "spmv": ("y[i] = A[i,j] * x[j]", {"A": "csr", "x": "d", "y": "d"}),
+    "spmm": ("Y[i,k] = A[i,j] * X[j,k]", {"A": "csr", "X": "dd", "Y": "dd"}),
+    "mttkrp": (
+        "M[i,r] = T[i,j,k] * B[j,r] * C[k,r]",
+        {"T": "sss", "B": "dd", "C": "dd", "M": "dd"},
+    ),
+    "dot": ("s = a[i] * b[i]", {"a": "d", "b": "d"}),
+    "column_sums": ("y[j] = A[i,j]", {"A": "csr", "y": "d"}),
+}
+
+
+@pytest.mark.parametrize("form", ["CSR", "CSC", "dense"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_corpus(case: Case, form: str) -> None:
+    arrays, start = operands(case, "mixed"), initial(case)
+    forms = {
+        n: form if a.ndim == 2 else ("", "s", "", "sss", "ssss")[a.ndim] for n, a in arrays.items()
+    }
+    usual = form == "dense"
+    given = {n: a if usual or not a.ndim else store(a, forms[n]) for n, a in arrays.items()}
+    if start is not None:
+        given[case.target[0]] = start.copy()
+    wanted = dense_result(case.text, arrays, start)
+    result = "d" * len(case.result_shape) if case.result_shape else None
+    try:
+        found = to_dense(tp.evaluate(case.text, given, format=result, target=EMULATED))
+    except tp.DeviceError as error:
+        assert "dense result" in str(error) or "bool yet" in str(error)  # of a temporary
+        pytest.skip("a temporary has no kernel yet")
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_main_kernels_read_well(name: str, request: pytest.FixtureRequest) -> None:
+    text, formats = MAIN[name]
+    source = tp.compile(text, formats, target="cuda").source
+    path = GOLDEN / f"{name}.cu"
+    if request.config.getoption("--update-golden"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(source)
+    assert source == path.read_text()
+    assert source.count("\n") <= 120
+
+
+def test_arrays_with_gaps_and_negative_strides() -> None:
+    a = np.arange(40.0).reshape(5, 8)
+    x = np.arange(16.0)
+    for view, vector in ((a[::2, ::-1], x[::-2]), (a.T[:5, :5], x[10:0:-2])):
+        found = tp.evaluate("y[i] = A[i,j] * x[j]", A=view, x=vector, target=EMULATED)
+        np.testing.assert_array_equal(found, view @ vector)
+
+
+def test_results_go_where_they_are_asked_for() -> None:
+    A = sp.random_array((20, 30), density=0.2, format="csr", rng=np.random.default_rng(1))
+    x, out = np.ones(30), np.full((20, 2), 7.0)
+    found = tp.einsum("ij,j->i", A, x, out=out[:, 0], target=EMULATED)
+    np.testing.assert_allclose(found, A @ x)
+    assert (out[:, 1] == 7).all()
+
+
+def test_kernels_are_compiled_without_data_and_called() -> None:
+    kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), target=EMULATED)
+    A = sp.random_array((20, 30), density=0.2, format="csr", rng=np.random.default_rng(1))
+    for x in (np.ones(30), np.arange(30.0)):
+        np.testing.assert_allclose(kernel(A=A, x=x), A @ x)
+
+
+def test_a_missing_gpu_is_said_with_what_to_do() -> None:
+    with pytest.raises(tp.DeviceError, match="cuda-emulated"):
+        tp.evaluate("y[i] = 2 * x[i]", x=np.ones(3), target="cuda")
+
+
+def test_targets_have_names() -> None:
+    with pytest.raises(tp.OperandTypeError, match="c, cuda, cuda-emulated"):
+        tp.evaluate("y[i] = 2 * x[i]", x=np.ones(3), target="gpu")
