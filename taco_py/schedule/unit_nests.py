@@ -26,7 +26,7 @@ from taco_py.concrete.nodes import (
 )
 from taco_py.concrete.tree import foralls, walk
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.iteration.graph import IterationGraph, Loop
+from taco_py.iteration.graph import IterationGraph, Loop, Range
 from taco_py.schedule.races import (
     Refusal,
     atomic_refusal,
@@ -106,6 +106,9 @@ def iterations(graph: IterationGraph, loop: Loop) -> int:
 def unit_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Why units of a GPU cannot share a loop with its strategy for common elements."""
     race = loop.mode.parallel
+    merged = merge_refusal(graph, loop)
+    if merged is not None:
+        return merged
     own = race_refusal(graph, loop)
     if own is None:
         return None
@@ -131,6 +134,18 @@ def unit_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
             f"parallelize({name},{loop.mode.unit.value},Atomics)",
         )
     return atomic_refusal(graph, loop)
+
+
+def merge_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where an iteration begins where the one before it has come to."""
+    if not loop.merges or loop.range is Range.TILES:
+        return None
+    names = ", ".join(map(str, loop.lattice.iterators))
+    name = graph.called(loop)
+    return Refusal(
+        f"the loop {name} walks {names} along with others, in order",
+        f"split {name}: its tiles can be shared",
+    )
 
 
 def block_numbers(graph: IterationGraph, loop: Loop) -> frozenset[str]:

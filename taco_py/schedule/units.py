@@ -29,7 +29,7 @@ from taco_py.iteration.graph import IterationGraph, Loop
 from taco_py.schedule.parallel import Parallelism, check_shared, common_reason, own_refusal
 from taco_py.schedule.races import atomic_refusal, outward, race_refusal
 from taco_py.schedule.schedule import Schedule
-from taco_py.schedule.unit_nests import around, block_numbers, memory_refusal, strategy
+from taco_py.schedule.unit_nests import around, block_numbers, memory_refusal, merge_refusal, strategy
 
 
 def choose_units(graph: IterationGraph, schedule: Schedule) -> Parallelism:
@@ -97,7 +97,9 @@ def _check_modes(graph: IterationGraph) -> None:
                 f"The loop {name} cannot be parallel: threads of the grid add in any order",
                 hint=f"parallelize({name},CPUThread,Atomics) leaves the order open",
             )
-        refusal = memory_refusal(graph, loop) or (atomic_refusal(graph, loop) if common else None)
+        refusal = memory_refusal(graph, loop) or merge_refusal(graph, loop)
+        if refusal is None and common:
+            refusal = atomic_refusal(graph, loop)
         if refusal is not None and race is not Race.IGNORE:
             raise ScheduleError(
                 f"The loop {name} cannot be parallel: {refusal}", hint=refusal.remedy
