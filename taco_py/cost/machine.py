@@ -289,6 +289,8 @@ class Machine:
     measured."""
     combine_iterations: float = 3.0
     """Combining what the threads of a warp have, in such iterations. Not measured."""
+    atomic_seconds: float = 1e-11
+    """An atomic addition, where many are under way. Not measured."""
     search_iterations: float = 24.0
     """Looking for the first and the last row of a range of entries of 65 536 rows. Not measured."""
     strided_ratio: float = 1.5

@@ -84,7 +84,7 @@ def _kernel(
     yield from _block("  concrete    ", kernel.report.concrete)
     yield from _block("  iterates    ", kernel.report.graph)
     yield from _block("  tiles       ", "\n".join(_tiles(step, kernel, tensors, machine)))
-    yield from _block(f"  {step.schedule.make.way:<12}", step.why)
+    yield from _block(f"  {step.schedule.make.way:<11} ", step.why)
     yield from _block("  looks up    ", step.looked_up)
     yield from _block("  adds        ", step.added)
     if kernel.report.stored:

@@ -18,12 +18,13 @@ from dataclasses import replace
 
 from codegen.names import Names
 from codegen.records import dataclass
-from codegen.target import CUDA
+from codegen.passes.order import run_passes
+from codegen.target import CUDA, UnsupportedError
 from taco_py.concrete.concretize import result_order
 from taco_py.concrete.nodes import Race, Unit
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.estimate import Statistics
-from taco_py.diagnostics.errors import InternalError, ScheduleError
+from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import LevelKind
 from taco_py.iteration.graph import conflicts
 from taco_py.legal.absent import restricts
@@ -38,12 +39,16 @@ from taco_py.schedule.legality import check
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
 from taco_py.schedule.units import choose_units
+from taco_py.ways.loops import lower_recipe
+from taco_py.ways.recipe import Recipe
 from taco_py.ways.unit_prices import Nest, Price, Sharing
 
 WARPS = CUDA.block // CUDA.warp
 """Warps of a block."""
 CHUNKS = (8, 32)
 """Entries that each thread, or each warp, has of those that are split evenly."""
+PARTS = (8, 64)
+"""Terms of a sum for each block, where its threads have other elements of the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +86,10 @@ def choose_sharing(problem: Problem, schedule: Schedule, stats: Statistics) -> C
     if not found:
         return None
     found.sort(key=lambda each: each[1].seconds)
-    (sharing, price), *others = found
-    return Choice(sharing, price, tuple(others))
+    for number, (sharing, price) in enumerate(found):
+        if _compiles(problem, scheduled(schedule, sharing)):
+            return Choice(sharing, price, tuple(found[number + 1 :]))
+    return None
 
 
 def scheduled(schedule: Schedule, sharing: Sharing) -> Schedule:
@@ -101,8 +108,18 @@ def _is_legal(problem: Problem, schedule: Schedule, sharing: Sharing) -> bool:
         graph = replace(loops.graph(problem), teams=False)
         check_shared(graph)
         return choose_units(graph, made).index is not None
-    except (ScheduleError, InternalError):
+    except ScheduleError:
         return False
+
+
+def _compiles(problem: Problem, schedule: Schedule) -> bool:
+    """Whether kernels of a GPU can do what a schedule asks for."""
+    try:
+        lowered = lower_recipe(Recipe(problem, schedule), choose_units)
+        run_passes(lowered.module, CUDA)
+    except (ScheduleError, UnsupportedError):
+        return False
+    return True
 
 
 def sharings(problem: Problem, term: Term, order: tuple[str, ...]) -> Iterator[Sharing]:
@@ -111,6 +128,7 @@ def sharings(problem: Problem, term: Term, order: tuple[str, ...]) -> Iterator[S
     summed = tuple(i for i in order if i not in kept)
     for nest in dict.fromkeys((order, (*kept, *summed))):
         yield from _in_rows(problem, nest)
+        yield from _in_parts(problem, nest)
     yield from _in_entries(problem, term, order)
 
 
@@ -140,6 +158,37 @@ def _in_rows(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
             second = Parallelize(rest[0], _race(problem, rest[0]), Unit.WARP)
             told = f"a block for each {first}, warps over {rest[0]}, lanes over {lane}"
             yield Sharing(order, (whole, second, lanes), told, 2, place, 32)
+
+
+def _is_array(problem: Problem, index: str) -> bool:
+    """Whether nothing lists the coordinates of an index."""
+    found = (a for a in accesses(problem.assignment.value) if index in a.indices)
+    return all(
+        problem.type_of(a.tensor).format.levels[_level(problem, a, index)].full for a in found
+    )
+
+
+def _level(problem: Problem, access: Access, index: str) -> int:
+    return problem.type_of(access.tensor).format.stored(access.indices).index(index)
+
+
+def _in_parts(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
+    """Parts of a sum for each block, whose threads have neighbours of the result."""
+    kept = [i for i in order if i in problem.assignment.target.indices]
+    if len(order) != 2 or len(kept) != 1 or order[0] in kept or not _is_array(problem, kept[0]):
+        return
+    (summed, lane) = order
+    names = Names((*order, *(name for name, _ in problem.operands)))
+    for chunk in PARTS:
+        block, rest = names.fresh(f"{summed}_block"), names.fresh(f"{summed}_rest")
+        commands = (
+            Split(summed, block, rest, chunk),
+            Reorder((block, lane, rest)),
+            Parallelize(block, Race.ATOMICS, Unit.BLOCK),
+            Parallelize(lane, Race.NONE, Unit.THREAD),
+        )
+        words = f"{chunk} of {summed} for each block, threads over {lane}"
+        yield Sharing(order, commands, words, 1, 1, CUDA.block, chunk, "index")
 
 
 def _race(problem: Problem, index: str) -> Race:
@@ -190,7 +239,7 @@ def _by_warps(
     fusing, entries = _positions(access, stored, names)
     block, rest = names.fresh("block"), names.fresh("rest")
     warp, entry = names.fresh("warp"), names.fresh("entry")
-    outside = lane in problem.assignment.target.indices
+    outside = lane in problem.assignment.target.indices and _is_array(problem, lane)
     nest = (block, warp, lane, entry) if outside else (block, warp, entry, lane)
     commands = (
         *fusing,
@@ -199,7 +248,7 @@ def _by_warps(
         Reorder(nest),
         Parallelize(block, Race.IGNORE, Unit.BLOCK),
         Parallelize(warp, Race.ATOMICS, Unit.WARP),
-        Parallelize(lane, Race.NONE if outside else Race.TEMPORARY, Unit.THREAD),
+        Parallelize(lane, _race(problem, lane), Unit.THREAD),
     )
     words = f"{chunk} entries of {access.tensor} for each warp, lanes over {lane}"
     return Sharing((*stored, lane), commands, words, len(stored), len(stored), 32, chunk)

@@ -25,7 +25,7 @@ from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
-from taco_py.schedule.commands import Command
+from taco_py.schedule.commands import Command, Parallelize
 
 UNKNOWN = 4.0
 """How many times the mean the longest row of an operand is, where rows are not counted."""
@@ -40,8 +40,9 @@ class Sharing:
     groups    how many of the first loops choose a group of threads; of 0, each thread is its own
     lane      the loop whose iterations neighbouring threads take
     width     the threads of a group
-    chunk     entries of an operand that each thread has, or each warp where its lanes have another
-              loop; 0 where loops are shared as they are
+    chunk     iterations that each thread has, or each group where its threads have another loop; 0
+              where loops are shared as they are
+    over      what they are of: "range" of an operand's entries, or "index" that is summed over
     words     the same for people
     """
 
@@ -52,6 +53,7 @@ class Sharing:
     lane: int = 0
     width: int = 1
     chunk: int = 0
+    over: str = "range"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,7 @@ class Nest:
             moved / min(machine.device_bytes_per_second, in_flight),
             instructions / machine.device_instructions_per_second,
             longest * machine.device_latency_seconds,
+            self.atomics() * machine.atomic_seconds,
         )
         return Price(seconds, moved, instructions, longest)
 
@@ -177,6 +180,20 @@ class Nest:
             longest *= 1.0 if depth == sharing.lane else self.most(depth)
         return iterations + groups * each, longest, groups * each
 
+    def atomics(self) -> float:
+        """Atomic additions: at both ends of each range of entries, or of all that is added to
+        elements that other threads add to as well."""
+        sharing, last = self.sharing, len(self.sharing.order) - 1
+        if sharing.chunk and set(sharing.order[: sharing.groups]) != set(self.kept):
+            lanes = self.mean(sharing.lane) if sharing.width > 1 else 1.0
+            if sharing.over == "range":
+                return 2.0 * lanes * self.visits(sharing.groups - 1) / sharing.chunk
+            return self.visits(last) / sharing.chunk
+        taken = {c.index for c in sharing.commands if isinstance(c, Parallelize)}
+        summed = [k for k, i in enumerate(sharing.order) if i in taken and i not in self.kept]
+        inside = any(i in self.kept for k in summed for i in sharing.order[k + 1 :])
+        return self.visits(last) if inside else 0.0
+
     def chunked(self, inner: float) -> tuple[float, float, float]:
         """The same where entries are split evenly; each thread or warp looks for its first row."""
         sharing, machine = self.sharing, self.machine
@@ -184,9 +201,11 @@ class Nest:
         in_lanes = sharing.width > 1
         entries = self.visits(sharing.groups - 1)
         parts = ceil(entries / sharing.chunk)
-        warps = parts if in_lanes else ceil(parts / warp)
-        rounds = ceil(self.mean(sharing.lane) / warp) if in_lanes else 1.0
+        warps = parts * ceil(sharing.width / warp) if in_lanes else ceil(parts / warp)
+        rounds = ceil(self.mean(sharing.lane) / sharing.width) if in_lanes else 1.0
         each = sharing.chunk * rounds * (inner if in_lanes else 1.0)
+        if sharing.over == "index":
+            return warps * each, each, warps
         search = machine.search_iterations * np.log2(max(self.visits(0), 2.0)) / 16.0
         return warps * (each + search), each + search, warps
 
@@ -217,7 +236,8 @@ class Nest:
             return visits * (near if is_sparse(type.format) else float(sector))
         if lane not in access.indices:
             return visits * near / warp
-        return visits * (size if stored[-1] == lane else near)
+        listed = self.walked(sharing.lane)
+        return visits * (size if stored[-1] == lane and access in (listed or [access]) else near)
 
 
 def _expected_most(groups: Sequence[tuple[float, float]], lanes: int) -> float:
