@@ -276,8 +276,10 @@ class Machine:
     device_bytes_per_second: float = 3.35e12
     """Of global memory. From NVIDIA's data sheet of the H100 SXM, not measured."""
     device_latency_seconds: float = 3e-7
-    """A load that others wait for, and so an iteration of a loop that follows positions. Not
-    measured; publications say 400 to 600 cycles."""
+    """A load of global memory. Not measured; publications say 400 to 600 cycles."""
+    iteration_latency_seconds: float = 1e-7
+    """An iteration of a thread's own loop, of which the compiler has a few under way. Not
+    measured."""
     device_instructions_per_second: float = 9e11
     """Of warps, in all: 132 multiprocessors with four schedulers of 1.7 GHz each. From the data
     sheet of the H100 SXM, not measured."""
@@ -288,7 +290,10 @@ class Machine:
     """An innermost iteration of a warp: loads, 64-bit positions, a product and a sum. Not
     measured."""
     combine_iterations: float = 3.0
-    """Combining what the threads of a warp have, in such iterations. Not measured."""
+    """Combining what the threads of a warp have, in such iterations; four times as many for a
+    block, whose threads wait for each other twice. Not measured."""
+    hidden_share: float = 0.1
+    """What is not hidden of memory behind instructions, and the other way round. Not measured."""
     atomic_seconds: float = 1e-11
     """An atomic addition, where many are under way. Not measured."""
     search_iterations: float = 24.0

@@ -1,6 +1,7 @@
 """What a kernel is expected to take on a GPU, for one way to share its loops among its units.
 
-    seconds = launch + max(bytes / bandwidth, instructions / schedulers, longest thread · latency)
+    seconds = launch + max(bytes / bandwidth, instructions / schedulers, longest thread · latency,
+                           atomic additions)
 
 Warps wait for their slowest lane, and the kernel for its slowest thread: rows of a sparse operand
 that have more entries than others cost what they have most. A load of a warp moves the sectors of
@@ -25,7 +26,7 @@ from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
-from taco_py.schedule.commands import Command, Parallelize
+from taco_py.schedule.commands import Command
 
 UNKNOWN = 4.0
 """How many times the mean the longest row of an operand is, where rows are not counted."""
@@ -146,12 +147,14 @@ class Nest:
         moved = sum(map(self.bytes_of, self.touched()))
         instructions = iterations * machine.iteration_instructions
         in_flight = max(warps, 1.0) * warp * 8 / machine.device_latency_seconds
-        seconds = machine.launch_seconds + max(
+        parts = (
             moved / min(machine.device_bytes_per_second, in_flight),
             instructions / machine.device_instructions_per_second,
-            longest * machine.device_latency_seconds,
+            longest * machine.iteration_latency_seconds,
             self.atomics() * machine.atomic_seconds,
         )
+        rest = machine.hidden_share * (sum(parts) - max(parts))
+        seconds = machine.launch_seconds + max(parts) + rest
         return Price(seconds, moved, instructions, longest)
 
     def work(self) -> tuple[float, float, float]:
@@ -173,11 +176,15 @@ class Nest:
         rounds = max(1.0, ceil(self.mean(sharing.lane) / sharing.width))
         each = sharing.width / warp
         iterations = before * rounds * each * inner
+        longest = float(ceil(self.most(sharing.lane) / sharing.width))
+        for depth in range(sharing.lane + 1, last + 1):
+            longest *= self.most(depth)
         if sharing.order[sharing.lane] not in self.kept:
-            iterations += before * each * self.machine.combine_iterations
-        longest = ceil(self.most(sharing.lane) / sharing.width)
-        for depth in range(sharing.groups, last + 1):
-            longest *= 1.0 if depth == sharing.lane else self.most(depth)
+            combining = self.machine.combine_iterations * (1 if sharing.width == warp else 4)
+            iterations += before * each * combining
+            longest += combining
+        for depth in range(sharing.groups, sharing.lane):
+            longest *= self.most(depth)
         return iterations + groups * each, longest, groups * each
 
     def atomics(self) -> float:
@@ -189,8 +196,8 @@ class Nest:
             if sharing.over == "range":
                 return 2.0 * lanes * self.visits(sharing.groups - 1) / sharing.chunk
             return self.visits(last) / sharing.chunk
-        taken = {c.index for c in sharing.commands if isinstance(c, Parallelize)}
-        summed = [k for k, i in enumerate(sharing.order) if i in taken and i not in self.kept]
+        taken = (*range(sharing.groups), sharing.lane)
+        summed = [k for k in taken if sharing.order[k] not in self.kept]
         inside = any(i in self.kept for k in summed for i in sharing.order[k + 1 :])
         return self.visits(last) if inside else 0.0
 
@@ -217,6 +224,15 @@ class Nest:
         """What is read and written."""
         return (*dict.fromkeys(accesses(self.term.body)), self.problem.assignment.target)
 
+    def differs(self, access: Access, lane: str) -> bool:
+        """Whether neighbouring threads come to other elements of an operand at a time."""
+        order = self.sharing.order
+        return lane in access.indices or any(
+            lane in walked.indices
+            for index in access.indices
+            for walked in self.walked(order.index(index))
+        )
+
     def bytes_of(self, access: Access) -> float:
         """The bytes of an operand or of the result that move to the threads and back."""
         order, sharing, machine = self.sharing.order, self.sharing, self.machine
@@ -230,11 +246,12 @@ class Nest:
         visits = self.visits(max(depths))
         stored = type.format.stored(access.indices)
         lane = order[sharing.lane]
-        walked = stored[-1] == order[-1] and order[-1] != lane
+        within = self.walked(len(order) - 1) or [access]
+        walked = stored[-1] == order[-1] and order[-1] != lane and access in within
         near = min(float(sector), size * machine.strided_ratio) if walked else float(sector)
         if sharing.chunk and sharing.width == 1:
             return visits * (near if is_sparse(type.format) else float(sector))
-        if lane not in access.indices:
+        if not self.differs(access, lane):
             return visits * near / warp
         listed = self.walked(sharing.lane)
         return visits * (size if stored[-1] == lane and access in (listed or [access]) else near)
