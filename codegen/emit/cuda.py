@@ -41,6 +41,7 @@ from codegen.names import Names
 from codegen.records import dataclass
 from codegen.target import Target, UnsupportedError
 from codegen.tree import walk
+from codegen.variables import variables_read
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,8 @@ def _loop(loop: Any, scope: Scope) -> Lines:
     unit = UNITS.get(loop.kind)
     if unit is None:
         return [*([f"#pragma unroll {loop.unroll}"] if loop.unroll else []), *for_lines(loop, body)]
-    if loop.stop == Const(1) and loop.start == Const(0) and loop.kind is not LoopKind.GRID:
+    once = loop.start == Const(0) and loop.stop == Const(1) and loop.kind is not LoopKind.GRID
+    if once and loop.var not in variables_read(loop.body):
         return [f"if ({unit.first} == 0) {{", *indent(body), "}"]
     var, start = loop.var, widened(loop.start, PRECEDENCE["+"])
     first = unit.first if start == "0" else f"{start} + {unit.first}"
