@@ -23,7 +23,6 @@ from codegen import build
 from codegen.ir import (
     Allocate,
     Array,
-    Assign,
     AtomicStore,
     Barrier,
     Block,
@@ -224,9 +223,7 @@ class _Order:
         trial = list(since)
         self.group(loop.body, kind, trial)
         inner = declared_vars(loop) | assigned_vars(loop.body)
-        again = [] if outside else [
-            replace(a, owner=None) if a.needs & inner else a for a in trial
-        ]
+        again = [] if outside else [replace(a, owner=None) if a.needs & inner else a for a in trial]
         since[:] = list(dict.fromkeys((*since, *again)))
         body = self.group(loop.body, kind, since)
         return replace(loop, body=body), waits

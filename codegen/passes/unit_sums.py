@@ -68,9 +68,7 @@ def sum_in_units(module: Module) -> Module:
 
 def _kernel(kernel: Kernel) -> Kernel:
     names = Names(n.name for n in walk(kernel) if isinstance(n, Var | Array))
-    first = {
-        d.var: d.value for d in find(kernel.body, Declare) if isinstance(d.value, Const)
-    }
+    first = {d.var: d.value for d in find(kernel.body, Declare) if isinstance(d.value, Const)}
     return replace(kernel, body=_Sums(names, first).block(kernel.body))
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from taco_py.concrete.nodes import Assign, Forall, Merge, Mode, Race, Sequence, Statement, Unit, Where
+from taco_py.concrete.nodes import (
+    Assign,
+    Forall,
+    Merge,
+    Mode,
+    Race,
+    Sequence,
+    Statement,
+    Unit,
+    Where,
+)
 from taco_py.notation.printer import to_text as expression_text
 
 INDENT = "  "

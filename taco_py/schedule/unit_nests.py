@@ -75,9 +75,7 @@ def nest_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     return _limit_refusal(graph, loop, outside)
 
 
-def _limit_refusal(
-    graph: IterationGraph, loop: Loop, outside: tuple[Loop, ...]
-) -> Refusal | None:
+def _limit_refusal(graph: IterationGraph, loop: Loop, outside: tuple[Loop, ...]) -> Refusal | None:
     """Where a block would have more threads, or a warp more lanes, than there are."""
     most, name = iterations(graph, loop), graph.called(loop)
     in_warp = bool(outside) and outside[-1].mode.unit is Unit.WARP
@@ -155,9 +153,7 @@ def block_numbers(graph: IterationGraph, loop: Loop) -> frozenset[str]:
     outside = around(graph, loop)
     made = set(_made_in(outside[0])) if outside else set()
     found = workspaces_around(graph, loop).values()
-    return frozenset(
-        w.name for w in found if w.kind is WorkspaceKind.SCALAR and w.name in made
-    )
+    return frozenset(w.name for w in found if w.kind is WorkspaceKind.SCALAR and w.name in made)
 
 
 def _made_in(loop: Loop) -> Iterator[str]:

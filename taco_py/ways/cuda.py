@@ -8,7 +8,6 @@ A plan is made for a machine (`cost.machine`); it says on what its kernels run.
 
 from __future__ import annotations
 
-
 from codegen.target import Target
 from taco_py.diagnostics.errors import DeviceError
 from taco_py.phase import EVALUATE

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from codegen.names import Names
-from codegen.records import dataclass
 from codegen.passes.order import run_passes
+from codegen.records import dataclass
 from codegen.target import CUDA, UnsupportedError
 from taco_py.concrete.concretize import result_order
 from taco_py.concrete.nodes import Race, Unit
@@ -214,9 +214,7 @@ def _in_entries(problem: Problem, term: Term, order: tuple[str, ...]) -> Iterato
                 yield _by_warps(problem, access, stored, others[0], chunk)
 
 
-def _by_threads(
-    problem: Problem, access: Access, stored: tuple[str, ...], chunk: int
-) -> Sharing:
+def _by_threads(problem: Problem, access: Access, stored: tuple[str, ...], chunk: int) -> Sharing:
     names = Names((*stored, *(name for name, _ in problem.operands)))
     fusing, entries = _positions(access, stored, names)
     block, rest = names.fresh("block"), names.fresh("rest")

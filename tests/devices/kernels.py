@@ -139,9 +139,7 @@ spmv_warps(int n, const int *__restrict__ pos, const int *__restrict__ crd,
 def _block_sum(rng: np.random.Generator) -> Launching:
     x = rng.standard_normal(1000).astype("f4")
     total = np.array([x.astype("f8").sum()], "f4")
-    return Launching(
-        3, 128, {"n": 1000, "x": x, "total": np.zeros(1, "f4")}, {"total": total}
-    )
+    return Launching(3, 128, {"n": 1000, "x": x, "total": np.zeros(1, "f4")}, {"total": total})
 
 
 BLOCK_SUM = Case(
@@ -370,9 +368,7 @@ transpose(int n, int m, const short *__restrict__ A, short *__restrict__ B)
 def _rotate(rng: np.random.Generator) -> Launching:
     x = rng.standard_normal(128)
     want = np.concatenate([np.roll(w, -1) + np.roll(w, 3) for w in x.reshape(4, 32)])
-    return Launching(
-        2, 64, {"x": x, "y": np.zeros(128)}, {"y": want}, empty=frozenset({"y"})
-    )
+    return Launching(2, 64, {"x": x, "y": np.zeros(128)}, {"y": want}, empty=frozenset({"y"}))
 
 
 ROTATE = Case(

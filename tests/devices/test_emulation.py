@@ -29,5 +29,7 @@ def test_mistakes_are_found(mutation: Mutation, cache: KernelCache) -> None:
         device = EmulatedDevice(cache, seed=seed, most_steps=10**6)
         with pytest.raises(EmulationError) as caught:
             run(device, mutation.case, np.random.default_rng(seed), mutation.text)
-        assert mutation.fault in {report.fault for report in caught.value.reports}, str(caught.value)
+        assert mutation.fault in {report.fault for report in caught.value.reports}, str(
+            caught.value
+        )
         assert all(report.line > 1 for report in caught.value.reports)

@@ -160,7 +160,9 @@ def check(case: Scheduled, tally: Tally) -> None:
         return
     expected = case.program.expected()
     exact = np.issubdtype(np.asarray(expected).dtype, np.integer)
-    np.testing.assert_allclose(found, expected, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-5)
+    np.testing.assert_allclose(
+        found, expected, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-5
+    )
     shared = [c for c in commands if isinstance(c, Parallelize)]
     if shared:
         tally.ran += 1
@@ -181,7 +183,6 @@ def search(count: int, tally: Tally, seed: int = 0) -> None:
         check(case, tally)
 
     tried()
-
 
 
 def main() -> int:
