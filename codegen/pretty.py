@@ -77,7 +77,7 @@ def pretty(node: Module | Function | Stmt | Expr | Array | Table) -> str:
     """`node` as text, without a final newline."""
     match node:
         case Module(functions=functions, kernels=kernels):
-            return "\n\n".join(map(_function, (*functions, *kernels)))
+            return "\n\n".join([*map(_function, functions), *map(_function, kernels)])
         case Function() | Kernel():
             return _function(node)
         case Array() | Table():

@@ -59,10 +59,13 @@ def _bytes(
         pointer = value if isinstance(value, Pointer) else Pointer(value)
         _check_buffer(kernel, launch, parameter, pointer, device)
         return (pointer.buffer.address + pointer.offset).to_bytes(8, "little")
-    if isinstance(value, np.generic) and parameter.kind:
-        if (_KINDS.get(value.dtype.kind), value.dtype.itemsize) == (parameter.kind, parameter.size):
+    if isinstance(value, np.generic):
+        kind, size = _KINDS.get(value.dtype.kind, 0), value.dtype.itemsize
+        if kind and (kind, size) == (parameter.kind, parameter.size):
             return value.tobytes()
-    found = type(value).__name__ if not isinstance(value, np.generic) else f"numpy.{value.dtype}"
+        found = f"numpy.{value.dtype}"
+    else:
+        found = "a buffer" if isinstance(value, Buffer | Pointer) else type(value).__name__
     raise LaunchError(
         kernel,
         launch,

@@ -6,6 +6,7 @@
  */
 #ifndef CUDA_EMULATION_H
 #define CUDA_EMULATION_H
+#pragma GCC system_header /* warnings are for the kernels' text */
 
 #include <float.h>
 #include <limits.h>
@@ -15,6 +16,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "emulated_operations.h"
 
 #define __global__ static
 #define __device__
@@ -27,11 +30,13 @@
 #define __grid_constant__
 #define CUDA_EMULATED 1
 
-/* A gap before each variable, so that a step beyond one is not a step into the next. */
+/* A gap before each variable, so that a step beyond one is not a step into the next. Its name tells
+ * the line. */
 #define EMULATED_JOIN2(a, b) a##b
 #define EMULATED_JOIN(a, b) EMULATED_JOIN2(a, b)
 #define EMULATED_IN(name)                                                                         \
-    static char EMULATED_JOIN(emulated_gap_, __COUNTER__)[256]                                    \
+    static char EMULATED_JOIN(EMULATED_JOIN(emulated_gap_, __LINE__),                             \
+                              EMULATED_JOIN(_, __COUNTER__))[256]                                 \
         __attribute__((section(name), used, aligned(64)));                                        \
     static __attribute__((section(name), used, aligned(16)))
 #define __shared__ EMULATED_IN("emulated_shared")
@@ -82,19 +87,12 @@ int emulated_barrier(int operation, int predicate, unsigned site, unsigned line)
 uint64_t emulated_warp(
     int operation, unsigned mask, uint64_t bits, int by, int width, unsigned line);
 
-enum {
-    EMULATED_SYNC, EMULATED_SHUFFLE, EMULATED_UP, EMULATED_DOWN, EMULATED_XOR, EMULATED_BALLOT,
-    EMULATED_ALL, EMULATED_ANY, EMULATED_MATCH_ANY, EMULATED_MATCH_ALL, EMULATED_ADD,
-    EMULATED_MIN_SIGNED, EMULATED_MIN_UNSIGNED, EMULATED_MAX_SIGNED, EMULATED_MAX_UNSIGNED,
-    EMULATED_AND, EMULATED_OR, EMULATED_XOR_ALL
-};
-
 #define EMULATED_BARRIER(operation, predicate)                                                    \
     emulated_barrier(operation, predicate, __COUNTER__, __LINE__)
-#define __syncthreads() ((void)EMULATED_BARRIER(0, 0))
-#define __syncthreads_count(predicate) EMULATED_BARRIER(1, (predicate) != 0)
-#define __syncthreads_and(predicate) EMULATED_BARRIER(2, (predicate) != 0)
-#define __syncthreads_or(predicate) EMULATED_BARRIER(3, (predicate) != 0)
+#define __syncthreads() ((void)EMULATED_BARRIER(EMULATED_SYNC, 0))
+#define __syncthreads_count(predicate) EMULATED_BARRIER(EMULATED_COUNT_TRUE, (predicate) != 0)
+#define __syncthreads_and(predicate) EMULATED_BARRIER(EMULATED_ALL_TRUE, (predicate) != 0)
+#define __syncthreads_or(predicate) EMULATED_BARRIER(EMULATED_ANY_TRUE, (predicate) != 0)
 
 #define __syncwarp(...)                                                                           \
     ((void)emulated_warp(EMULATED_SYNC, 0xffffffffu __VA_OPT__(&(__VA_ARGS__)), 0, 0, 32, __LINE__))
@@ -145,9 +143,10 @@ enum {
 /* The least that the hardware may answer: lanes need not run together. */
 unsigned __activemask(void);
 
-#define __threadfence() __asm__ volatile("" ::: "memory")
-#define __threadfence_block() __threadfence()
-#define __threadfence_system() __threadfence()
+void emulated_fence(void);
+#define __threadfence() emulated_fence()
+#define __threadfence_system() emulated_fence()
+#define __threadfence_block() __asm__ volatile("" ::: "memory")
 #define __nanosleep(ns) ((void)(ns))
 void __trap(void);
 void *emulated_copy(void *to, const void *from, size_t bytes);
@@ -234,6 +233,9 @@ unsigned emulated_decrement_u32(unsigned *place, unsigned limit);
     })
 #define min(a, b) EMULATED_LESS(a, b, <, fminf, fmin)
 #define max(a, b) EMULATED_LESS(a, b, >, fmaxf, fmax)
+
+#define abs(x)                                                                                    \
+    _Generic((x), float: fabsf, double: fabs, long: labs, long long: llabs, default: abs)(x)
 
 #define EMULATED_CAST(name, from, to)                                                             \
     static inline to name(from value)                                                             \

@@ -18,6 +18,7 @@ struct emulated_report {
     uint64_t pc, other_pc;                  /* addresses in the library, else 0 */
     uint32_t block, thread, other_block, other_thread, lanes;
     uint64_t address;
+    const char *array; /* the type of an array that has no such index, else NULL */
 };
 
 /* What warps did at one place of the text. */

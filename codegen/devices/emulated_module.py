@@ -40,12 +40,6 @@ _RUNNING = threading.Lock()
 """Held by the one launch that runs: what kernels are linked to has its state in one place."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kernel:
-    number: int
-    parameters: tuple[ParameterType, ...]
-
-
 class _BlockMemory:
     """A shared or constant variable, or the dynamic shared memory, as a buffer."""
 
@@ -59,6 +53,21 @@ class _BlockMemory:
         self.shift = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """A kernel of the library, and the variables that are not of other kernels."""
+
+    name: str
+    number: int
+    parameters: tuple[ParameterType, ...]
+    memory: tuple[_BlockMemory, ...]
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of its shared variables whose size the text tells."""
+        return sum(memory.size for memory in self.memory if memory.shared)
+
+
 class EmulatedModule(Module):
     """Kernels of one text."""
 
@@ -67,11 +76,6 @@ class EmulatedModule(Module):
         self._library = library
         self._names = Names(tuple(text.split("\n")), library.lines)
         self._kernels = _kernels(library)
-        base = library.base
-        self._static = [
-            *(_BlockMemory(v.name, base + v.address, v.size, True) for v in library.shared),
-            *(_BlockMemory(v.name, base + v.address, v.size, False) for v in library.constant),
-        ]
         self._dynamic: _BlockMemory | None = None
         self._renewals = device.renewals
 
@@ -79,10 +83,9 @@ class EmulatedModule(Module):
     def kernels(self) -> tuple[str, ...]:
         return tuple(self._kernels)
 
-    @property
-    def static_shared_bytes(self) -> int:
-        """Of all shared variables of the text whose size it tells."""
-        return sum(memory.size for memory in self._static if memory.shared)
+    def shared_bytes(self, kernel: str) -> int:
+        """Of the shared variables of `kernel` whose size the text tells."""
+        return self._kernels[kernel].shared_bytes
 
     def launch(
         self,
@@ -96,19 +99,20 @@ class EmulatedModule(Module):
         """Run `kernel`; what it did. Raises EmulationError for what is wrong, and LaunchError."""
         device = self._device
         shape = check_shape(kernel, grid, block, shared_bytes, device.limits)
-        self._check(kernel, shape)
-        found = self._kernels[kernel]
+        found = self._checked(kernel, shape)
         values = argument_bytes(kernel, shape, found.parameters, arguments, device)
         with _RUNNING:
-            return self._run(kernel, found.number, shape, values, _buffers_of(arguments))
+            return self._run(found, shape, values, _buffers_of(arguments))
 
-    def _check(self, kernel: str, shape: Shape) -> None:
+    def _checked(self, kernel: str, shape: Shape) -> _Kernel:
+        """The kernel, if it is there and its shared memory is not too large."""
         launch = shape.text(kernel)
         if kernel not in self._kernels:
             raise LaunchError(
                 kernel, launch, f"Expected one of {', '.join(self._kernels)}, found {kernel}"
             )
-        limits, static = self._device.limits, self.static_shared_bytes
+        found = self._kernels[kernel]
+        limits, static = self._device.limits, found.shared_bytes
         if static > limits.static_shared_memory or (
             static + shape.shared_bytes > limits.shared_memory
         ):
@@ -120,13 +124,13 @@ class EmulatedModule(Module):
                 f"{static + shape.shared_bytes}",
                 hint="use smaller tiles, or dynamic shared memory",
             )
+        return found
 
     # ---------------------------------------------------------------- running
 
     def _run(
         self,
-        kernel: str,
-        number: int,
+        kernel: _Kernel,
         shape: Shape,
         values: list[bytes],
         buffers: list[EmulatedBuffer],
@@ -135,25 +139,22 @@ class EmulatedModule(Module):
         if device.epoch > _MOST_EPOCHS:
             device.renew()
         if self._renewals != device.renewals:
-            self._renewals = device.renewals
-            for memory in self._static:
-                memory.cells = None
-            self._dynamic = None
-        block_memory = [*self._static, *self._dynamic_memory(shape.shared_bytes)]
+            self._forget()
+        block_memory = [*kernel.memory, *self._dynamic_memory(shape.shared_bytes)]
         used: list[_BlockMemory | EmulatedBuffer] = [*block_memory, *buffers]
         others = [b for b in device.buffers() if not any(b is mine for mine in buffers)]
         everything = [*used, *others][:_MOST_BUFFERS]
         if len(used) > _MOST_BUFFERS:
             raise LaunchError(
-                kernel,
-                shape.text(kernel),
+                kernel.name,
+                shape.text(kernel.name),
                 f"Expected at most {_MOST_BUFFERS} buffers and shared variables, found {len(used)}",
             )
         request = ffi.new("struct emulated_launch *")
         rows = ffi.new("struct emulated_buffer[]", max(len(everything), 1))
         for i, memory in enumerate(everything):
             _describe(ffi, rows[i], memory, live=i < len(used))
-        kept = self._fill(request, number, shape, values, rows, len(everything))
+        kept = self._fill(request, kernel.number, shape, values, rows, len(everything))
         start = time.perf_counter()
         status = self._library.lib.emulated_run(request)
         seconds = time.perf_counter() - start
@@ -162,11 +163,19 @@ class EmulatedModule(Module):
         device.epoch = int(request.epoch)
         if status == 2:
             raise DeviceError(
-                f"{shape.text(kernel)}: Expected memory to follow each access, found none free",
+                f"{shape.text(kernel.name)}: Expected memory to follow accesses, found none free",
                 hint="use smaller buffers, or a device with checks=False",
             )
-        self._raise(kernel, shape, request, [memory.name for memory in everything])
-        return self._record(kernel, shape, request, kept, everything, seconds)
+        self._raise(kernel.name, shape, request, [memory.name for memory in everything])
+        return self._record(kernel.name, shape, request, kept, everything, seconds)
+
+    def _forget(self) -> None:
+        """Forget who used which shared memory."""
+        self._renewals = self._device.renewals
+        self._dynamic = None
+        for kernel in self._kernels.values():
+            for memory in kernel.memory:
+                memory.cells = None
 
     def _fill(
         self,
@@ -233,13 +242,17 @@ class EmulatedModule(Module):
     # ---------------------------------------------------------------- results
 
     def _raise(self, kernel: str, shape: Shape, request: Any, names: list[str]) -> None:
-        count = int(request.report_count)
-        if count == 0:
+        rows = [request.reports[i] for i in range(request.report_count)]
+        if not rows:
             return
         reports = tuple(
-            tell(kernel, shape, request.reports[i], names, self._names) for i in range(count)
+            tell(kernel, shape, row, names, self._names, self._text(row.array)) for row in rows
         )
         raise EmulationError(kernel, shape.text(kernel), reports)
+
+    def _text(self, address: Any) -> str:
+        ffi = self._library.ffi
+        return "" if address == ffi.NULL else ffi.string(address).decode(errors="replace")
 
     def _record(
         self,
@@ -282,15 +295,26 @@ class EmulatedModule(Module):
 
 def _kernels(library: EmulationLibrary) -> dict[str, _Kernel]:
     lib, ffi = library.lib, library.ffi
+    memory = [
+        (v.line, _BlockMemory(v.name, library.base + v.address, v.size, shared))
+        for variables, shared in ((library.shared, True), (library.constant, False))
+        for v in variables
+    ]
     found = {}
     for number in range(lib.emulated_kernel_count()):
         row = lib.emulated_kernel_at(number)
         name = ffi.string(row.name).decode()
         parameters = tuple(
-            ParameterType(library.parameters[name][i], row.classes[i], row.sizes[i])
+            ParameterType(library.heads[name].parameters[i][0], row.classes[i], row.sizes[i])
             for i in range(row.parameters)
         )
-        found[name] = _Kernel(number, parameters)
+        others = [head.lines for head in library.heads.values() if head.name != name]
+        mine = tuple(
+            each
+            for line, each in memory
+            if not any(first <= line <= last for first, last in others)
+        )
+        found[name] = _Kernel(name, number, parameters, mine)
     return found
 
 

@@ -8,11 +8,13 @@ branches (`-fsanitize-coverage=trace-pc`) finds loops without an end.
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
+from codegen.devices.cuda_text import KernelHead, emulated_text, kernel_heads
 from codegen.devices.device import DeviceError
-from codegen.devices.kernel_text import KernelHead, emulated_text, kernel_heads
 from codegen.devices.line_table import LineTable, SharedObject, Variable
 from codegen.records import dataclass
 from codegen.runtime.kernel_cache import KernelCache
@@ -26,7 +28,7 @@ _FLAGS = (
     "-O1",
     "-gdwarf-4",
     "-g1",
-    "-fsanitize=thread",
+    "-fsanitize=thread,bounds,integer-divide-by-zero,shift",
     "-fsanitize-coverage=trace-pc",
     "-fno-strict-aliasing",
     "-fno-tree-sra",
@@ -35,10 +37,14 @@ _FLAGS = (
     "-fno-ipa-reference",
     "-fno-toplevel-reorder",
     "-ffp-contract=fast",
+    "-fsigned-char",
     "-Werror=implicit-function-declaration",
     "-Werror=int-conversion",
     "-Werror=incompatible-pointer-types",
     "-Werror=return-type",
+    "-Werror=discarded-qualifiers",
+    "-Werror=uninitialized",
+    "-Werror=c++-compat",
     f"-I{FOLDER}",
     "-nodefaultlibs",
 )
@@ -53,7 +59,7 @@ class EmulationLibrary:
     base             where the object is loaded
     shared, constant variables of blocks, and those that kernels may only read
     lines            of the kernels' text, by addresses relative to `base`
-    parameters       the names of each kernel's
+    heads            the kernels of the text, by their names
     """
 
     ffi: Any
@@ -62,7 +68,7 @@ class EmulationLibrary:
     shared: tuple[Variable, ...]
     constant: tuple[Variable, ...]
     lines: LineTable
-    parameters: dict[str, tuple[str, ...]]
+    heads: dict[str, KernelHead]
 
 
 def load_library(cache: KernelCache, text: str, options: tuple[str, ...]) -> EmulationLibrary:
@@ -78,32 +84,52 @@ def load_library(cache: KernelCache, text: str, options: tuple[str, ...]) -> Emu
         )
     source = emulated_text(text)
     compiler = cache.compiler
-    if compiler.kind != "gcc":
+    if compiler.kind != "gcc" or not sys.platform.startswith("linux"):
         raise DeviceError(
-            f"Expected gcc to compile kernels for the emulated device, found {compiler.kind}",
+            "Expected gcc on Linux to compile kernels for the emulated device, found "
+            f"{compiler.kind} on {sys.platform}",
             hint="set the environment variable CC to a gcc of version 11 or newer",
         )
     flags = (*_FLAGS, *_VOLATILE, *options)
 
     def unit() -> Unit:
-        core = Unit((("part.c", _CORE),), _OBJECT_FLAGS, output="part.o")
-        core_object = cache.load_unit("emulated device", lambda: core).library
+        core = Unit((("part.c", _CORE),), (*_OBJECT_FLAGS, *options), output="part.o")
+        core_object = cache.load_unit(digest("emulated device", *options), lambda: core).library
         return Unit((("kernel.c", source),), flags, (core_object,), _LIBRARIES)
 
-    entry = cache.load_unit(digest("emulated kernels", source, *flags), unit)
-    return _open(entry.library, heads)
+    key = digest("emulated kernels", source, *flags)
+    found: EmulationLibrary | None = cache.memo.get(key)
+    if found is None:
+        found = _open(cache.load_unit(key, unit).library, heads, _declared(cache))
+        cache.memo.put(key, found)
+    return found
 
 
 _CORE = '#include "cuda_emulation.c"\n'
+_GAP = re.compile(r"emulated_gap_(\d+)_")
+_DECLARED = "declarations of the emulated device"
 
 
-def _open(path: Path, heads: tuple[KernelHead, ...]) -> EmulationLibrary:
-    import cffi
+def _declared(cache: KernelCache) -> Any:
+    """cffi's `ffi` for `emulated_launch.h`, which takes 20 ms to read."""
+    ffi: Any = cache.memo.get(_DECLARED)
+    if ffi is None:
+        import cffi
 
-    ffi = cffi.FFI()
-    ffi.cdef((FOLDER / "emulated_launch.h").read_text())
-    ffi.cdef("void free(void *);")
-    lib = ffi.dlopen(str(path))
+        ffi = cffi.FFI()
+        ffi.cdef((FOLDER / "emulated_launch.h").read_text() + "void free(void *);")
+        cache.memo.put(_DECLARED, ffi)
+    return ffi
+
+
+def _open(path: Path, heads: tuple[KernelHead, ...], ffi: Any) -> EmulationLibrary:
+    try:
+        lib = ffi.dlopen(str(path))
+    except OSError as error:
+        raise DeviceError(
+            f"Expected to load {path}, found: {error}",
+            hint="set TACO_PY_CACHE_DIR to a folder from which programs may be loaded",
+        ) from error
     elf = SharedObject(path)
     return EmulationLibrary(
         ffi,
@@ -112,13 +138,17 @@ def _open(path: Path, heads: tuple[KernelHead, ...]) -> EmulationLibrary:
         _without_gaps(elf.variables("emulated_shared")),
         _without_gaps(elf.variables("emulated_constant")),
         elf.line_table("kernel.cu"),
-        {head.name: tuple(name for name, _ in head.parameters) for head in heads},
+        {head.name: head for head in heads},
     )
 
 
 def _without_gaps(variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
-    return tuple(
-        Variable(v.name.partition(".")[0], v.address, v.size)
-        for v in variables
-        if not v.name.startswith("emulated_gap_")
-    )
+    """The variables of kernels, with the lines that the gaps before them tell."""
+    found, line = [], 0
+    for each in variables:
+        gap = _GAP.match(each.name)
+        if gap is not None:
+            line = int(gap[1])
+        else:
+            found.append(Variable(each.name.partition(".")[0], each.address, each.size, line))
+    return tuple(found)

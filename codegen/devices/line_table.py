@@ -16,11 +16,15 @@ from codegen.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable at `address`, relative to where the object is loaded, of `size` bytes."""
+    """A variable at `address`, relative to where the object is loaded, of `size` bytes.
+
+    line  where it is declared, 0 where nothing says it
+    """
 
     name: str
     address: int
     size: int
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +109,9 @@ class _LineProgram:
     def __init__(self, unit: bytes, name: str) -> None:
         self._unit = unit
         (header,) = struct.unpack_from("<I", unit, 2)
-        self._shortest, _, _, self._line_base, self._line_range, self._opcode_base = (
-            struct.unpack_from("<BBBbBB", unit, 6)
-        )
+        fields: tuple[int, ...] = struct.unpack_from("<BBBbBB", unit, 6)
+        self._shortest, self._line_base = fields[0], fields[3]
+        self._line_range, self._opcode_base = fields[4:]
         self._lengths = unit[12 : 11 + self._opcode_base]
         self._at = 11 + self._opcode_base
         self._files = self._read_files(name)

@@ -26,6 +26,8 @@ class Fault(Enum):
     STACK_OVERFLOW = "stack overflow"
     TRAP = "trap"
     LIMIT = "limit of the emulation"
+    DIVISION = "division by zero"
+    SHIFT = "shift by too much"
 
 
 FAULTS = tuple(Fault)
@@ -38,12 +40,14 @@ HINTS = {
     Fault.DIVERGENT_BARRIER: "move __syncthreads() out of the branch or loop",
     Fault.DIVERGENT_WARP: "name in the mask just the lanes that arrive there",
     Fault.MISALIGNED: "access vectors only at multiples of their size",
-    Fault.HANG: "see whether the loop's condition can become false; a larger most_steps allows more",
+    Fault.HANG: "see whether the loop's condition can become false; most_steps allows more",
     Fault.UNDEFINED_LANE: "take values from lanes that are in the mask and have not ended",
     Fault.CONSTANT_WRITE: "write to a buffer, or to shared memory",
     Fault.STACK_OVERFLOW: "keep large arrays in shared memory, or give the device a larger stack",
     Fault.TRAP: "the kernel's text called __trap()",
-    Fault.LIMIT: "put a __syncthreads() into the loop, or give each block less to do",
+    Fault.DIVISION: "compare the divisor with 0, and the least number divided by -1, before",
+    Fault.SHIFT: "shift by 0 to 31 bits, or 63 of 64-bit numbers",
+    Fault.LIMIT: "put a __syncthreads() into the loop, or split the text",
 }
 
 

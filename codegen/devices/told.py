@@ -12,11 +12,26 @@ from codegen.records import dataclass
 
 _NOBODY = 0xFFFFFFFF
 _ACCESSES = ("read", "write", "atomic", "volatile read", "volatile write")
+_NOT_ITSELF = 4
 _WHY_APART = {
-    1: "the other one is not there",
+    1: "the other one does not",
     2: "the other one waits with another mask",
     3: "the other one waits at another function",
 }
+_BARRIERS = (
+    "threads of a block wait at different barriers",
+    "a thread waits at a barrier, while one that waited at earlier ones has ended",
+)
+_WORDS = {
+    Fault.HANG: "a thread that does not end",
+    Fault.STACK_OVERFLOW: "a thread's own variables take more than its stack",
+    Fault.TRAP: "__trap() was called",
+    Fault.LIMIT: "more meetings of lanes between two barriers of their block, or accesses in the "
+    "text, than the emulation can follow",
+    Fault.DIVISION: "a division by 0, or of the least number by -1",
+    Fault.SHIFT: "a shift by {number}",
+}
+"""What is said where a report has no memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +50,10 @@ class Names:
         return self.text[line - 1].strip() if 0 < line <= len(self.text) else ""
 
 
-def tell(kernel: str, shape: Shape, row: Any, buffers: Sequence[str], names: Names) -> Report:
-    """The report that C wrote into `row`."""
+def tell(
+    kernel: str, shape: Shape, row: Any, buffers: Sequence[str], names: Names, array: str
+) -> Report:
+    """The report that C wrote into `row`, about an array of type `array`, if not ""."""
     fault = FAULTS[row.kind]
     line = int(row.line) or names.line(row.pc)
     buffer = buffers[row.buffer] if row.buffer >= 0 else ""
@@ -54,39 +71,35 @@ def tell(kernel: str, shape: Shape, row: Any, buffers: Sequence[str], names: Nam
         buffer,
         int(row.offset),
         int(row.size),
-        _detail(fault, row, buffer),
+        f"index {row.offset} of {array}" if array else _detail(fault, row, buffer),
         names.source(line),
     )
 
 
 def _detail(fault: Fault, row: Any, buffer: str) -> str:
-    access = f"{_ACCESSES[row.detail & 7]} of {row.size} bytes"
+    """What happened, in the words of its kind."""
+    if fault in _WORDS:
+        return _WORDS[fault].format(number=int(row.offset))
+    if fault is Fault.DIVERGENT_BARRIER:
+        return _BARRIERS[int(row.detail)]
+    if fault in (Fault.DIVERGENT_WARP, Fault.UNDEFINED_LANE):
+        return _lanes(fault, int(row.detail), f"{row.lanes:#010x}")
+    access = f"{_ACCESSES[row.detail & 15]} of {row.size} bytes"
     at = f"at byte {row.offset} of {buffer}" if buffer else f"at address {row.address:#x}"
-    match fault:
-        case Fault.OUT_OF_BOUNDS:
-            return f"{access} {at}" if buffer else f"{access} {at}, which is in no buffer"
-        case Fault.UNINITIALISED | Fault.MISALIGNED | Fault.CONSTANT_WRITE:
-            return f"{access} {at}"
-        case Fault.SHARED_RACE | Fault.GLOBAL_RACE:
-            other = "atomic" if row.detail & 32 else "write" if row.detail & 16 else "read"
-            return f"{access} {at}, after a {other} of another thread with no order between"
-        case Fault.DIVERGENT_BARRIER if row.detail:
-            return "a thread waits at a barrier, while one that waited at earlier ones has ended"
-        case Fault.DIVERGENT_BARRIER:
-            return "threads of a block wait at different barriers"
-        case Fault.DIVERGENT_WARP if row.detail == 4:
-            return f"the mask {row.lanes:#010x} does not name the lane itself"
-        case Fault.DIVERGENT_WARP:
-            why = _WHY_APART.get(row.detail, "the other one does not arrive")
-            return f"not all lanes of the mask {row.lanes:#010x} arrive: {why}"
-        case Fault.UNDEFINED_LANE if row.detail:
-            return f"a shuffle of width {row.detail}, which is no power of 2 up to 32"
-        case Fault.UNDEFINED_LANE:
-            return f"a value of a lane that is not in the mask {row.lanes:#010x} or has ended"
-        case Fault.HANG:
-            return "a thread with no end"
-        case _:
-            return fault.value
+    if fault in (Fault.SHARED_RACE, Fault.GLOBAL_RACE):
+        other = _ACCESSES[row.detail >> 4]
+        return f"{access} {at}, after a {other} of another thread with no order between"
+    return f"{access} {at}" if buffer else f"{access} {at}, which is in no buffer"
+
+
+def _lanes(fault: Fault, detail: int, mask: str) -> str:
+    if fault is Fault.UNDEFINED_LANE and detail:
+        return f"a shuffle of width {detail}, which is no power of 2 up to 32"
+    if fault is Fault.UNDEFINED_LANE:
+        return f"a value of a lane that is not in the mask {mask} or has ended"
+    if detail == _NOT_ITSELF:
+        return f"the mask {mask} does not name the lane itself"
+    return f"not all lanes of the mask {mask} arrive: {_WHY_APART.get(detail, _WHY_APART[1])}"
 
 
 def _split(number: int, sizes: Place3) -> Place3:

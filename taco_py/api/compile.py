@@ -14,17 +14,7 @@ from taco_py.call.prepare import by_name, statements_of
 from taco_py.formats import Format
 from taco_py.notation.checks import has_subscripts
 from taco_py.schedule.schedule import Schedule
-from taco_py.values.settings import (
-    Settings,
-    as_schedule,
-    check_allow,
-    check_budget,
-    check_forbid,
-    check_libraries,
-    check_static,
-    check_target,
-    check_threads,
-)
+from taco_py.values.settings import settings_of_kernel
 
 if TYPE_CHECKING:
     from taco_py.call.builder import ScheduleBuilder
@@ -109,16 +99,8 @@ def compile(
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
     given = by_name(text, formats, others, named, "formats")
-    settings = Settings(
-        schedule=as_schedule(schedule),
-        threads=check_threads(threads),
-        static=check_static(static),
-        libraries=check_libraries(libraries),
-        budget=check_budget(schedule_budget),
-        forbid=check_forbid(forbid),
-        allow=check_allow(allow),
-        target=check_target(target),
-    )
+    asked = (threads, static, libraries, schedule_budget, forbid, allow, target)
+    settings = settings_of_kernel(schedule, *asked)
     over = read_over(semiring, as_mask(mask), replace)
     statements = statements_of(text, given)
     if outputs is not None or len(statements) > 1:

@@ -71,7 +71,7 @@ def einsum(
 
     Raises what `evaluate` raises; NotationError is a ValueError.
     """
-    schedule = built(schedule)
+    schedule, over = built(schedule), read_over(semiring, mask, replace)
     if order not in ("K", "C") and not unknown:
         from taco_py.call.subscripts import laid_out
 
@@ -81,10 +81,8 @@ def einsum(
             schedule_budget=schedule_budget, forbid=forbid, semiring=semiring, mask=mask,
             replace=replace, target=target,
         ))  # fmt: skip
-    outs: tuple[Any, ...] = () if out is None else (out,)
-    key, over = None, read_over(semiring, mask, replace)
-    short = operands and not unknown and target == "c"
-    if short and (threads is None or type(threads) is int):
+    outs, key = () if out is None else (out,), None
+    if target == "c" and operands and not unknown and (threads is None or type(threads) is int):
         first, rest = parted(operands)
         identity: tuple[object, ...] = (first, format, casting, schedule, threads)
         usual = out is None and dtype is None and optimize is None and order == "K"
@@ -100,7 +98,6 @@ def einsum(
 
     if unknown:
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
+    own = (threads, dtype, casting, static, libraries, schedule_budget, forbid, (), target)
     numpys = NumpyOptions(out, dtype, order, casting, optimize)
-    options = (format, schedule, threads, dtype, casting, static, libraries)
-    more = (schedule_budget, forbid, (), target)
-    return computed(operands, numpys, (*options, *more), key, over)
+    return computed(operands, numpys, (format, schedule, *own), key, over)

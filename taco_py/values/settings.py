@@ -108,6 +108,32 @@ def settings_of(
     )
 
 
+def settings_of_kernel(
+    schedule: Any,
+    threads: int | None,
+    static: Mapping[str, int] | None,
+    libraries: bool,
+    budget: float | None,
+    forbid: Collection[str] | str,
+    allow: Collection[str] | str,
+    target: str,
+) -> Settings:
+    """The arguments of a kernel without data, checked: none of them is "measure".
+
+    Raises what `settings_of` raises.
+    """
+    return Settings(
+        schedule=as_schedule(schedule),
+        threads=check_threads(threads),
+        static=check_static(static),
+        libraries=check_libraries(libraries),
+        budget=check_budget(budget),
+        forbid=check_forbid(forbid),
+        allow=check_allow(allow),
+        target=check_target(target),
+    )
+
+
 def merged(
     operands: Mapping[str, Any] | None, named: Mapping[str, Any], what: str = "operands"
 ) -> dict[str, Any]:

@@ -39,10 +39,16 @@ class Case:
     draw: Callable[[np.random.Generator], Launching]
 
 
-def run(device: Device, case: Case, rng: np.random.Generator, text: str | None = None) -> object:
+def run(
+    device: Device,
+    case: Case,
+    rng: np.random.Generator,
+    text: str | None = None,
+    options: tuple[str, ...] = (),
+) -> object:
     """Launch `case` (with another text, if one is given) and compare what it computes."""
     launching = case.draw(rng)
-    module = device.load(case.text if text is None else text)
+    module = device.load(case.text if text is None else text, options)
     buffers: dict[str, Buffer] = {}
     arguments: list[Argument] = []
     for name, value in launching.arguments.items():
@@ -500,7 +506,139 @@ extern "C" __global__ void mark(int n, const unsigned char *__restrict__ x,
     _mark,
 )
 
+
+def _largest(rng: np.random.Generator) -> Launching:
+    x = rng.integers(1, 100, (40, 8)).astype("i4")
+    want = (np.sort(x, axis=1)[:, :-4:-1].sum(axis=1) // x[:, 0]).astype("i4")
+    return Launching(
+        2, 32, {"n": 40, "x": x, "y": np.zeros(40, "i4")}, {"y": want}, empty=frozenset({"y"})
+    )
+
+
+LARGEST = Case(
+    "largest",
+    r"""
+extern "C" __global__ void largest(int n, const int *__restrict__ x, int *__restrict__ y)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, best[3] = {0, 0, 0}, place = 0;
+    if (i >= n)
+        return;
+    for (int j = 0; j < 8; j++) {
+        int value = x[i * 8 + j];
+        for (place = 0; place < 3; place++)
+            if (value > best[place]) {
+                int other = best[place];
+                best[place] = value;
+                value = other;
+            }
+    }
+    y[i] = (best[0] + best[1] + best[2]) / x[i * 8];
+}
+""",
+    _largest,
+)
+
+
+def _last_block(rng: np.random.Generator) -> Launching:
+    x = rng.integers(0, 100, 6 * 64).astype("i4")
+    return Launching(
+        6,
+        64,
+        {
+            "x": x, "partial": np.zeros(6, "i4"), "count": np.zeros(1, "u4"),
+            "total": np.zeros(1, "i4"),
+        },
+        {"total": x.sum(keepdims=True, dtype="i4"), "count": np.zeros(1, "u4")},
+        empty=frozenset({"partial", "total"}),
+    )  # fmt: skip
+
+
+LAST_BLOCK = Case(
+    "last_block",
+    r"""
+extern "C" __global__ void last_block(const int *__restrict__ x, int *__restrict__ partial,
+                                      unsigned *__restrict__ count, int *__restrict__ total)
+{
+    __shared__ int sums[2];
+    __shared__ bool last;
+    int t = threadIdx.x, sum = __reduce_add_sync(0xffffffffu, x[blockIdx.x * 64 + t]);
+    if (t % 32 == 0)
+        sums[t / 32] = sum;
+    __syncthreads();
+    if (t == 0) {
+        partial[blockIdx.x] = sums[0] + sums[1];
+        __threadfence(); // it is known before it is counted
+        last = atomicAdd(count, 1u) == gridDim.x - 1;
+        __threadfence(); // what was counted is known
+    }
+    __syncthreads();
+    if (!last)
+        return;
+    if (t < 6)
+        sum = partial[t];
+    else
+        sum = 0;
+    if (t < 32)
+        sum = __reduce_add_sync(0xffffffffu, sum);
+    if (t == 0) {
+        *total = sum;
+        *count = 0;
+    }
+}
+""",
+    _last_block,
+)
+
+
+def _chained_scan(rng: np.random.Generator) -> Launching:
+    x = rng.integers(0, 100, 7 * 32).astype("i4")
+    return Launching(
+        7,
+        32,
+        {
+            "x": x, "y": np.zeros(7 * 32, "i4"), "sums": np.zeros(7, "i4"),
+            "flags": np.zeros(7, "i4"), "next": np.zeros(1, "i4"), "done": np.zeros(1, "i4"),
+        },
+        {"y": np.cumsum(x).astype("i4"), "done": np.array([7], "i4")},
+        empty=frozenset({"y", "sums"}),
+    )  # fmt: skip
+
+
+CHAINED_SCAN = Case(
+    "chained_scan",
+    r"""
+extern "C" __global__ void chained_scan(const int *__restrict__ x, int *__restrict__ y, int *sums,
+                                        int *flags, int *next, int *done)
+{
+    int t = threadIdx.x, b = 0, before = 0;
+    if (t == 0)
+        b = atomicAdd(next, 1);
+    b = __shfl_sync(0xffffffffu, b, 0);
+    int sum = x[b * 32 + t];
+    for (int d = 1; d < 32; d *= 2) {
+        int other = __shfl_up_sync(0xffffffffu, sum, d);
+        if (t >= d)
+            sum += other;
+    }
+    if (t == 31) {
+        if (b > 0) {
+            while (*(volatile int *)&flags[b - 1] == 0)
+                ;
+            __threadfence();
+            before = sums[b - 1];
+        }
+        sums[b] = before + sum;
+        __threadfence();
+        *(volatile int *)&flags[b] = 1;
+        atomicAdd(done, 1);
+    }
+    y[b * 32 + t] = sum + __shfl_sync(0xffffffffu, before, 31);
+}
+""",
+    _chained_scan,
+)
+
 CASES = (
     SPMV_ROWS, SPMV_WARPS, BLOCK_SUM, GEMM, SCAN, HISTOGRAM, HASH, FLOAT_MAX, TRANSPOSE, ROTATE,
-    COMPACT, HALVES, SCALE4, MARK,
+    COMPACT, HALVES, SCALE4, MARK, LARGEST, LAST_BLOCK, CHAINED_SCAN,
 )  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 from codegen.devices.emulated import EmulatedDevice
 from codegen.devices.reports import EmulationError
 from codegen.runtime.kernel_cache import KernelCache
-from tests.devices.kernels import CASES, Case, run
+from tests.devices.kernels import CASES, COMPACT, GEMM, ROTATE, Case, run
 from tests.devices.mutations import MUTATIONS, Mutation
 from tests.devices.names import EVERY_NAME
 
@@ -20,6 +20,14 @@ def test_right_kernels_agree_with_numpy(case: Case, cache: KernelCache) -> None:
     for seed in SEEDS:
         device = EmulatedDevice(cache, seed=seed, counting=seed % 5 == 0)
         run(device, case, np.random.default_rng(seed))
+
+
+def test_contexts_of_the_system_do_as_well(cache: KernelCache) -> None:
+    """Where no switch is written for the processor."""
+    for case in (GEMM, ROTATE, COMPACT):
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+            run(EmulatedDevice(cache, seed=seed), case, rng, options=("-DEMULATED_CONTEXTS",))
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda m: f"{m.case.name}-{m.what}")

@@ -70,18 +70,18 @@ def test_arrays_with_gaps_and_negative_strides() -> None:
 
 
 def test_results_go_where_they_are_asked_for() -> None:
-    A = sp.random_array((20, 30), density=0.2, format="csr", rng=np.random.default_rng(1))
+    a = sp.random_array((20, 30), density=0.2, format="csr", rng=np.random.default_rng(1))
     x, out = np.ones(30), np.full((20, 2), 7.0)
-    found = tp.einsum("ij,j->i", A, x, out=out[:, 0], target=EMULATED)
-    np.testing.assert_allclose(found, A @ x)
+    found = tp.einsum("ij,j->i", a, x, out=out[:, 0], target=EMULATED)
+    np.testing.assert_allclose(found, a @ x)
     assert (out[:, 1] == 7).all()
 
 
 def test_kernels_are_compiled_without_data_and_called() -> None:
     kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), target=EMULATED)
-    A = sp.random_array((20, 30), density=0.2, format="csr", rng=np.random.default_rng(1))
+    a = sp.random_array((20, 30), density=0.2, format="csr", rng=np.random.default_rng(1))
     for x in (np.ones(30), np.arange(30.0)):
-        np.testing.assert_allclose(kernel(A=A, x=x), A @ x)
+        np.testing.assert_allclose(kernel(A=a, x=x), a @ x)
 
 
 def test_a_missing_gpu_is_said_with_what_to_do() -> None:

@@ -179,7 +179,8 @@ def test_the_last_way_makes_everything() -> None:
     *_, last = ways.WAYS.values()
     assert last.in_loops
     assert Make().way == last.name
-    assert [way.name for way in ways.WAYS.values() if way.in_loops] == [last.name]
+    of_cpu = [way for way in ways.WAYS.values() if way.target == "c"]
+    assert [way.name for way in of_cpu if way.in_loops] == [last.name]
 
 
 def test_nobody_else_names_a_way() -> None:

@@ -31,17 +31,25 @@ _PARAMETER = re.compile(r"(?P<type>.*?[\s*&])(?P<name>\w+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class KernelHead:
-    """The name of a kernel and of its parameters, with the C type of each."""
+    """The name of a kernel and of its parameters, with the C type of each.
+
+    lines  the first and the last one of its body
+    """
 
     name: str
     parameters: tuple[tuple[str, str], ...]
+    lines: tuple[int, int]
 
 
 def kernel_heads(text: str) -> tuple[KernelHead, ...]:
     """The kernels of `text` in their order. Raises DeviceError for a parameter without a name."""
     bare = _without_comments(text)
     return tuple(
-        KernelHead(m["name"], tuple(map(_parameter, _split(m["parameters"]))))
+        KernelHead(
+            m["name"],
+            tuple(map(_parameter, _split(m["parameters"]))),
+            (_line(bare, m.start()), _line(bare, _end(bare, m.end()))),
+        )
         for m in _KERNEL.finditer(bare)
     )
 
@@ -61,6 +69,20 @@ def _without_comments(text: str) -> str:
         return found if found.startswith('"') else re.sub(r"[^\n]", " ", found)
 
     return _COMMENT.sub(blank, text)
+
+
+def _line(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
+
+
+def _end(text: str, start: int) -> int:
+    """Where the brace is closed that is open at `start`."""
+    depth = 1
+    for match in re.finditer(r"[{}]", text[start:]):
+        depth += 1 if match[0] == "{" else -1
+        if depth == 0:
+            return start + match.start()
+    return len(text)
 
 
 def _in_c(text: str) -> str:
