@@ -128,8 +128,10 @@ def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
     return [f"{atomic_name(stmt.op, stmt.array.element)}({place}, {expression(stmt.value)});"]
 
 
-def _together(stmt: Any) -> Lines:
+def _shared(stmt: Any, scope: Scope) -> Lines:
     """`t = taco_lanes_add_f64(t);`, `__syncwarp();`"""
+    if isinstance(stmt, AtomicStore):
+        return _atomic(stmt, scope)
     if isinstance(stmt, Barrier):
         return ["__syncwarp();" if stmt.kind is LoopKind.LANES else "__syncthreads();"]
     assert isinstance(stmt, Combine)
@@ -137,5 +139,5 @@ def _together(stmt: Any) -> Lines:
     return [f"{name} = {combining_name(stmt.kind.value, stmt.op, stmt.var.type)}({name});"]
 
 
-DIALECT = Dialect(_loop, _atomic, _together)
+DIALECT = Dialect(_loop, _shared)
 """CUDA's words for what threads share."""

@@ -36,7 +36,7 @@ def atomic_name(op: str, element: ScalarType) -> str:
 
 
 def combining_name(units: str, op: str, type: ScalarType) -> str:
-    """The function that gives each of the units what all have, combined. Raises UnsupportedError."""
+    """The function by which units combine what they have. Raises UnsupportedError."""
     if type.kind not in _SUFFIXES:
         raise UnsupportedError(f"threads in CUDA cannot combine values of {type} yet")
     return f"taco_{units}_{_OPERATIONS.get(op, op)}_{_SUFFIXES[type.kind]}{type.bits}"

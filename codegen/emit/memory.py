@@ -47,12 +47,11 @@ Lines = list[str]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What differs between languages: how a loop is shared, how an update is one operation, and
-    what units do together."""
+    """What differs between languages: how a loop is shared, and what threads do in common memory or
+    together: an update as one operation."""
 
     loop: Callable[[Any, Scope], Lines]
-    atomic: Callable[[Any, Scope], Lines]
-    together: Callable[[Any], Lines]
+    shared: Callable[[Any, Scope], Lines]
 
 
 @dataclass(frozen=True, slots=True)

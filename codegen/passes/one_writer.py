@@ -1,4 +1,4 @@
-"""Let one thread of a warp or a block do what all of its threads come to, and wait where it matters.
+"""Let one thread of a warp or a block write what all of its threads come to, and wait where needed.
 
     warps for i in 0..n:                warps for i in 0..n:
       combine + t over lanes              combine + t over lanes

@@ -18,7 +18,7 @@ its identity, and what the units have is combined by it (`emit.unit_functions`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from codegen.ir import (
@@ -114,7 +114,7 @@ class _Sums:
     """Rewrites one kernel; `first` are the constants that variables begin with."""
 
     names: Names
-    first: dict[Var, Expr]
+    first: Mapping[Var, Expr]
 
     def block(self, block: Block) -> Block:
         done: list[Stmt] = []

@@ -47,8 +47,8 @@ METHODS: dict[str, Method] = {
     ),
     "parallelize": Method(
         "index, unit=threads, race=none",
-        'Share the iterations of a loop among "threads", or the lanes of a "vector"; on a GPU among '
-        '"blocks", the "warps" of a block, and "lanes": threads of a warp or a block. `race` says '
+        'Share the iterations of a loop among "threads", or the lanes of a "vector"; on a GPU '
+        'among "blocks", "warps" of a block, "lanes": threads of a warp or a block. `race` says '
         'what happens where iterations write the same element: "none" (they do not), "atomics", '
         '"temporary", "ordered", "ignore".',
     ),

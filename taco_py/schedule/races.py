@@ -113,11 +113,11 @@ def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 def _ways_to_add(graph: IterationGraph, loop: Loop) -> Iterator[str]:
     """How iterations of a loop may add to the same elements of the result."""
-    name = graph.called(loop)
+    name, unit = graph.called(loop), loop.mode.unit.value
     if _adds_apart(graph, loop):
-        yield f"let each thread add to a copy: parallelize({name},{loop.mode.unit.value},Temporary)"
+        yield f"let each thread add to a copy: parallelize({name},{unit},Temporary)"
     if _adds_at_once(graph.problem.result.dtype):
-        yield f"let them add by atomic operations: parallelize({name},{loop.mode.unit.value},Atomics)"
+        yield f"let them add by atomic operations: parallelize({name},{unit},Atomics)"
 
 
 def _adds_apart(graph: IterationGraph, loop: Loop) -> bool:

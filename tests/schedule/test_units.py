@@ -124,9 +124,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("schedule", REFUSED)
 def test_what_a_gpu_has_not_is_refused(schedule: str) -> None:
-    A = sp.csr_array(np.eye(4))
+    operands = {"A": sp.csr_array(np.eye(4)), "x": np.ones(4)}
     with pytest.raises(tp.ScheduleError) as refusal:
-        tp.evaluate(SPMV, A=A, x=np.ones(4), schedule=schedule, target="cuda-emulated")
+        tp.evaluate(SPMV, operands, schedule=schedule, target="cuda-emulated")
     assert REFUSED[schedule] in str(refusal.value)
     assert refusal.value.hint
 
@@ -167,8 +167,8 @@ REDUCTIONS = {
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_units_reduce_by_any_operator(name: str, dtype: str) -> None:
     text = REDUCTIONS[name]
-    A = np.random.default_rng(3).choice([-2, -1, 1, 1, 1], (19, 70)).astype(dtype)
-    expected = tp.evaluate_dense(text, A=A)
+    operand = np.random.default_rng(3).choice([-2, -1, 1, 1, 1], (19, 70)).astype(dtype)
+    expected = tp.evaluate_dense(text, A=operand)
     first = "parallelize(i,GPUBlock,{0}), parallelize(j,GPUThread,Atomics)"
     second = (
         "split(i,b,w,4), parallelize(b,GPUBlock,{0}), parallelize(w,GPUWarp,{0}), "
@@ -176,7 +176,7 @@ def test_units_reduce_by_any_operator(name: str, dtype: str) -> None:
     )
     race = "NoRaces" if "[i] =" in text else "Atomics"
     for schedule in (None, first.format(race), second.format(race)):
-        found = tp.evaluate(text, A=A, schedule=schedule, target="cuda-emulated")
+        found = tp.evaluate(text, A=operand, schedule=schedule, target="cuda-emulated")
         np.testing.assert_allclose(found, expected)
 
 
@@ -245,13 +245,13 @@ def test_entries_are_split_evenly(launches: list[Launch]) -> None:
     lengths = np.array([half, *[64] * (half // 64)])
     pos = np.concatenate([[0], np.cumsum(lengths)])
     crd = np.concatenate([np.arange(n) for n in lengths])
-    A = sp.csr_array((np.ones(2 * half), crd, pos), shape=(len(lengths), half))
+    matrix = sp.csr_array((np.ones(2 * half), crd, pos), shape=(len(lengths), half))
     schedule = (
         f"fuse(i,j,f), pos(f,fpos,A), split(fpos,block,fpos1,{256 * per_thread}), "
         f"split(fpos1,warp,fpos2,{32 * per_thread}), split(fpos2,thread,fpos3,{per_thread}), "
         "reorder(block,warp,thread,fpos3), " + ATOMICS
     )
-    found = tp.evaluate(SPMV, A=A, x=np.ones(half), schedule=schedule, target="cuda-emulated")
+    found = tp.evaluate(SPMV, A=matrix, x=np.ones(half), schedule=schedule, target="cuda-emulated")
     np.testing.assert_array_equal(found, lengths)
     (launch,) = launches
     read = [place.accesses for place in launch.places if place.buffer == "A_vals"]

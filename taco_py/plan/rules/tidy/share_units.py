@@ -1,9 +1,7 @@
 """Share a kernel's loops among the units of a GPU as is expected to take the least time.
 
-    y[i] = sum(j, A[i,j] * x[j])    by loops(i,j), make(cuda), rows of 100 entries
-    → the same    by loops(i,j), make(cuda), split(i,i_block,i_warp,8),
-      parallelize(i_block,GPUBlock,NoRaces), parallelize(i_warp,GPUWarp,NoRaces),
-      parallelize(j,GPUThread,Atomics)
+    y[i] = sum(j, A[i,j] * x[j])    by loops(i,j), make(cuda)
+    → the same    split(i,i_block,i_warp,8): blocks take i_block, warps i_warp, their lanes j
 
 Prices and candidates are those of `ways.unit_prices` and `ways.unit_choices`.
 """
