@@ -154,7 +154,7 @@ def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, st
     """
     from codegen.emit.cuda import emit_cuda
     from codegen.emit.host_python import emit_host
-    from codegen.passes.launch_notes import launch_notes
+    from codegen.passes.gpu.launch_notes import launch_notes
     from codegen.passes.order import run_passes
     from codegen.runtime.kernel_cache import KernelSource
     from codegen.runtime.signature import signature_of

@@ -11,15 +11,15 @@ from codegen.passes.counted_places import count_places
 from codegen.passes.dead_code import remove_dead_code
 from codegen.passes.full_tiles import separate_full_tiles
 from codegen.passes.function_chains import split_function_chains
+from codegen.passes.gpu.one_writer import write_once
+from codegen.passes.gpu.unit_sums import sum_in_units
 from codegen.passes.jam import jam_rows
 from codegen.passes.kept_functions import keep_functions
-from codegen.passes.one_writer import write_once
 from codegen.passes.outline_kernels import outline_kernels
 from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune_parameters
 from codegen.passes.past_caches import write_past_caches
 from codegen.passes.simplify import simplify
-from codegen.passes.unit_sums import sum_in_units
 from codegen.passes.vector_sums import split_sums_of_streams, split_vector_sums
 from codegen.passes.vectorize import vectorize
 from codegen.records import dataclass

@@ -284,8 +284,11 @@ class Machine:
     """Of warps, in all: 132 multiprocessors with four schedulers of 1.7 GHz each. From the data
     sheet of the H100 SXM, not measured."""
     device_warp_threads: int = 32
+    """Of a warp. From CUDA's programming guide."""
     device_sector_bytes: int = 32
     """The least that moves between memory and threads. From CUDA's programming guide."""
+    unknown_rows_ratio: float = 4.0
+    """How many times the mean the longest row of an operand is, where rows are not counted."""
     iteration_instructions: float = 12.0
     """An innermost iteration of a warp: loads, 64-bit positions, a product and a sum. Not
     measured."""

@@ -38,11 +38,11 @@ from taco_py.plan.ir.program import Program
 from taco_py.plan.price import as_sum
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.apply import apply_all
+from taco_py.schedule.gpu.unit_nests import check_units
 from taco_py.schedule.legality import check
 from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
-from taco_py.schedule.unit_nests import check_units
 from taco_py.ways.ways import in_loops_on
 
 

@@ -21,6 +21,7 @@ from taco_py.concrete.nodes import (
 )
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, Loop, Range, build_graph, shared_in_pieces
+from taco_py.schedule.gpu.unit_nests import check_units, nest_refusal, unit_refusal
 from taco_py.schedule.races import (
     STRATEGIES,
     Refusal,
@@ -34,7 +35,6 @@ from taco_py.schedule.races import (
     workspaces_around,
 )
 from taco_py.schedule.schedule import Schedule
-from taco_py.schedule.unit_nests import check_units, nest_refusal, unit_refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,10 @@ from taco_py.problem import Problem
 from taco_py.provenance.relations import Fuse, Pos, Split
 from taco_py.schedule.apply import loops_of
 from taco_py.schedule.commands import Command, Parallelize, Reorder
+from taco_py.schedule.gpu.units import choose_units
 from taco_py.schedule.legality import check
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
-from taco_py.schedule.units import choose_units
 from taco_py.ways.loops import lower_recipe
 from taco_py.ways.recipe import Recipe
 from taco_py.ways.unit_prices import Nest, Price, Sharing
@@ -71,7 +71,7 @@ def choose_sharing(problem: Problem, schedule: Schedule, stats: Statistics) -> C
     """The way of the least expected time to share the loops of one term.
 
     None for several terms, sums inside products and sparse results, whose loops are shared as
-    `schedule.units` has it.
+    `schedule.gpu.units` has it.
     """
     terms = split_terms(problem.assignment.value)
     if len(terms) != 1 or len(schedule.orders) != 1 or not problem.result.format.is_dense:

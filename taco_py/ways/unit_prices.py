@@ -28,9 +28,6 @@ from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
 from taco_py.schedule.commands import Command
 
-UNKNOWN = 4.0
-"""How many times the mean the longest row of an operand is, where rows are not counted."""
-
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
@@ -110,7 +107,7 @@ class Nest:
             entries = self.stats.patterns[access.tensor].entries
             mode = access.indices.index(above[0])
             if entries is None or not entries.known(mode):
-                size = min(size, UNKNOWN * self.mean(depth))
+                size = min(size, self.machine.unknown_rows_ratio * self.mean(depth))
             elif len(above) == 1:
                 size = min(size, entries.spread(mode).most)
         return max(size, 1.0)

@@ -26,16 +26,16 @@ from taco_py.concrete.nodes import (
 from taco_py.concrete.tree import workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, Loop
-from taco_py.schedule.parallel import Parallelism, check_shared, common_reason, own_refusal
-from taco_py.schedule.races import atomic_refusal, outward, race_refusal
-from taco_py.schedule.schedule import Schedule
-from taco_py.schedule.unit_nests import (
+from taco_py.schedule.gpu.unit_nests import (
     around,
     block_numbers,
     memory_refusal,
     merge_refusal,
     strategy,
 )
+from taco_py.schedule.parallel import Parallelism, check_shared, common_reason, own_refusal
+from taco_py.schedule.races import atomic_refusal, outward, race_refusal
+from taco_py.schedule.schedule import Schedule
 
 
 def choose_units(graph: IterationGraph, schedule: Schedule) -> Parallelism:
