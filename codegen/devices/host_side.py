@@ -98,6 +98,11 @@ class Host:
         self.device.download(array.pointer.buffer, found, place)
         return found[0].item()
 
+    def expect(self, condition: bool) -> None:
+        """Raise ValueError, as functions of C do, unless what a function relies on holds."""
+        if not condition:
+            raise ValueError("what the function relies on does not hold")
+
     def number(self, value: Any, dtype: str) -> np.generic:
         """A scalar argument of a kernel."""
         found: np.generic = np.dtype(dtype).type(value)
@@ -114,4 +119,4 @@ class Host:
     def _round(self, threads: int) -> int:
         """As many threads as whole warps have."""
         warp = self.device.limits.warp
-        return -(-threads // warp) * warp if threads > 1 else 1
+        return -(-threads // warp) * warp

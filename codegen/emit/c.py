@@ -8,6 +8,7 @@ the limit of a length is `return 2`.
 from __future__ import annotations
 
 from cmath import isfinite
+from typing import Any
 
 from codegen.emit.abi import THREADS, buffer_name, linkage, parameters, prototype
 from codegen.emit.expressions import expression, helper
@@ -40,7 +41,7 @@ from codegen.ir import (
     VectorLoad,
 )
 from codegen.names import Names
-from codegen.target import Target
+from codegen.target import Target, UnsupportedError
 from codegen.tree import find, walk
 from codegen.types import ScalarType, VectorType, vector
 
@@ -218,5 +219,11 @@ def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
     return [f"TACO_ATOMIC({element.c}, {own}, {expression(place)}, {expression(stmt.value)});"]
 
 
-DIALECT = Dialect(_loop, _atomic)
+def _shared(stmt: Any, scope: Scope) -> Lines:
+    if isinstance(stmt, AtomicStore):
+        return _atomic(stmt, scope)
+    raise UnsupportedError(f"threads of C have no {type(stmt).__name__}")
+
+
+DIALECT = Dialect(_loop, _shared)
 """OpenMP's words for what threads share."""

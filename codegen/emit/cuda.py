@@ -20,17 +20,32 @@ from typing import Any
 
 from codegen.emit.c import WIDTH, header_comment
 from codegen.emit.cuda_atomics import atomic_name
+from codegen.emit.cuda_combining import combining_name
 from codegen.emit.cuda_complex import complex_as_pairs
 from codegen.emit.cuda_functions import definitions
 from codegen.emit.expressions import PRECEDENCE, expression, widened
 from codegen.emit.memory import INDENT, Dialect, Lines, Scope, indent
 from codegen.emit.statements import body_lines, for_lines
 from codegen.infer import called_functions
-from codegen.ir import Array, AtomicStore, For, Kernel, LoopKind, Module, Storage, Table, Var
+from codegen.ir import (
+    Array,
+    AtomicStore,
+    Barrier,
+    Combine,
+    Const,
+    For,
+    Kernel,
+    LoopKind,
+    Module,
+    Storage,
+    Table,
+    Var,
+)
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.target import Target, UnsupportedError
 from codegen.tree import walk
+from codegen.variables import variables_read
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +106,9 @@ def _loop(loop: Any, scope: Scope) -> Lines:
     unit = UNITS.get(loop.kind)
     if unit is None:
         return [*([f"#pragma unroll {loop.unroll}"] if loop.unroll else []), *for_lines(loop, body)]
+    once = loop.start == Const(0) and loop.stop == Const(1) and loop.kind is not LoopKind.GRID
+    if once and loop.var not in variables_read(loop.body):
+        return [f"if ({unit.first} == 0) {{", *indent(body), "}"]
     var, start = loop.var, widened(loop.start, PRECEDENCE["+"])
     first = unit.first if start == "0" else f"{start} + {unit.first}"
     step = unit.step if loop.step == 1 else f"{loop.step} * ({unit.step})"
@@ -109,5 +127,16 @@ def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
     return [f"{atomic_name(stmt.op, stmt.array.element)}({place}, {expression(stmt.value)});"]
 
 
-DIALECT = Dialect(_loop, _atomic)
+def _shared(stmt: Any, scope: Scope) -> Lines:
+    """`t = taco_lanes_add_f64(t);`, `__syncwarp();`"""
+    if isinstance(stmt, AtomicStore):
+        return _atomic(stmt, scope)
+    if isinstance(stmt, Barrier):
+        return ["__syncwarp();" if stmt.kind is LoopKind.LANES else "__syncthreads();"]
+    assert isinstance(stmt, Combine)
+    name = stmt.var.name
+    return [f"{name} = {combining_name(stmt.kind.value, stmt.op, stmt.var.type)}({name});"]
+
+
+DIALECT = Dialect(_loop, _shared)
 """CUDA's words for what threads share."""

@@ -83,7 +83,7 @@ def _outside(graph: IterationGraph, loop: Loop, workspace: Workspace) -> str:
     single = workspace.kind in (WorkspaceKind.SCALAR, WorkspaceKind.DENSE)
     races = () if workspace.kind is WorkspaceKind.HASH else STRATEGIES if single else APART
     commands = [
-        f"parallelize({name},CPUThread,{race.value})"
+        f"parallelize({name},{loop.mode.unit.value},{race.value})"
         for race in races
         if (_adds_apart(graph, loop) if race in APART else _adds_at_once(workspace.dtype))
     ]
@@ -114,11 +114,11 @@ def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 def _ways_to_add(graph: IterationGraph, loop: Loop) -> Iterator[str]:
     """How iterations of a loop may add to the same elements of the result."""
-    name = graph.called(loop)
+    name, unit = graph.called(loop), loop.mode.unit.value
     if _adds_apart(graph, loop):
-        yield f"let each thread add to a copy: parallelize({name},CPUThread,Temporary)"
+        yield f"let each thread add to a copy: parallelize({name},{unit},Temporary)"
     if _adds_at_once(graph.problem.result.dtype):
-        yield f"let them add by atomic operations: parallelize({name},CPUThread,Atomics)"
+        yield f"let them add by atomic operations: parallelize({name},{unit},Atomics)"
 
 
 def _adds_apart(graph: IterationGraph, loop: Loop) -> bool:
