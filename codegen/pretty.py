@@ -22,12 +22,14 @@ from codegen.ir import (
     Array,
     Assign,
     AtomicStore,
+    Barrier,
     Binary,
     Block,
     Broadcast,
     Call,
     Cast,
     ClearTable,
+    Combine,
     Comment,
     Const,
     Count,
@@ -90,7 +92,7 @@ def pretty(node: Module | Function | Stmt | Expr | Array | Table) -> str:
 _STATEMENTS = (
     Block, Comment, Declare, Assign, Store, If, While, For, Allocate, Reserve, SetLength, Fill,
     Sort, Prefetch, NewTable, Insert, SortTable, ClearTable, VectorStore, Invoke,
-    AtomicStore, Team, Expect, Launch,
+    AtomicStore, Team, Expect, Launch, Combine, Barrier,
 )  # fmt: skip
 
 
@@ -208,6 +210,10 @@ def _statement(stmt: Stmt) -> list[str]:
             return [_loop_head(stmt), *_body(stmt.body)]
         case Launch(kernel=kernel, threads=threads, block=block):
             return [f"launch {kernel} by {_expression(threads)} threads, {block} a block"]
+        case Combine(var=var, op=op, kind=kind):
+            return [f"combine {op} {var.name} over {kind.value}"]
+        case Barrier(kind=kind):
+            return [f"wait for all {kind.value}"]
         case Team():
             return [_team_head(stmt), *_body(stmt.setup), "  of each piece:", *_body(stmt.body)]
     return [_simple(stmt) + _role(getattr(stmt, "role", Role.CONTROL))]

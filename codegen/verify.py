@@ -26,12 +26,14 @@ from codegen.ir import (
     Array,
     Assign,
     AtomicStore,
+    Barrier,
     Binary,
     Block,
     Broadcast,
     Call,
     Cast,
     ClearTable,
+    Combine,
     Comment,
     Const,
     Count,
@@ -275,7 +277,7 @@ class _Verifier:
             case While(condition=condition, body=body):
                 self.expect(condition, BOOL)
                 self.block(body)
-            case For() | Team() | Launch():
+            case For() | Team() | Launch() | Combine() | Barrier():
                 self.repeated(stmt)
             case Declare() | Assign() | Insert():
                 self.variable(stmt)
@@ -288,8 +290,12 @@ class _Verifier:
             case _:
                 assert_never(stmt)
 
-    def repeated(self, stmt: For | Team | Launch) -> None:
-        if isinstance(stmt, For):
+    def repeated(self, stmt: For | Team | Launch | Combine | Barrier) -> None:
+        if isinstance(stmt, Combine):
+            self.update(stmt.op, stmt.var.type, stmt.var)
+        elif isinstance(stmt, Barrier):
+            pass
+        elif isinstance(stmt, For):
             self.loop(stmt)
         elif isinstance(stmt, Launch):
             self.index(stmt.threads)

@@ -39,7 +39,8 @@ SIDE_BY_SIDE = 2
 class Report:
     """What explain() tells of one kernel.
 
-    stored  indices of which a sparse result stores every coordinate
+    stored    indices of which a sparse result stores every coordinate
+    launches  of the kernels of a GPU: their grids, blocks and shared memory
     """
 
     concrete: str
@@ -48,6 +49,7 @@ class Report:
     workspaces: tuple[str, ...]
     tiles: tuple[str, ...] = ()
     stored: tuple[str, ...] = ()
+    launches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,6 +154,7 @@ def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, st
     """
     from codegen.emit.cuda import emit_cuda
     from codegen.emit.host_python import emit_host
+    from codegen.passes.gpu.launch_notes import launch_notes
     from codegen.passes.order import run_passes
     from codegen.runtime.kernel_cache import KernelSource
     from codegen.runtime.signature import signature_of
@@ -167,7 +170,7 @@ def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, st
             hint="leave target= out to compute it on the CPU",
         ) from error
     bindings = bindings_to_json(_used(lowered.bindings, module))
-    report = {"tiles": [], **lowered.facts["report"]}
+    report = {"tiles": [], "launches": launch_notes(module), **lowered.facts["report"]}
     facts = {**lowered.facts, "bindings": bindings, "report": report, "threaded": False}
     signatures = tuple(signature_of(f) for f in module.exported)
     return KernelSource(text, signatures, json.dumps(facts), False), host
@@ -208,6 +211,7 @@ def _with_facts(
             tuple(report["workspaces"]),
             tuple(report.get("tiles", ())),
             tuple(report.get("stored", ())),
+            tuple(report.get("launches", ())),
         ),
         hit,
         seconds,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.devices.device import Argument, Array, Device, Module, Pointer
+from codegen.devices.device import Argument, Array, Buffer, Device, Module, Pointer
 from codegen.records import dataclass
 
 MOST_BLOCKS = 1 << 16
@@ -81,11 +81,19 @@ class Host:
     def array(self, array: Array, name: str = "", constant: bool = True) -> DeviceArray:
         """An array of the host on the device; `constant` promises that no kernel changes it."""
         row, first = memory_of(array)
-        buffer = self.device.allocate(row.nbytes, name)
+        buffer = self._memory(row.nbytes, name)
         if row.size:
             self.device.upload(buffer, row)
         pointer = buffer.at(first * row.itemsize)
         return DeviceArray(pointer, row.dtype, row[first:] if constant else None)
+
+    def _memory(self, size: int, name: str = "") -> Buffer:
+        """Memory of whole words: a byte is updated in the word of four bytes that it is part of."""
+        rest = -size % 4
+        buffer = self.device.allocate(size + rest, name)
+        if rest:
+            self.device.upload(buffer, np.zeros(rest, np.uint8), size)
+        return buffer
 
     def fetch(self, there: DeviceArray, array: Array) -> None:
         """Copy the elements of an array back to where they came from."""
@@ -96,8 +104,8 @@ class Host:
 
     def allocate(self, size: int, dtype: str, zero: bool) -> DeviceArray:
         """A new array, all zero or not initialised."""
-        kind = np.dtype(dtype)
-        buffer = self.device.allocate(max(0, size) * kind.itemsize)
+        kind = np.dtype("uint16" if dtype == "bfloat16" else dtype)
+        buffer = self._memory(max(0, size) * kind.itemsize)
         if zero:
             self.device.fill(buffer, 0)
         return DeviceArray(buffer.at(0), kind)
@@ -140,6 +148,11 @@ class Host:
         self.device.download(array.pointer.buffer, found, place)
         return found[0].item()
 
+    def expect(self, condition: bool) -> None:
+        """Raise ValueError, as functions of C do, unless what a function relies on holds."""
+        if not condition:
+            raise ValueError("what the function relies on does not hold")
+
     def number(self, value: Any, dtype: str) -> np.generic:
         """A scalar argument of a kernel."""
         found: np.generic = np.dtype(dtype).type(value)
@@ -156,4 +169,4 @@ class Host:
     def _round(self, threads: int) -> int:
         """As many threads as whole warps have."""
         warp = self.device.limits.warp
-        return -(-threads // warp) * warp if threads > 1 else 1
+        return -(-threads // warp) * warp

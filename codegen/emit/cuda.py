@@ -19,15 +19,33 @@ from __future__ import annotations
 from typing import Any
 
 from codegen.emit.c import WIDTH, header_comment
-from codegen.emit.cuda_functions import atomic_name, definitions
+from codegen.emit.cuda_atomics import atomic_name
+from codegen.emit.cuda_combining import combining_name
+from codegen.emit.cuda_complex import complex_as_pairs
+from codegen.emit.cuda_functions import definitions
 from codegen.emit.expressions import PRECEDENCE, expression, widened
 from codegen.emit.memory import INDENT, Dialect, Lines, Scope, indent
 from codegen.emit.statements import body_lines, for_lines
-from codegen.ir import Array, AtomicStore, For, Kernel, LoopKind, Module, Storage, Table, Var
+from codegen.infer import called_functions
+from codegen.ir import (
+    Array,
+    AtomicStore,
+    Barrier,
+    Combine,
+    Const,
+    For,
+    Kernel,
+    LoopKind,
+    Module,
+    Storage,
+    Table,
+    Var,
+)
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.target import Target, UnsupportedError
 from codegen.tree import walk
+from codegen.variables import variables_read
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +70,11 @@ UNITS: dict[LoopKind, Unit] = {
 
 def emit_cuda(module: Module, target: Target) -> str:
     """The CUDA source of a module's kernels. Raises UnsupportedError."""
-    kernels = [_kernel(kernel, target) for kernel in module.kernels]
+    kernels = [_kernel(complex_as_pairs(kernel), target) for kernel in module.kernels]
     if not kernels:
         return ""
-    parts = (header_comment(module), "#include <stdint.h>", *definitions(kernels), *kernels)
+    called = definitions(kernels, called_functions(module))
+    parts = (header_comment(module), "#include <stdint.h>", *called, *kernels)
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -76,14 +95,8 @@ def _prototype(kernel: Kernel) -> Lines:
 
 
 def _array(array: Array) -> str:
-    _check_type(array)
     const = "const " if array.storage is Storage.INPUT else ""
     return f"{const}{array.element.c} *__restrict__ {array.name}"
-
-
-def _check_type(array: Array) -> None:
-    if array.element.kind in ("complex", "half"):
-        raise UnsupportedError(f"kernels in CUDA have no arrays of {array.element} yet")
 
 
 def _loop(loop: Any, scope: Scope) -> Lines:
@@ -93,6 +106,9 @@ def _loop(loop: Any, scope: Scope) -> Lines:
     unit = UNITS.get(loop.kind)
     if unit is None:
         return [*([f"#pragma unroll {loop.unroll}"] if loop.unroll else []), *for_lines(loop, body)]
+    once = loop.start == Const(0) and loop.stop == Const(1) and loop.kind is not LoopKind.GRID
+    if once and loop.var not in variables_read(loop.body):
+        return [f"if ({unit.first} == 0) {{", *indent(body), "}"]
     var, start = loop.var, widened(loop.start, PRECEDENCE["+"])
     first = unit.first if start == "0" else f"{start} + {unit.first}"
     step = unit.step if loop.step == 1 else f"{loop.step} * ({unit.step})"
@@ -111,5 +127,16 @@ def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
     return [f"{atomic_name(stmt.op, stmt.array.element)}({place}, {expression(stmt.value)});"]
 
 
-DIALECT = Dialect(_loop, _atomic)
+def _shared(stmt: Any, scope: Scope) -> Lines:
+    """`t = taco_lanes_add_f64(t);`, `__syncwarp();`"""
+    if isinstance(stmt, AtomicStore):
+        return _atomic(stmt, scope)
+    if isinstance(stmt, Barrier):
+        return ["__syncwarp();" if stmt.kind is LoopKind.LANES else "__syncthreads();"]
+    assert isinstance(stmt, Combine)
+    name = stmt.var.name
+    return [f"{name} = {combining_name(stmt.kind.value, stmt.op, stmt.var.type)}({name});"]
+
+
+DIALECT = Dialect(_loop, _shared)
 """CUDA's words for what threads share."""

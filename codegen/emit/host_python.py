@@ -19,6 +19,7 @@ from codegen.ir import (
     Comment,
     Const,
     Declare,
+    Expect,
     Expr,
     For,
     Function,
@@ -70,6 +71,8 @@ def _statement(stmt: Stmt, kernels: dict[str, Kernel]) -> Lines:
             given = [*(a.name for a in kernel.arrays), *map(_argument, kernel.scalars)]
             arguments = f"({', '.join(given)}{',' if len(given) == 1 else ''})"
             return [f'host.launch("{name}", {_expression(threads)}, {block}, {arguments})']
+        case Expect(condition=condition):
+            return [f"host.expect({_expression(condition)})"]
         case If(condition=condition, then=then, orelse=orelse):
             lines = [f"if {_expression(condition)}:", *indent(_body(then, kernels))]
             return lines + (["else:", *indent(_body(orelse, kernels))] if orelse.body else [])
@@ -82,7 +85,6 @@ def _statement(stmt: Stmt, kernels: dict[str, Kernel]) -> Lines:
 
 
 def _memory(stmt: Allocate | Reserve | SetLength) -> str:
-    """A statement about the memory of an array."""
     name, size = stmt.array.name, _expression(stmt.size)
     match stmt:
         case Allocate(array=array, zero=zero):

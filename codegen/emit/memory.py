@@ -47,10 +47,11 @@ Lines = list[str]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What differs between languages: how a loop is shared, and how an update is one operation."""
+    """What differs between languages: how a loop is shared, and what threads do in common memory or
+    together: an update as one operation."""
 
     loop: Callable[[Any, Scope], Lines]
-    atomic: Callable[[Any, Scope], Lines]
+    shared: Callable[[Any, Scope], Lines]
 
 
 @dataclass(frozen=True, slots=True)

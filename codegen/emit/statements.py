@@ -14,8 +14,10 @@ from codegen.ir import (
     Allocate,
     Assign,
     AtomicStore,
+    Barrier,
     Block,
     ClearTable,
+    Combine,
     Comment,
     Const,
     Declare,
@@ -63,8 +65,8 @@ def _statement(stmt: Stmt, scope: Scope) -> Lines:
             return scope.dialect.loop(stmt, scope)
         case Declare() | Assign() | Store() | VectorStore() | Prefetch():
             return [_assignment(stmt)]
-        case AtomicStore():
-            return scope.dialect.atomic(stmt, scope)
+        case AtomicStore() | Combine() | Barrier():
+            return scope.dialect.shared(stmt, scope)
         case Allocate() | Reserve() | SetLength() | Fill() | Sort() | Invoke() | Expect():
             return memory(stmt, scope)
         case NewTable() | Insert() | SortTable() | ClearTable():

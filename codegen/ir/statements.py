@@ -118,7 +118,8 @@ class For:
     """`for (var = start; var < stop; var += step)`.
 
     Of a SERIAL loop, `unroll` iterations stand one after another in the machine's code; 0 leaves
-    that open. `note` is what a pass made of the loop, for people: lines of text.
+    that open. `note` is what a pass made of the loop, for people: lines of text. Of the parts of a
+    block, `units` take the iterations; 0 leaves that open.
     """
 
     var: Var
@@ -130,6 +131,7 @@ class For:
     reductions: tuple[Reduction, ...] = ()
     unroll: int = 0
     note: str = ""
+    units: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +275,28 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Combine:
+    """Let `var`, which each of the units of a loop's kind has, be those of all combined by `op`.
+
+    Of LANES those of a warp, of WARPS those of a block (lanes of a warp agree), of THREADS both.
+    All threads of the warp or of the block come here together.
+    """
+
+    var: Var
+    op: str
+    kind: LoopKind
+    role: Role = Role.VALUES
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Wait for all lanes of the warp (LANES), or all threads of the block (THREADS), and see what
+    they have written."""
+
+    kind: LoopKind
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A GROWING array to which every piece of a team's work appends a part; parts are put together.
 
@@ -307,5 +331,5 @@ Stmt = (
     Block | Comment | Declare | Assign | Store | If | While | For
     | Allocate | Reserve | SetLength | Fill | Sort | Prefetch
     | NewTable | Insert | SortTable | ClearTable | VectorStore
-    | Invoke | AtomicStore | Team | Expect | Launch
+    | Invoke | AtomicStore | Team | Expect | Launch | Combine | Barrier
 )  # fmt: skip

@@ -26,6 +26,7 @@ from codegen.ir import (
     Comment,
     Const,
     Declare,
+    Expect,
     Expr,
     Fill,
     For,
@@ -62,7 +63,7 @@ def outline_kernels(module: Module, target: Target) -> Module:
     """Give each loop that threads share a kernel. Raises UnsupportedError for what has none."""
     functions, kernels = [], list(module.kernels)
     for function in module.functions:
-        outliner = _Outliner(function, target.block)
+        outliner = _Outliner(function, target)
         functions.append(replace(function, body=outliner.host(), threaded=False))
         kernels += outliner.kernels
     return replace(module, functions=tuple(functions), kernels=tuple(kernels))
@@ -75,9 +76,9 @@ Known = Mapping[Var, Declare]
 class _Outliner:
     """One function's kernels, in the order in which it launches them."""
 
-    def __init__(self, function: Function, block: int) -> None:
+    def __init__(self, function: Function, target: Target) -> None:
         self._function = function
-        self._block = block
+        self._target = target
         self._names = Names(n.name for n in walk(function) if isinstance(n, Var | Array))
         self._local: list[Array] = []
         self.kernels: list[Kernel] = []
@@ -97,9 +98,7 @@ class _Outliner:
                 self._local.append(statement.array)
                 yield statement
             elif isinstance(statement, Declare):
-                if any(
-                    True for _ in find(statement.value, Load)
-                ):  # what the statements before it may write
+                if _loads(statement.value):  # what the statements before it may write
                     yield from self._serial(serial, known)
                     serial = []
                 known[statement.var] = statement
@@ -119,7 +118,12 @@ class _Outliner:
             case Fill():
                 yield from self._of_host(_fill(statement, self._names), known)
             case For(kind=LoopKind.PARALLEL):
-                yield self._launch((statement,), known, _length(statement))
+                block = self._target.block
+                yield self._launch((statement,), known, _length(statement), block)
+            case For(kind=LoopKind.BLOCKS):
+                block = _block_size(statement, self._target)
+                threads = build.mul(_length(statement), block)
+                yield self._launch((statement,), known, threads, block)
             case For(body=body):
                 inner = tuple(self._statements(body.body, known))
                 yield replace(statement, body=Block(inner), kind=LoopKind.SERIAL)
@@ -133,9 +137,11 @@ class _Outliner:
 
     def _serial(self, statements: list[Stmt], known: Known) -> Iterator[Stmt]:
         if statements:
-            yield self._launch(tuple(statements), known, build.const(1))
+            yield self._launch(tuple(statements), known, build.const(1), 1)
 
-    def _launch(self, statements: tuple[Stmt, ...], known: Known, threads: Expr) -> Launch:
+    def _launch(
+        self, statements: tuple[Stmt, ...], known: Known, threads: Expr, block: int
+    ) -> Launch:
         shared = threads != build.const(1)
         body = tuple(_of_threads(statement, shared, self._names) for statement in statements)
         body = _needed((*known.values(), *body))
@@ -149,7 +155,6 @@ class _Outliner:
         given = dict.fromkeys((*self._function.scalars, *_loop_variables(self._function)))
         scalars = [v for v in given if v in used and v not in declared]
         name = f"{self._function.name}_{len(self.kernels) + 1}"
-        block = self._block if shared else 1
         kernel = Kernel(name, tuple(dict.fromkeys(arrays)), tuple(scalars), Block(body), block)
         self.kernels.append(kernel)
         return Launch(name, threads, block)
@@ -170,6 +175,10 @@ class _Outliner:
             found.append(Store(cell, first, statement.value, role=statement.role))
             rest = [_with_cell(each, var, cell) for each in rest]
         return tuple(found)
+
+
+def _loads(value: Expr) -> bool:
+    return any(True for _ in find(value, Load))
 
 
 def _flat(statements: Sequence[Stmt]) -> list[Stmt]:
@@ -194,9 +203,9 @@ def _has_parts_of_host(block: Block) -> bool:
 
 def _is_of_host(statement: Stmt) -> bool:
     """Whether a statement is carried out by the host, or holds a loop that threads share."""
-    if isinstance(statement, Reserve | SetLength | Fill):
+    if isinstance(statement, Reserve | SetLength | Fill | Expect):
         return True
-    return any(isinstance(n, For) and n.kind is LoopKind.PARALLEL for n in walk(statement))
+    return any(isinstance(n, For) and n.kind in _SHARED for n in walk(statement))
 
 
 def _loop_variables(function: Function) -> list[Var]:
@@ -233,23 +242,61 @@ def _fill(stmt: Fill, names: Names) -> For:
     return For(each, build.const(0), stmt.count, build.block(store), kind=LoopKind.PARALLEL)
 
 
+_SHARED = (LoopKind.PARALLEL, LoopKind.BLOCKS)
+"""The loops that kernels are made of."""
+_PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.LANES)
+
+
+def _block_size(loop: For, target: Target) -> int:
+    """The threads of a block that takes the iterations of a loop: as many as its parts."""
+    found = [1]
+    for part in find(loop.body, For):
+        if part.kind is LoopKind.WARPS:
+            found.append(target.warp * part.units or target.block)
+        elif part.kind is LoopKind.THREADS and not _in_warps(part, loop):
+            threads = part.units or target.block
+            found.append(-(-threads // target.warp) * target.warp)
+    return min(max(found), target.most_threads)
+
+
+def _in_warps(part: For, loop: For) -> bool:
+    warps = (w for w in find(loop.body, For) if w.kind is LoopKind.WARPS)
+    return any(inner is part for w in warps for inner in find(w.body, For))
+
+
+def _lanes(loop: For) -> For:
+    """A loop over warps, whose threads are their lanes."""
+
+    def below(node: object) -> object:
+        if isinstance(node, For) and node.kind is LoopKind.THREADS:
+            node = replace(node, kind=LoopKind.LANES)
+        return map_children(node, below)
+
+    return replace(loop, body=map_children(loop.body, below))
+
+
 def _of_threads(statement: Stmt, shared: bool, names: Names) -> Stmt:
-    """A statement as each thread runs it: the outermost loop is shared, those inside are not."""
+    """A statement as each thread runs it: the outermost loop is shared by threads of the grid, or
+    by blocks, whose parts share loops inside."""
+    in_blocks = isinstance(statement, For) and statement.kind is LoopKind.BLOCKS
 
     def alone(node: object) -> object:
-        if isinstance(node, For) and node.kind is not LoopKind.SERIAL:
+        if isinstance(node, For) and in_blocks and node.kind in _PARTS:
+            node = _lanes(node) if node.kind is LoopKind.WARPS else node
+        elif isinstance(node, For) and node.kind is not LoopKind.SERIAL:
             node = replace(node, kind=LoopKind.SERIAL, reductions=())
         if isinstance(node, AtomicStore) and not shared:
             node = Store(node.array, node.index, node.value, node.op, node.role)
         if isinstance(node, Sort):
             node = replace(node, marks=None)  # a thread sorts what there is, however much that is
-        if isinstance(node, Fill):
+        if isinstance(node, Fill) and not in_blocks:
             node = replace(_fill(node, names), kind=LoopKind.SERIAL)
         return map_children(node, alone)
 
     if shared and isinstance(statement, For):
         body = map_children(statement.body, alone)
-        return replace(statement, kind=LoopKind.GRID, body=body, reductions=())
+        kind = LoopKind.BLOCKS if in_blocks else LoopKind.GRID
+        return replace(statement, kind=kind, body=body, reductions=())
     return alone(statement)  # type: ignore[return-value]
 
 

@@ -100,6 +100,25 @@ class Race(Enum):
     ORDERED = "Ordered"
 
 
+class Unit(Enum):
+    """What takes an iteration of a parallel loop.
+
+    CORE    a thread: of the CPU, or of the whole grid of a GPU
+    BLOCK   a block of a GPU
+    WARP    a warp of such a block
+    THREAD  a thread of such a block, or inside a loop of warps a lane of such a warp
+    """
+
+    CORE = "CPUThread"
+    BLOCK = "GPUBlock"
+    WARP = "GPUWarp"
+    THREAD = "GPUThread"
+
+
+INSIDE_BLOCKS = (Unit.WARP, Unit.THREAD)
+"""Units that are parts of a block, and so share its memory and wait for each other."""
+
+
 class Merge(Enum):
     """How a loop meets the coordinates that several levels have in common.
 
@@ -131,6 +150,7 @@ class Mode:
     """How a loop is carried out.
 
     parallel  its iterations are shared among threads, with this strategy for common elements
+    unit      what takes each of them then
     unroll    how many iterations stand one after another in the code, 0 to leave it open
     vector    its iterations take the lanes of a vector
     merge     how several levels are walked together
@@ -140,6 +160,7 @@ class Mode:
     unroll: int = 0
     vector: bool = False
     merge: Merge = Merge.TWO_FINGER
+    unit: Unit = Unit.CORE
 
 
 SERIAL = Mode()

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from taco_py.concrete.nodes import Assign, Forall, Merge, Mode, Race, Sequence, Statement, Where
+from taco_py.concrete.nodes import (
+    Assign,
+    Forall,
+    Merge,
+    Mode,
+    Race,
+    Sequence,
+    Statement,
+    Unit,
+    Where,
+)
 from taco_py.notation.printer import to_text as expression_text
 
 INDENT = "  "
@@ -36,7 +46,8 @@ def _lines(statement: Statement) -> list[str]:
 
 def _mode(mode: Mode) -> str:
     race = "" if mode.parallel in (None, Race.NONE) else f" ({mode.parallel.value})"
-    parallel = "" if mode.parallel is None else f" parallel{race}"
+    word = " parallel" if mode.unit is Unit.CORE else f" {mode.unit.value}"
+    parallel = "" if mode.parallel is None else f"{word}{race}"
     unroll = f" unroll {mode.unroll}" if mode.unroll else ""
     merge = " gallop" if mode.merge is Merge.GALLOP else ""
     return parallel + unroll + (" vector" if mode.vector else "") + merge

@@ -22,6 +22,7 @@ from typing import NoReturn, assert_never
 from codegen.records import dataclass
 from taco_py.concrete.concretize import can_scatter, result_indices, result_order
 from taco_py.concrete.nodes import (
+    INSIDE_BLOCKS,
     Assign,
     Forall,
     Sequence,
@@ -94,6 +95,7 @@ class _Verifier:
             case Forall(index, body, mode):
                 self.require(index not in place.bound, f"a loop over {index} inside another")
                 nested = mode.parallel is not None and place.parallel
+                nested = nested and mode.unit not in INSIDE_BLOCKS
                 self.require(not nested, f"the parallel loop over {index} inside another")
                 parallel = mode.parallel is not None or place.parallel
                 self.check(body, replace(place, bound=(*place.bound, index), parallel=parallel))

@@ -269,6 +269,42 @@ class Machine:
     """What such a copy may take of a call that reads no faster for it: always so long, or this
     share of its least time, where that is below its share in compiling another kernel."""
 
+    # ------------------------------------------------------------ units of a GPU
+
+    launch_seconds: float = 3e-6
+    """A launch of a kernel. Not measured."""
+    device_bytes_per_second: float = 3.35e12
+    """Of global memory. From NVIDIA's data sheet of the H100 SXM, not measured."""
+    device_latency_seconds: float = 3e-7
+    """A load of global memory. Not measured; publications say 400 to 600 cycles."""
+    iteration_latency_seconds: float = 1e-7
+    """An iteration of a thread's own loop, of which the compiler has a few under way. Not
+    measured."""
+    device_instructions_per_second: float = 9e11
+    """Of warps, in all: 132 multiprocessors with four schedulers of 1.7 GHz each. From the data
+    sheet of the H100 SXM, not measured."""
+    device_warp_threads: int = 32
+    """Of a warp. From CUDA's programming guide."""
+    device_sector_bytes: int = 32
+    """The least that moves between memory and threads. From CUDA's programming guide."""
+    unknown_rows_ratio: float = 4.0
+    """How many times the mean the longest row of an operand is, where rows are not counted."""
+    iteration_instructions: float = 12.0
+    """An innermost iteration of a warp: loads, 64-bit positions, a product and a sum. Not
+    measured."""
+    combine_iterations: float = 3.0
+    """Combining what the threads of a warp have, in such iterations; four times as many for a
+    block, whose threads wait for each other twice. Not measured."""
+    hidden_share: float = 0.1
+    """What is not hidden of memory behind instructions, and the other way round. Not measured."""
+    atomic_seconds: float = 1e-11
+    """An atomic addition, where many are under way. Not measured."""
+    search_iterations: float = 24.0
+    """Looking for the first and the last row of a range of entries of 65 536 rows. Not measured."""
+    strided_ratio: float = 1.5
+    """How many times the bytes of a row move where each thread walks a row of its own: what is
+    left of a sector may be gone when it is needed. Not measured."""
+
     def __hash__(self) -> int:
         """Return a hash in constant time, for machines are parts of many keys and seldom differ."""
         return hash(self.step_seconds)

@@ -84,7 +84,7 @@ def _kernel(
     yield from _block("  concrete    ", kernel.report.concrete)
     yield from _block("  iterates    ", kernel.report.graph)
     yield from _block("  tiles       ", "\n".join(_tiles(step, kernel, tensors, machine)))
-    yield from _block(f"  {step.schedule.make.way:<12}", step.why)
+    yield from _block(f"  {step.schedule.make.way:<11} ", step.why)
     yield from _block("  looks up    ", step.looked_up)
     yield from _block("  adds        ", step.added)
     if kernel.report.stored:
@@ -99,7 +99,8 @@ def _kernel(
     yield "  relies on   " + ("; ".join(needs) or "nothing but valid arrays")
     if needs:
         yield f"  otherwise   {IN_ORDER}"
-    yield f"  parallel    {kernel.report.parallel}"
+    yield from _block("  parallel    ", kernel.report.parallel.replace("; loop ", "\nloop "))
+    yield from _block("  launches    ", "\n".join(kernel.report.launches))
     if kernel.threaded:
         yield f"  threads     {told_threads(step, tensors, limit, machine)}"
     yield f"  compiled    {kernel.seconds * 1e3:.1f} ms, {_hit(kernel.hit)}"
@@ -109,7 +110,7 @@ def _order(step: KernelStep) -> str:
     """The loops of each term; that nobody chose them, where a schedule derives others from them."""
     order = "; ".join(",".join(order) for order in step.schedule.orders)
     written = step.schedule.orders == textual_orders(step.problem.assignment)
-    asked = step.schedule.shapes and not step.looked_up and not step.added
+    asked = step.schedule.shapes and not (step.looked_up or step.added or step.why)
     if not (asked and written and any(len(each) > 1 for each in step.schedule.orders)):
         return order
     return f"{order}, as written: with commands on loops, reorder(…) alone changes it"

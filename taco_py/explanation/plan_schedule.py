@@ -70,6 +70,10 @@ def _sharing(kernel: KernelStep, wanted: Schedule) -> tuple[Command, ...]:
     if wanted.serial or wanted.parallel is not None:
         return ()
     graph, _ = scheduled_graph(recipe_of(kernel))
-    shared = ((graph.called(loop), loop.mode.parallel) for loop in graph.loops)
-    found = (Parallelize(index, race) for index, race in shared if race is not None)
+    shared = ((graph.called(loop), loop.mode) for loop in graph.loops)
+    found = (
+        Parallelize(index, mode.parallel, mode.unit)
+        for index, mode in shared
+        if mode.parallel is not None
+    )
     return tuple(dict.fromkeys(found))

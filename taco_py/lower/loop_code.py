@@ -17,7 +17,7 @@ from codegen import build
 from codegen.ir import Declare, Expr, For, LoopKind, Stmt, Var
 from codegen.passes.vectorize import carried
 from codegen.types import BOOL
-from taco_py.concrete.nodes import Forall
+from taco_py.concrete.nodes import INSIDE_BLOCKS, Forall, Unit
 from taco_py.concrete.tree import assignments
 from taco_py.diagnostics.errors import InternalError, ScheduleError
 from taco_py.iteration.lattice import build_lattice
@@ -109,7 +109,7 @@ def _over_tiles(env: Environment, forall: Forall, scope: Scope, body: Body) -> I
     if inside:
         yield from code
         var = env.indices[forall.index]
-        yield _for(forall, scope, var, extent, *inside)
+        yield _for(env, forall, scope, var, extent, *inside)
 
 
 def _strided(it: LoopLowering, variable: str, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
@@ -129,7 +129,7 @@ def _strided(it: LoopLowering, variable: str, walks: tuple[Walk, ...]) -> Iterat
     else:
         known = Declare(it.index, here.value(variable), constant=True)
     guarded = build.if_(here.inside(variable, known.var), build.block(*body))
-    yield _for(it.forall, it.scope, it.env.indices[leaf], extent, known, guarded)
+    yield _for(it.env, it.forall, it.scope, it.env.indices[leaf], extent, known, guarded)
 
 
 def appending_level(env: Environment, result: Result, forall: Forall) -> int | None:
@@ -142,14 +142,27 @@ def appending_level(env: Environment, result: Result, forall: Forall) -> int | N
     return result.format.mode_order.index(mode)
 
 
-def _for(forall: Forall, scope: Scope, var: Var, extent: Interval, *code: Stmt) -> For:
+UNITS = {
+    Unit.CORE: LoopKind.PARALLEL,
+    Unit.BLOCK: LoopKind.BLOCKS,
+    Unit.WARP: LoopKind.WARPS,
+    Unit.THREAD: LoopKind.THREADS,
+}
+
+
+def _for(
+    env: Environment, forall: Forall, scope: Scope, var: Var, extent: Interval, *code: Stmt
+) -> For:
     """The loop over `extent`, carried out as `forall` says."""
     mode = forall.mode
     loop = For(var, extent.lo, extent.hi, build.block(*code), unroll=mode.unroll)
     if scope.serial:
         return loop
     if mode.parallel is not None and scope.piece is None:
-        return replace(loop, kind=LoopKind.PARALLEL, unroll=0)
+        most = 0
+        if mode.unit in INSIDE_BLOCKS:
+            most = env.provenance.most(env.provenance.leaf(forall.index, scope.bound)) or 0
+        return replace(loop, kind=UNITS[mode.unit], unroll=0, units=most)
     if not mode.vector:
         return loop
     reductions = carried(loop)
@@ -200,7 +213,7 @@ def _over_dimension(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]
         code.append(build.increment(walk.position, as_count(present[walk.iterator])))
     if any(body for _, body in cases):
         extent = it.walker.extent()
-        yield _for(it.forall, it.scope, it.index, extent, *code)
+        yield _for(it.env, it.forall, it.scope, it.index, extent, *code)
 
 
 # ---------------------------------------------------------------- one level
@@ -225,7 +238,8 @@ def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]
     elif it.env.graph.at_most_one(it.forall.index, walk.iterator):
         yield build.if_(build.lt(start, walk.stop), build.block(known, *code))
     else:
-        yield _for(it.forall, it.scope, walk.position, Interval(start, walk.stop), *code)
+        extent = Interval(start, walk.stop)
+        yield _for(it.env, it.forall, it.scope, walk.position, extent, *code)
 
 
 def _over_given(it: LoopLowering, result: Given, walk: Walk) -> Iterator[Stmt]:

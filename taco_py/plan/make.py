@@ -32,10 +32,11 @@ from taco_py.plan.rules.needed.narrow_sums import has_narrow_sums
 from taco_py.plan.rules.needed.sum_in_chunks import check_together
 from taco_py.plan.search import Search, tried
 from taco_py.plan.unit_modes import squeezed
-from taco_py.schedule.commands import Make, Serial
+from taco_py.schedule.commands import Serial
 from taco_py.schedule.distribute import check_types, multiply_out
 from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.ways.library_choice import Libraries
+from taco_py.ways.ways import in_loops_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,9 @@ def make_plan(
         return _in_loops_of_text(tried(catalogue.NORMAL, program, context), context, schedule)
     split = split_assignment(program, context, schedule)
     kernels, loops = with_kernels(split, context, split.result)
-    tidy = _with_threads(tried(catalogue.TIDY, kernels, context), schedule)
+    tidy = _with_threads(
+        tried(catalogue.TIDY, kernels, context), schedule, context.goal.machine.target
+    )
     chosen = Chosen(split.without_entries, loops, program.without_entries)
     return plan_of(tidy, split, context, chosen)
 
@@ -263,7 +266,7 @@ def _distributed(
     return assignment, rest
 
 
-def _with_threads(program: Program, schedule: Schedule | None) -> Program:
+def _with_threads(program: Program, schedule: Schedule | None, target: str) -> Program:
     """The program as the schedule wants loops shared: none, or one of the last kernel's."""
     if schedule is None:
         return program
@@ -271,10 +274,11 @@ def _with_threads(program: Program, schedule: Schedule | None) -> Program:
     others = Schedule((Serial(),)) if schedule.serial else OPEN
     for step in before:
         program = program.with_kernel(replace(step, schedule=step.schedule.then(others)))
-    return program.with_kernel(replace(last, schedule=_with_commands(last.schedule, schedule)))
+    commands = _with_commands(last.schedule, schedule, target)
+    return program.with_kernel(replace(last, schedule=commands))
 
 
-def _with_commands(own: Schedule, asked: Schedule) -> Schedule:
+def _with_commands(own: Schedule, asked: Schedule, target: str) -> Schedule:
     """A kernel's schedule and the user's commands: in loops where these name one of them."""
     names_none = all(isinstance(command, Serial) for command in asked.commands)
-    return (own if names_none else own.with_way(Make())).then(asked.sharing)
+    return (own if names_none else own.with_way(in_loops_on(target))).then(asked.sharing)

@@ -38,10 +38,12 @@ from taco_py.plan.ir.program import Program
 from taco_py.plan.price import as_sum
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.apply import apply_all
+from taco_py.schedule.gpu.unit_nests import check_units
 from taco_py.schedule.legality import check
 from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
+from taco_py.ways.ways import in_loops_on
 
 
 def with_kernel(program: Program, context: Context, wanted: TensorType, names: Names) -> Program:
@@ -80,7 +82,7 @@ def kernel_in_loops_of_text(
     draft = draft_of(assignment, program.facts, request)
     kernel, copies = _kernel(draft, loops, program.facts, request, names, stats)
     try:
-        kernel = _scheduled(kernel, copies.of_terms, schedule)
+        kernel = _scheduled(kernel, copies.of_terms, schedule, request.machine.target)
     except ScheduleError as error:
         raise _of_sources(error, copies.steps) from error
     steps = (*copies.steps, kernel, *_as_wanted(kernel.problem, request.type, names, ""))
@@ -179,9 +181,13 @@ def _with_result(problem: Problem, change: Callable[[Format], Format]) -> Proble
 
 
 def _scheduled(
-    kernel: KernelStep, copies: Iterable[Mapping[Access, Reformat]], schedule: Schedule
+    kernel: KernelStep,
+    copies: Iterable[Mapping[Access, Reformat]],
+    schedule: Schedule,
+    target: str,
 ) -> KernelStep:
-    """With the schedule as part of the kernel. Raises ScheduleError if the formats forbid it.
+    """With the schedule as part of the kernel. Raises ScheduleError if the formats forbid it, or
+    what kernels run on.
 
     copies  what is read instead of an operand, for the accesses of each term
     """
@@ -192,9 +198,12 @@ def _scheduled(
     ordered = apply_all(Loops(assignment, textual_orders(assignment)), first)
     scheduled = apply_all(ordered, rest)
     check(scheduled, kernel.problem)
+    graph = scheduled.graph(kernel.problem)
+    check_units(graph, target)
     if not rest.serial:
-        check_shared(scheduled.graph(kernel.problem))
-    return replace(kernel, schedule=Schedule.of_orders(ordered.orders).then(rest))
+        check_shared(graph)
+    made = Schedule.of_orders(ordered.orders).with_way(in_loops_on(target))
+    return replace(kernel, schedule=made.then(rest))
 
 
 def _of_sources(error: ScheduleError, copies: tuple[Reformat, ...]) -> ScheduleError:

@@ -7,7 +7,17 @@ from collections.abc import Container, Iterable, Iterator
 from itertools import pairwise
 
 from codegen.records import dataclass
-from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Relation, Rename, Split
+from taco_py.provenance.relations import (
+    Bound,
+    BoundKind,
+    Coord,
+    Divide,
+    Fuse,
+    Pos,
+    Relation,
+    Rename,
+    Split,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,26 @@ class Provenance:
             yield from self._fusions_above(parent)
         if isinstance(relation, Fuse):
             yield relation
+
+    def most(self, variable: str) -> int | None:
+        """How many values a variable has at most, where tiles and bounds alone say it."""
+        relation = self.above(variable)
+        match relation:
+            case Split(parent=parent, inner=inner, size=size):
+                if variable == inner:
+                    return size
+                whole = self.most(parent)
+                return None if whole is None else -(-whole // size)
+            case Divide(parent=parent, outer=outer, parts=parts):
+                if variable == outer:
+                    return parts
+                whole = self.most(parent)
+                return None if whole is None else -(-whole // parts)
+            case Bound(value=value, kind=BoundKind.MAX_EXACT | BoundKind.MAX_CONSTRAINT):
+                return value
+            case Bound(parent=parent) | Rename(parent=parent):
+                return self.most(parent)
+        return None
 
     def renamed(self, workspace: str) -> dict[str, str]:
         """What variables are called in the loops that fill `workspace`, where that is another name.

@@ -280,7 +280,7 @@ def _parallelize(loops: Loops, command: Parallelize) -> Loops:
     _require_mark(loops, command, command.index)
     if loops.serial:
         raise refused(command, "serial() says that no loop is shared", "leave one of the two out")
-    mode = replace(loops.mode(command.index), parallel=command.race)
+    mode = replace(loops.mode(command.index), parallel=command.race, unit=command.unit)
     return loops.with_mode(command.index, mode)
 
 

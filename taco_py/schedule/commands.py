@@ -9,6 +9,7 @@
     coord(p,c)                          coordinates again, of a range of entries
     bound(i,b,100,MaxExact)             a promise about the range of i
     parallelize(i,CPUThread,NoRaces)    share the iterations of i among threads
+    parallelize(i,GPUBlock,NoRaces)     among a GPU's blocks; GPUWarp, GPUThread: parts of a block
     unroll(i,4)                         four iterations of i one after another in the code
     parallelize(i,CPUVector,IgnoreRaces)  iterations of i in the lanes of a vector; or vectorize(i)
     mergeby(i,Gallop)                   operands leap to each other's coordinates
@@ -30,7 +31,7 @@ Those that derive variables are relations of the provenance graph themselves (Se
 from __future__ import annotations
 
 from codegen.records import dataclass
-from taco_py.concrete.nodes import Assembly, Merge, Race
+from taco_py.concrete.nodes import Assembly, Merge, Race, Unit
 from taco_py.notation.nodes import Expr
 from taco_py.notation.printer import to_text
 from taco_py.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Split
@@ -58,13 +59,14 @@ class Reorder:
 
 @dataclass(frozen=True, slots=True)
 class Parallelize:
-    """Share the iterations of the loop over `index` among threads."""
+    """Share the iterations of the loop over `index` among threads, or other units of a GPU."""
 
     index: str
     race: Race = Race.NONE
+    unit: Unit = Unit.CORE
 
     def __str__(self) -> str:
-        return f"parallelize({self.index},CPUThread,{self.race.value})"
+        return f"parallelize({self.index},{self.unit.value},{self.race.value})"
 
 
 @dataclass(frozen=True, slots=True)

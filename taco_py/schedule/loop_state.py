@@ -136,7 +136,7 @@ def _marked(
             if variable in outer:
                 mode = replace(mode, parallel=None)
             elif isinstance(body, Forall) and loops.provenance.leaves(body.index) == leaves:
-                mode = Mode(parallel=mode.parallel)
+                mode = Mode(parallel=mode.parallel, unit=mode.unit)
             return Forall(index, _marked(loops, body, (*outer, variable), names), mode)
         case Where(workspace, consumer, producer):
             inside = {**names, **loops.provenance.renamed(workspace.name)}

@@ -47,7 +47,8 @@ METHODS: dict[str, Method] = {
     ),
     "parallelize": Method(
         "index, unit=threads, race=none",
-        'Share the iterations of a loop among "threads", or the lanes of a "vector". `race` says '
+        'Share the iterations of a loop among "threads", or the lanes of a "vector"; on a GPU '
+        'among "blocks", "warps" of a block, "lanes": threads of a warp or a block. `race` says '
         'what happens where iterations write the same element: "none" (they do not), "atomics", '
         '"temporary", "ordered", "ignore".',
     ),
@@ -74,7 +75,13 @@ METHODS: dict[str, Method] = {
 """A command that is not here takes its arguments in the order of its text."""
 
 WORDS = {
-    "unit": {"threads": "CPUThread", "vector": "CPUVector"},
+    "unit": {
+        "threads": "CPUThread",
+        "vector": "CPUVector",
+        "blocks": "GPUBlock",
+        "warps": "GPUWarp",
+        "lanes": "GPUThread",
+    },
     "race": {"none": "NoRaces", "ignore": "IgnoreRaces"},
 }
 """What Python's words are in the text of schedules, by the parameter that takes them, where they

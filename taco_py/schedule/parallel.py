@@ -15,11 +15,13 @@ from taco_py.concrete.nodes import (
     Race,
     Sequence,
     Statement,
+    Unit,
     Where,
     WorkspaceKind,
 )
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, Loop, Range, build_graph, shared_in_pieces
+from taco_py.schedule.gpu.unit_nests import check_units, nest_refusal, unit_refusal
 from taco_py.schedule.races import (
     STRATEGIES,
     Refusal,
@@ -53,6 +55,7 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     """
     if schedule.serial:
         return Parallelism(graph.statement, None, "one thread was asked for")
+    check_units(graph, "c")
     check_shared(graph)
     graph = _without_needless(graph)
     statement = graph.statement
@@ -235,11 +238,9 @@ def _taken(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def _marked_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    around = [other for other in graph.loops if other.index in loop.outer and other.mode.parallel]
-    if around:
-        return Refusal(
-            f"the loop {graph.called(around[0])} around it is parallel", "share one of them"
-        )
+    nested = nest_refusal(graph, loop)
+    if nested is not None or loop.mode.unit is not Unit.CORE:
+        return nested or unit_refusal(graph, loop)
     race = loop.mode.parallel
     own = _structure(graph, loop) or race_refusal(graph, loop)
     if race in STRATEGIES and own is None:

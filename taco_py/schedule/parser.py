@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from codegen.records import dataclass
-from taco_py.concrete.nodes import Assembly, Merge, Race
+from taco_py.concrete.nodes import Assembly, Merge, Race, Unit
 from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.diagnostics.source import Source, Span
 from taco_py.diagnostics.suggest import with_suggestion
@@ -35,9 +35,9 @@ from taco_py.schedule.commands import (
     Vectorize,
 )
 
-GPU_UNITS = ("GPUBlock", "GPUWarp", "GPUThread", "GPUBlockReduction", "GPUWarpReduction")
-CPU_UNITS = ("CPUThread", "CPUVector")
-UNITS = (*CPU_UNITS, *GPU_UNITS)
+LANES = "CPUVector"
+UNITS = {unit.value: unit for unit in Unit}
+"""TACO's words for what takes an iteration; those of a vector's lanes are another command."""
 
 
 class _MisfitError(Exception):
@@ -235,16 +235,14 @@ def _bound(arguments: tuple[str, ...]) -> Command:
 
 def _parallelize(arguments: tuple[str, ...]) -> Command:
     (index,) = _names(arguments[:1], 1)
-    unit = arguments[1] if len(arguments) > 1 else UNITS[0]
+    unit = arguments[1] if len(arguments) > 1 else Unit.CORE.value
     race = arguments[2] if len(arguments) > 2 else Race.NONE.value
     races = {race.value: race for race in Race} | {"ParallelReduction": Race.TEMPORARY}
-    if unit not in UNITS or len(arguments) > 3:
-        raise _misfit("the units are", unit, CPU_UNITS)
-    if unit in GPU_UNITS:
-        raise _MisfitError(f"of TACO's units, kernels have {' and '.join(CPU_UNITS)} alone")
+    if (unit not in UNITS and unit != LANES) or len(arguments) > 3:
+        raise _misfit("the units are", unit, (*UNITS, LANES))
     if race not in races:
         raise _misfit("the strategies are", race, races)
-    return Parallelize(index, races[race]) if unit == "CPUThread" else Vectorize(index)
+    return Vectorize(index) if unit == LANES else Parallelize(index, races[race], UNITS[unit])
 
 
 def _unroll(arguments: tuple[str, ...]) -> Command:

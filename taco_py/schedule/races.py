@@ -15,6 +15,7 @@ from taco_py.concrete.nodes import APART, ROWS, Assign, Race, Workspace, Workspa
 from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.formats import Format
 from taco_py.iteration.graph import IterationGraph, Loop, Range
+from taco_py.notation.operators import ADD, Operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def _outside(graph: IterationGraph, loop: Loop, workspace: Workspace) -> str:
     single = workspace.kind in (WorkspaceKind.SCALAR, WorkspaceKind.DENSE)
     races = () if workspace.kind is WorkspaceKind.HASH else STRATEGIES if single else APART
     commands = [
-        f"parallelize({name},CPUThread,{race.value})"
+        f"parallelize({name},{loop.mode.unit.value},{race.value})"
         for race in races
         if (_adds_apart(graph, loop) if race in APART else _adds_at_once(workspace.dtype))
     ]
@@ -113,11 +114,11 @@ def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 def _ways_to_add(graph: IterationGraph, loop: Loop) -> Iterator[str]:
     """How iterations of a loop may add to the same elements of the result."""
-    name = graph.called(loop)
+    name, unit = graph.called(loop), loop.mode.unit.value
     if _adds_apart(graph, loop):
-        yield f"let each thread add to a copy: parallelize({name},CPUThread,Temporary)"
+        yield f"let each thread add to a copy: parallelize({name},{unit},Temporary)"
     if _adds_at_once(graph.problem.result.dtype):
-        yield f"let them add by atomic operations: parallelize({name},CPUThread,Atomics)"
+        yield f"let them add by atomic operations: parallelize({name},{unit},Atomics)"
 
 
 def _adds_apart(graph: IterationGraph, loop: Loop) -> bool:
@@ -128,6 +129,11 @@ def _adds_apart(graph: IterationGraph, loop: Loop) -> bool:
 def _adds_at_once(dtype: str) -> bool:
     """Whether an addition can be one atomic operation."""
     return not dtype.startswith("complex")
+
+
+def _is_one_operation(dtype: str, operator: Operator | None) -> bool:
+    """Whether threads of a GPU update an element in one operation: no memory of 16 bytes is."""
+    return dtype != "complex128" or operator in (None, ADD)
 
 
 def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
@@ -180,9 +186,12 @@ def atomic_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
         if assign.operator is None and not own:
             return _assigned(graph, loop, name)
         dtype = graph.problem.result.dtype if workspace is None else workspace.dtype
-        if not _adds_at_once(dtype):
+        operator = assign.operator
+        if not (_adds_at_once(dtype) if graph.teams else _is_one_operation(dtype, operator)):
             return Refusal(
-                "complex numbers have no atomic addition",
+                "complex numbers have no atomic addition"
+                if graph.teams
+                else f"{dtype} has no such atomic operation",
                 " or ".join(_ways_to_add(graph, loop)) or "leave the loop serial",
             )
     return None

@@ -20,7 +20,7 @@ from html import escape
 from pathlib import Path
 
 from codegen.records import dataclass
-from taco_py.concrete.nodes import Assembly, Merge, Mode, Race, WorkspaceKind
+from taco_py.concrete.nodes import Assembly, Merge, Mode, Race, Unit, WorkspaceKind
 from taco_py.concrete.tree import read_in, workspaces_of
 from taco_py.diagnostics.errors import OutputError
 from taco_py.formats import LevelKind
@@ -143,7 +143,8 @@ def mode_words(mode: Mode) -> Iterator[str]:
     """How a loop is carried out, unless it is one iteration after another, step by step."""
     if mode.parallel is not None:
         races = "" if mode.parallel is Race.NONE else f" ({mode.parallel.value})"
-        yield f"threads{races}"
+        word = "threads" if mode.unit is Unit.CORE else mode.unit.value
+        yield f"{word}{races}"
     if mode.vector:
         yield "vector"
     if mode.unroll:

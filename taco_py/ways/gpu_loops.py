@@ -27,7 +27,7 @@ def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
 
     Raises ScheduleError, DeviceError.
     """
-    from taco_py.schedule.units import choose_units
+    from taco_py.schedule.gpu.units import choose_units
     from taco_py.ways.loops import lower_recipe
 
     if recipe.phase != EVALUATE:

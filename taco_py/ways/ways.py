@@ -59,6 +59,11 @@ def way_of(make: Make) -> Way:
     return found
 
 
+def in_loops_on(target: str) -> Make:
+    """The way that carries a schedule's commands out, for what kernels run on."""
+    return Make(next(w.name for w in WAYS.values() if w.in_loops and w.target == target))
+
+
 def choose(question: Question) -> Choice:
     """The way that is expected to take the least time."""
     for way in WAYS.values():

@@ -27,8 +27,8 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
-from codegen.passes.grid.counting_loops import count_at_once
-from codegen.passes.grid.slices import cut_slices
+from codegen.passes.gpu.counting_loops import count_at_once
+from codegen.passes.gpu.slices import cut_slices
 from codegen.pretty import pretty
 from codegen.running_totals import running_totals
 from codegen.target import CUDA, UnsupportedError

@@ -74,7 +74,7 @@ REFUSED: tuple[tuple[str, tuple[Any, ...], str], ...] = (
     ("split", ("i", "i0", "i1, i2", 3), "two new names"),
     ("serial", ("i",), "too many positional arguments"),
     ("parallelize", ("i), serial(",), "Expected brackets that match"),
-    ("parallelize", ("i", "GPUBlock"), "CPUThread and CPUVector alone"),
+    ("parallelize", ("i", "GPUBlock"), "of which the CPU has none"),
     ("parallelize", ("j",), "The loop j cannot be parallel"),
     ("pos", ("i", "p", "A"), "the level of A for i is dense"),
     ("pos", ("j", "p", "Z"), "there is no operand Z"),

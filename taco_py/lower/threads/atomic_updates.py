@@ -59,6 +59,8 @@ def lower_atomic(env: Environment, forall: Forall, scope: Scope, lower: Lower) -
     after: list[Stmt] = []
     for name in (name for name in met if name in workspaces and name not in inside):
         arrays = env.workspaces[name]
+        if arrays.scalar is not None and forall.mode.unit in nodes.INSIDE_BLOCKS:
+            continue  # what units of a block add up is reduced
         workspaces[name] = replace(arrays, shared=True)
         if arrays.scalar is not None:
             cell = Array(env.names.fresh(f"{name}_sum"), arrays.element, Storage.LOCAL)

@@ -62,7 +62,13 @@ from taco_py.plan.rules.split import (
     split_dense_product,
     sum_streamed_first,
 )
-from taco_py.plan.rules.tidy import canonical_names, leave_unsorted, name_copies, share_equal_steps
+from taco_py.plan.rules.tidy import (
+    canonical_names,
+    leave_unsorted,
+    name_copies,
+    share_equal_steps,
+    share_units,
+)
 
 Entries = tuple[tuple[Rule, str], ...]
 
@@ -150,6 +156,7 @@ TIDY: Entries = (
     (fuse_temporary.RULE, "after share_equal_steps: what two kernels read is made once for both"),
     (inline_temporary.RULE, "after fuse_temporary, which leaves fewer kernels that read one"),
     (canonical_names.RULE, "again: temporaries in which others are made have names of their own"),
+    (share_units.RULE, "last: its commands name variables, which have their names from here on"),
 )
 """What is done to the program of kernels as a whole."""
 
@@ -182,7 +189,7 @@ GIVEN_PATH = frozenset(
 """The rules that would change the factors which a user's contraction order counts."""
 UNDER_COMMANDS = frozenset(
     ("absorb_factor", "multiply_small_first", "copy_small_across", "copy_dense_across",
-     "contract_many", "fuse_modes", "order_result", "correct_squares")
+     "contract_many", "fuse_modes", "order_result", "correct_squares", "share_units")
 )  # fmt: skip
 """The rules that would change the indices which a user's commands name."""
 

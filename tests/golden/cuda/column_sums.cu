@@ -1,8 +1,8 @@
 /*
  * y[j] = sum(i, A[i,j]) with A: ds/float64/int32, y: d/float64/o
  *
- * forall i parallel (Atomics)
- *   forall j
+ * forall i GPUBlock (Atomics)
+ *   forall j GPUThread
  *     y[j] += A[i,j]
  */
 
@@ -20,10 +20,8 @@ extern "C" __global__ void __launch_bounds__(256) evaluate_1(
     const double *__restrict__ A_vals,
     int64_t n_i)
 {
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-         i < n_i;
-         i += (int64_t)gridDim.x * blockDim.x) {
-        for (int64_t pA2 = A2_pos[i]; pA2 < A2_pos[i + 1]; pA2++) {
+    for (int64_t i = blockIdx.x; i < n_i; i += gridDim.x) {
+        for (int64_t pA2 = A2_pos[i] + threadIdx.x; pA2 < A2_pos[i + 1]; pA2 += blockDim.x) {
             const int64_t j = A2_crd[pA2];
             taco_atomic_add_f64(&y_vals[j], A_vals[pA2]);
         }

@@ -1,11 +1,13 @@
 /*
  * M[i,r] = sum(k, j, T[i,j,k] * B[j,r] * C[k,r]) with T: sss/float64/int32, B: dd/float64, C: dd/float64, M: dd/float64/oo
  *
- * forall i parallel
- *   forall j
- *     forall k
- *       forall r
- *         M[i,r] += T[i,j,k] * B[j,r] * C[k,r]
+ * forall i GPUBlock
+ *   forall r GPUThread
+ *     M[i,r] = t
+ *     where t[]: scalar workspace of float64
+ *       forall j
+ *         forall k
+ *           t += T[i,j,k] * B[j,r] * C[k,r]
  */
 
 #include <stdint.h>
@@ -26,24 +28,24 @@ extern "C" __global__ void __launch_bounds__(256) evaluate_1(
     int64_t B1_stride,
     int64_t C1_stride)
 {
-    for (int64_t pT1 = T1_pos[0] + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-         pT1 < T1_pos[1];
-         pT1 += (int64_t)gridDim.x * blockDim.x) {
+    for (int64_t pT1 = T1_pos[0] + blockIdx.x; pT1 < T1_pos[1]; pT1 += gridDim.x) {
         const int64_t i = T1_crd[pT1];
         const int64_t pM1 = i * M1_stride;
-        for (int64_t pT2 = T2_pos[pT1]; pT2 < T2_pos[pT1 + 1]; pT2++) {
-            const int64_t j = T2_crd[pT2];
-            const int64_t pB1 = j * B1_stride;
-            for (int64_t pT3 = T3_pos[pT2]; pT3 < T3_pos[pT2 + 1]; pT3++) {
-                const int64_t k = T3_crd[pT3];
-                const int64_t pC1 = k * C1_stride;
-                for (int64_t r = 0; r < n_r; r++) {
-                    const int64_t pM2 = pM1 + r;
-                    const int64_t pB2 = pB1 + r;
+        for (int64_t r = threadIdx.x; r < n_r; r += blockDim.x) {
+            const int64_t pM2 = pM1 + r;
+            double t = 0.0;
+            for (int64_t pT2 = T2_pos[pT1]; pT2 < T2_pos[pT1 + 1]; pT2++) {
+                const int64_t j = T2_crd[pT2];
+                const int64_t pB1 = j * B1_stride;
+                const int64_t pB2 = pB1 + r;
+                for (int64_t pT3 = T3_pos[pT2]; pT3 < T3_pos[pT2 + 1]; pT3++) {
+                    const int64_t k = T3_crd[pT3];
+                    const int64_t pC1 = k * C1_stride;
                     const int64_t pC2 = pC1 + r;
-                    M_vals[pM2] += T_vals[pT3] * B_vals[pB2] * C_vals[pC2];
+                    t += T_vals[pT3] * B_vals[pB2] * C_vals[pC2];
                 }
             }
+            M_vals[pM2] = t;
         }
     }
 }

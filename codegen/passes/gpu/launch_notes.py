@@ -1,0 +1,50 @@
+"""What launches of a device's kernels are like, in lines for people.
+
+evaluate_1: (n_i + 7) / 8 blocks of 256 threads, no shared memory
+evaluate_2: a thread for each of n_i, 256 a block, 256 bytes of shared memory
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen import build
+from codegen.ir import Combine, Expr, For, Function, Kernel, Launch, LoopKind, Module
+from codegen.pretty import pretty
+from codegen.tree import find
+
+WARPS = 32
+"""Warps that a block has at most: each has a place for what they combine."""
+
+
+def launch_notes(module: Module) -> tuple[str, ...]:
+    """A line for each launch, in their order."""
+    kernels = {kernel.name: kernel for kernel in module.kernels}
+    return tuple(line for function in module.functions for line in _lines(function, kernels))
+
+
+def _lines(function: Function, kernels: dict[str, Kernel]) -> Iterator[str]:
+    for launch in find(function.body, Launch):
+        kernel = kernels[launch.kernel]
+        if kernel.block == 1 and launch.threads == build.const(1):
+            yield f"{kernel.name}: one thread"
+            continue
+        shared = shared_bytes(kernel)
+        memory = f"{shared} bytes of shared memory" if shared else "no shared memory"
+        blocks = [loop for loop in find(kernel.body, For) if loop.kind is LoopKind.BLOCKS]
+        if blocks:
+            grid = f"{pretty(_length(blocks[0]))} blocks of {kernel.block} threads"
+        else:
+            grid = f"a thread for each of {pretty(launch.threads)}, {kernel.block} a block"
+        yield f"{kernel.name}: {grid}, {memory}"
+
+
+def shared_bytes(kernel: Kernel) -> int:
+    """The shared memory of a block: a value of each warp for each way to combine them."""
+    over = (LoopKind.WARPS, LoopKind.THREADS)
+    found = {(c.op, c.var.type) for c in find(kernel.body, Combine) if c.kind in over}
+    return sum(WARPS * type.itemsize for _, type in found)
+
+
+def _length(loop: For) -> Expr:
+    return build.sub(loop.stop, loop.start)

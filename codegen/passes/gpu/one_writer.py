@@ -1,0 +1,299 @@
+"""Let one thread of a warp or a block write what all of its threads come to, and wait where needed.
+
+    warps for i in 0..n:                warps for i in 0..n:
+      combine + t over lanes              combine + t over lanes
+      y[i] = t                    →       lanes for one in 0..1:
+                                            y[i] = t
+
+Outside of the loops that its threads share, a block computes scalars in each of them alike, and
+writes to memory once. A row that is set there is set by all its threads.
+
+Between two statements, of which one writes what the other one reads or writes, threads wait for
+each other, unless each thread meets what it has written itself: the same places in loops that are
+shared alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from codegen import build
+from codegen.ir import (
+    Allocate,
+    Array,
+    AtomicStore,
+    Barrier,
+    Block,
+    Combine,
+    Const,
+    Declare,
+    Expr,
+    Fill,
+    For,
+    If,
+    Kernel,
+    LoopKind,
+    Module,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
+from codegen.names import Names
+from codegen.records import dataclass
+from codegen.target import UnsupportedError
+from codegen.tree import children, find, walk
+from codegen.variables import assigned_vars, declared_vars, substitute, variables_read
+
+_PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.LANES)
+
+
+def write_once(module: Module) -> Module:
+    """`module` whose kernels' writes are carried out by one thread each, in order."""
+    return replace(module, kernels=tuple(map(_kernel, module.kernels)))
+
+
+def _kernel(kernel: Kernel) -> Kernel:
+    if kernel.block == 1:
+        return kernel
+    names = Names(n.name for n in walk(kernel) if isinstance(n, Var | Array))
+    private = frozenset(stmt.array for stmt in find(kernel.body, Allocate))
+    body = _Writers(names, private).group(kernel.body, LoopKind.THREADS)
+    written = frozenset(
+        s.array for s in walk(body) if isinstance(s, Store | AtomicStore)
+    ).difference(private)
+    return replace(kernel, body=_Order(written).group(body, LoopKind.THREADS, []))
+
+
+@dataclass(frozen=True, slots=True)
+class _Writers:
+    """Writes of a group of threads to writes of one; `private` is each thread's own memory."""
+
+    names: Names
+    private: frozenset[Array]
+
+    def group(self, block: Block, kind: LoopKind) -> Block:
+        """What the units of a group do alike: lanes of a warp, or threads of a block."""
+        done: list[Stmt] = []
+        for stmt in block.body:
+            if not isinstance(stmt, Store | AtomicStore) or stmt.array in self.private:
+                done += self.statement(stmt, kind)
+            elif done and _is_first(done[-1], kind):
+                last = done.pop()
+                assert isinstance(last, For)
+                done.append(replace(last, body=Block((*last.body.body, stmt))))
+            else:
+                one = Var(self.names.fresh("one"))
+                done.append(For(one, build.const(0), build.const(1), Block((stmt,)), kind=kind))
+        return Block(tuple(done))
+
+    def statement(self, stmt: Stmt, kind: LoopKind) -> Iterator[Stmt]:
+        match stmt:
+            case Block():
+                yield self.group(stmt, kind)
+            case If(condition, then, orelse):
+                yield If(condition, self.group(then, kind), self.group(orelse, kind))
+            case While(condition, body):
+                yield While(condition, self.group(body, kind))
+            case Fill() if stmt.array not in self.private:
+                yield self.filled(stmt, kind)
+            case For():
+                yield self.loop(stmt, kind)
+            case _:
+                yield stmt
+
+    def filled(self, stmt: Fill, kind: LoopKind) -> For:
+        """A row that all threads set."""
+        each = Var(self.names.fresh("k"))
+        store = Store(stmt.array, build.add(stmt.start, each), stmt.value, role=stmt.role)
+        return For(each, build.const(0), stmt.count, Block((store,)), kind=kind)
+
+    def loop(self, loop: For, kind: LoopKind) -> For:
+        match loop.kind:
+            case LoopKind.SERIAL | LoopKind.BLOCKS:
+                return replace(loop, body=self.group(loop.body, kind))
+            case LoopKind.WARPS:
+                self.check(loop)
+                return replace(loop, body=self.group(loop.body, LoopKind.LANES))
+        self.check(loop)
+        return loop
+
+    def check(self, loop: For) -> None:
+        """Raise UnsupportedError where units would need memory in common."""
+        own = {stmt.array for stmt in find(loop.body, Allocate)}
+        for stmt in walk(loop.body):
+            if isinstance(stmt, Store | AtomicStore | Fill) and stmt.array in self.private - own:
+                raise UnsupportedError(
+                    f"units that share a loop would need the memory of {stmt.array.name} in common"
+                )
+
+
+def _is_first(stmt: Stmt, kind: LoopKind) -> bool:
+    """Whether a statement is one that the first unit of a group carries out."""
+    if not isinstance(stmt, For) or stmt.kind is not kind:
+        return False
+    return stmt.start == Const(0) and stmt.stop == Const(1)
+
+
+# ---------------------------------------------------------------- order
+
+Owner = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """An access to an array since threads last waited.
+
+    how    "read", "write", or the operator of an atomic operation
+    owner  which thread comes to which element, None where that is not told
+    needs  the variables that `owner` depends on
+    """
+
+    array: Array
+    how: str
+    owner: Owner | None
+    needs: frozenset[Var] = frozenset()
+
+    def meets(self, other: _Access) -> bool:
+        """Whether threads have to wait between the two."""
+        if self.array != other.array or self.how == other.how != "write":
+            return False
+        plain = {self.how, other.how} <= {"read", "write"}
+        return not (plain and self.owner is not None and self.owner == other.owner)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """Puts barriers between statements of a group; `written` are the arrays that change."""
+
+    written: frozenset[Array]
+
+    def group(self, block: Block, kind: LoopKind, since: list[_Access]) -> Block:
+        """A block with barriers; `since` are the accesses that nobody has waited for yet."""
+        done: list[Stmt] = []
+        for stmt in block.body:
+            if isinstance(stmt, Combine) and stmt.kind is not LoopKind.LANES:
+                since.clear()  # all threads of the block wait in it
+            elif not _has_parts(stmt):
+                mine = self.accesses(stmt, kind)
+                if any(a.meets(b) for a in mine for b in since):
+                    done.append(Barrier(kind))
+                    since.clear()
+                since += mine
+            else:
+                stmt, waits = self.nested(stmt, kind, since)
+                done += [Barrier(kind)] * waits
+            done.append(stmt)
+        return Block(tuple(done))
+
+    def nested(self, stmt: Stmt, kind: LoopKind, since: list[_Access]) -> tuple[Stmt, bool]:
+        """A statement with statements of the group in it, and whether to wait before it."""
+        match stmt:
+            case Block():
+                return self.group(stmt, kind, since), False
+            case If(condition, then, orelse):
+                waits = self.waits(condition, since)
+                parts = []
+                ends: list[_Access] = []
+                for part in (then, orelse):
+                    own = list(since)
+                    parts.append(self.group(part, kind, own))
+                    ends += own
+                since[:] = list(dict.fromkeys(ends))
+                return If(condition, *parts), waits
+            case For(kind=LoopKind.SERIAL | LoopKind.BLOCKS) | While():
+                return self.repeated(stmt, kind, since)
+        assert isinstance(stmt, For)  # units share it
+        mine = self.accesses(stmt, kind)
+        waits = any(a.meets(b) for a in mine for b in since)
+        if waits:
+            since.clear()
+        since += mine
+        if stmt.kind is LoopKind.WARPS:
+            return replace(stmt, body=self.group(stmt.body, LoopKind.LANES, [])), waits
+        return stmt, waits
+
+    def repeated(self, loop: Any, kind: LoopKind, since: list[_Access]) -> tuple[Stmt, bool]:
+        """A loop of the group: an iteration may meet what the one before it has written."""
+        outside = isinstance(loop, For) and loop.kind is LoopKind.BLOCKS
+        condition = loop.condition if isinstance(loop, While) else build.add(loop.start, loop.stop)
+        waits = self.waits(condition, since)
+        trial = list(since)
+        self.group(loop.body, kind, trial)
+        inner = declared_vars(loop) | assigned_vars(loop.body)
+        again = [] if outside else [replace(a, owner=None) if a.needs & inner else a for a in trial]
+        since[:] = list(dict.fromkeys((*since, *again)))
+        body = self.group(loop.body, kind, since)
+        return replace(loop, body=body), waits
+
+    def waits(self, condition: Expr, since: list[_Access]) -> bool:
+        """Whether what a condition reads has been written since threads last waited."""
+        read = {n for n in walk(condition) if isinstance(n, Array)}
+        found = any(a.array in read and a.how != "read" for a in since)
+        if found:
+            since.clear()
+        return found
+
+    def accesses(self, stmt: Stmt, kind: LoopKind) -> list[_Access]:
+        """What a statement without statements of the group in it does to arrays that change."""
+        first = _is_first(stmt, kind)
+        return list(dict.fromkeys(self._found(stmt, (), {}, frozenset(), first)))
+
+    def _found(
+        self, node: Any, loops: Owner, values: dict[Var, Expr], local: frozenset[Var], first: bool
+    ) -> Iterator[_Access]:
+        """The accesses below a node, inside loops that units share."""
+        if isinstance(node, For) and node.kind in _PARTS:
+            mark = Var(f"#{len(loops)}")
+            loops = (*loops, (node.kind, node.start, node.stop, node.step))
+            values = {**values, node.var: mark}
+        elif isinstance(node, For):
+            local = local | {node.var}
+        if isinstance(node, Block):
+            for part in node.body:
+                yield from self._found(part, loops, values, local, first)
+                if isinstance(part, Declare):
+                    values = {**values, part.var: substitute(part.value, values)}
+                    local = local | ({part.var} if not part.constant else set())
+            return
+        array = getattr(node, "array", None)
+        if array in self.written:
+            how = _how(node)
+            yield self._access(array, how, node, loops, values, local, first)
+            if isinstance(node, Store) and node.op is not None:
+                yield self._access(array, "read", node, loops, values, local, first)
+        for child in children(node):
+            if not isinstance(child, Array):
+                yield from self._found(child, loops, values, local, first)
+
+    def _access(
+        self, array: Array, how: str, node: Any, loops: Owner, values: dict[Var, Expr],
+        local: frozenset[Var], first: bool,
+    ) -> _Access:  # fmt: skip
+        if first:
+            return _Access(array, how, ("first",))
+        index = getattr(node, "index", None)
+        if index is None or not loops:
+            return _Access(array, how, None)
+        place = substitute(index, values)
+        needs = frozenset(v for v in variables_read(place) if not v.name.startswith("#"))
+        if needs & local or any(n in self.written for n in walk(place)):
+            return _Access(array, how, None)
+        ends = (variables_read(e) for loop in loops for e in loop[1:3])  # type: ignore[index]
+        return _Access(array, how, (loops, place), needs.union(*ends))
+
+
+def _how(node: Any) -> str:
+    match node:
+        case AtomicStore(op=op):
+            return op
+        case Store() | Fill():
+            return "write"
+    return "read"
+
+
+def _has_parts(stmt: Stmt) -> bool:
+    """Whether a group's threads come to a statement of their own in it."""
+    return isinstance(stmt, Block | If | While | For)

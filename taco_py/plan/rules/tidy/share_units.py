@@ -1,0 +1,38 @@
+"""Share a kernel's loops among the units of a GPU as is expected to take the least time.
+
+    y[i] = sum(j, A[i,j] * x[j])    by loops(i,j), make(cuda)
+    → the same    split(i,i_block,i_warp,8): blocks take i_block, warps i_warp, their lanes j
+
+Prices and candidates are those of `ways.unit_prices` and `ways.unit_choices`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from taco_py.cost.machine import MACHINES
+from taco_py.plan.context import Context
+from taco_py.plan.ir.goal import real_statistics
+from taco_py.plan.ir.program import Program
+from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, kernels
+from taco_py.ways.unit_choices import choose_sharing, scheduled
+from taco_py.ways.ways import way_of
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Write the commands that share the loops of a GPU's kernel."""
+    kernel = program.kernel(site.target)
+    target = way_of(kernel.schedule.make).target
+    if target == "c" or kernel.schedule.on_loops.commands:
+        return None
+    facts = {name: program.facts[kernel.source(name)] for name, _ in kernel.problem.operands}
+    stats = real_statistics(kernel.problem.assignment, facts, MACHINES[target])
+    choice = choose_sharing(kernel.problem, kernel.schedule, stats)
+    if choice is None:
+        return None
+    schedule = scheduled(kernel.schedule, choice.sharing)
+    kernel = replace(kernel, schedule=schedule, why=choice.why)
+    return Rewrite(program.with_kernel(kernel), choice.sharing.words)
+
+
+RULE = Rule("share_units", Phase.KERNEL, apply, kernels, Numbers.ROUNDS)

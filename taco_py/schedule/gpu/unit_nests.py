@@ -1,0 +1,206 @@
+"""Units of a GPU that share loops inside each other: which nests there are, and their limits.
+
+    GPUBlock ⊃ GPUThread                 threads of a block
+    GPUBlock ⊃ GPUWarp ⊃ GPUThread       lanes of a warp
+    CPUThread                            threads of the grid, in nothing and around nothing
+
+A block has as many threads as its loops of units have iterations where that is known of them, and
+256 else. Where there are more iterations than units, each takes several.
+
+Iterations may add to common elements of arrays by atomic operations. What they add to numbers that
+their block has is reduced in registers, whichever strategy is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen.target import CUDA
+from taco_py.concrete.nodes import (
+    INSIDE_BLOCKS,
+    ROWS,
+    Race,
+    Unit,
+    Where,
+    WorkspaceKind,
+)
+from taco_py.concrete.tree import foralls, walk
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.iteration.graph import IterationGraph, Loop, Range
+from taco_py.schedule.races import (
+    Refusal,
+    atomic_refusal,
+    common_refusal,
+    outward,
+    race_refusal,
+    workspaces_around,
+)
+
+_AROUND: dict[Unit, tuple[Unit | None, ...]] = {
+    Unit.CORE: (None,),
+    Unit.BLOCK: (None,),
+    Unit.WARP: (Unit.BLOCK,),
+    Unit.THREAD: (Unit.BLOCK, Unit.WARP),
+}
+"""What the nearest shared loop around a unit's may be shared by."""
+
+
+def around(graph: IterationGraph, loop: Loop) -> tuple[Loop, ...]:
+    """The shared loops around one, outermost first."""
+    return tuple(
+        other for other in graph.loops if other.mode.parallel is not None and _holds(other, loop)
+    )
+
+
+def _holds(outer: Loop, loop: Loop) -> bool:
+    return any(part.body is loop.body for part in foralls(outer.body))
+
+
+def nest_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Why units cannot share a loop at this place of the nest, or not so many of them."""
+    outside = around(graph, loop)
+    nearest = outside[-1].mode.unit if outside else None
+    unit, name = loop.mode.unit, graph.called(loop)
+    if nearest is not None and unit not in INSIDE_BLOCKS:
+        return Refusal(
+            f"the loop {graph.called(outside[0])} around it is parallel", "share one of them"
+        )
+    if nearest not in _AROUND[unit]:
+        wanted = " or ".join(each.value for each in _AROUND[unit] if each is not None)
+        found = "nothing" if nearest is None else f"{nearest.value} of {graph.called(outside[-1])}"
+        return Refusal(
+            f"Expected a loop of {wanted} right around the {unit.value} {name}, found {found}",
+            f"split {name}, and parallelize the outer loop by GPUBlock",
+        )
+    return _limit_refusal(graph, loop, outside)
+
+
+def _limit_refusal(graph: IterationGraph, loop: Loop, outside: tuple[Loop, ...]) -> Refusal | None:
+    """Where a block would have more threads, or a warp more lanes, than there are."""
+    most, name = iterations(graph, loop), graph.called(loop)
+    in_warp = bool(outside) and outside[-1].mode.unit is Unit.WARP
+    if loop.mode.unit is Unit.THREAD and in_warp and most > CUDA.warp:
+        return Refusal(
+            f"Expected at most {CUDA.warp} iterations of {name}, for the lanes of a warp, found "
+            f"{most}",
+            f"split {name} by {CUDA.warp}",
+        )
+    if loop.mode.unit is Unit.WARP:
+        most *= CUDA.warp
+    if most > CUDA.most_threads:
+        counted = f"{most // CUDA.warp} warps" if loop.mode.unit is Unit.WARP else f"{most}"
+        return Refusal(
+            f"Expected at most {CUDA.most_threads} threads a block, found {counted} for {name}",
+            "use smaller tiles",
+        )
+    return None
+
+
+def iterations(graph: IterationGraph, loop: Loop) -> int:
+    """How many iterations a loop of units has at most; 0 where the schedule does not say it."""
+    return graph.provenance.most(graph.provenance.leaf(loop.index, loop.outer)) or 0
+
+
+def unit_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Why units of a GPU cannot share a loop with its strategy for common elements."""
+    race = loop.mode.parallel
+    merged = merge_refusal(graph, loop)
+    if merged is not None:
+        return merged
+    own = race_refusal(graph, loop)
+    if own is None:
+        return None
+    if race is Race.NONE:
+        return own
+    if race is Race.IGNORE:
+        return common_refusal(graph, loop)
+    numbers = block_numbers(graph, loop)
+    for assign in outward(loop):
+        name, operator = assign.target.tensor, assign.operator
+        if name not in numbers:
+            continue
+        if operator is None or not (operator.associative and operator.commutative):
+            return Refusal(
+                f"it does not add to {name}, but assigns it", f"share a loop inside {loop.index}"
+            )
+    if all(assign.target.tensor in numbers for assign in outward(loop)):
+        return None
+    if race is Race.ORDERED:
+        name = graph.called(loop)
+        return Refusal(
+            "threads of a GPU have no copies of arrays, and atomic operations come in any order",
+            f"parallelize({name},{loop.mode.unit.value},Atomics)",
+        )
+    return atomic_refusal(graph, loop)
+
+
+def merge_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where an iteration begins where the one before it has come to."""
+    if not loop.merges or loop.range is Range.TILES:
+        return None
+    names = ", ".join(map(str, loop.lattice.iterators))
+    name = graph.called(loop)
+    return Refusal(
+        f"the loop {name} walks {names} along with others, in order",
+        f"split {name}: its tiles can be shared",
+    )
+
+
+def block_numbers(graph: IterationGraph, loop: Loop) -> frozenset[str]:
+    """The numbers around a loop of which each block has its own."""
+    if loop.mode.unit not in INSIDE_BLOCKS:
+        return frozenset()
+    outside = around(graph, loop)
+    made = set(_made_in(outside[0])) if outside else set()
+    found = workspaces_around(graph, loop).values()
+    return frozenset(w.name for w in found if w.kind is WorkspaceKind.SCALAR and w.name in made)
+
+
+def _made_in(loop: Loop) -> Iterator[str]:
+    return (part.workspace.name for part in walk(loop.body) if isinstance(part, Where))
+
+
+def check_units(graph: IterationGraph, target: str) -> None:
+    """Raise ScheduleError for units that a target has not."""
+    for loop in graph.loops:
+        unit = loop.mode.unit
+        if loop.mode.parallel is None or unit is Unit.CORE or target != "c":
+            continue
+        raise ScheduleError(
+            f"Expected CPUThread or CPUVector for the loop {graph.called(loop)}, found "
+            f"{unit.value}, of which the CPU has none",
+            hint='target="cuda" computes it on a GPU, target="cuda-emulated" by the same kernels '
+            "without one",
+        )
+
+
+def strategy(graph: IterationGraph, loop: Loop) -> Race | None:
+    """What is done in code about elements that units of a GPU have in common.
+
+    Atomic operations of a loop inside are for all the loops around it that ignore races: so TACO's
+    schedules have it.
+    """
+    race = loop.mode.parallel
+    if race is None or race is Race.NONE:
+        return race
+    if race_refusal(graph, loop) is None:
+        return Race.NONE
+    if race is not Race.IGNORE:
+        return Race.ATOMICS
+    inside = (each.mode.parallel for each in foralls(loop.body))
+    atomic = Race.ATOMICS in inside and atomic_refusal(graph, loop) is None
+    return Race.ATOMICS if atomic else Race.IGNORE
+
+
+def memory_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where threads would need workspaces of their own that are no registers."""
+    for part in walk(loop.body):
+        if not isinstance(part, Where) or part.workspace.kind is WorkspaceKind.SCALAR:
+            continue
+        workspace = part.workspace
+        if workspace.kind is WorkspaceKind.HASH or workspace.kind in ROWS:
+            return Refusal(
+                f"each thread would need a list of coordinates for the workspace {workspace.name}",
+                "leave the loop serial",
+            )
+    return None

@@ -1,0 +1,266 @@
+"""The ways to share a kernel's loops among the units of a GPU, and which is expected to be fastest.
+
+    y[i] = sum(j, A[i,j] * x[j])     a thread for each i
+                                     a warp for each i, its lanes over j, which are combined
+                                     a block for each i
+                                     entries of A split evenly, atomic additions at ends of rows
+    C[i,k] = sum(j, A[i,j] * B[j,k]) a warp for each i, its lanes over k: neighbours in B and C
+                                     entries of A split evenly among warps, their lanes over k
+
+Each is a loop order and commands, as a user would write them; those that the formats or the result
+forbid are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from codegen.names import Names
+from codegen.passes.order import run_passes
+from codegen.records import dataclass
+from codegen.target import CUDA, UnsupportedError
+from taco_py.concrete.concretize import result_order
+from taco_py.concrete.nodes import Race, Unit
+from taco_py.concrete.terms import Term, reductions, split_terms
+from taco_py.cost.estimate import Statistics
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.formats import LevelKind
+from taco_py.iteration.graph import conflicts
+from taco_py.legal.absent import restricts
+from taco_py.legal.stored import is_sparse
+from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Access
+from taco_py.problem import Problem
+from taco_py.provenance.relations import Fuse, Pos, Split
+from taco_py.schedule.apply import loops_of
+from taco_py.schedule.commands import Command, Parallelize, Reorder
+from taco_py.schedule.gpu.units import choose_units
+from taco_py.schedule.legality import check
+from taco_py.schedule.parallel import check_shared
+from taco_py.schedule.schedule import Schedule
+from taco_py.ways.loops import lower_recipe
+from taco_py.ways.recipe import Recipe
+from taco_py.ways.unit_prices import Nest, Price, Sharing
+
+WARPS = CUDA.block // CUDA.warp
+"""Warps of a block."""
+CHUNKS = (8, 32)
+"""Entries that each thread, or each warp, has of those that are split evenly."""
+PARTS = (8, 64)
+"""Terms of a sum for each block, where its threads have other elements of the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A way to share loops, with its price; the others with theirs, the best first."""
+
+    sharing: Sharing
+    price: Price
+    others: tuple[tuple[Sharing, Price], ...]
+
+    @property
+    def why(self) -> str:
+        """What is chosen and what that is compared with, for explain()."""
+        lines = [f"{self.sharing.words}: {self.price.bound} expected"]
+        lines += [f"not {each.words}: {price.bound}" for each, price in self.others[:3]]
+        return "\n".join(lines)
+
+
+def choose_sharing(problem: Problem, schedule: Schedule, stats: Statistics) -> Choice | None:
+    """The way of the least expected time to share the loops of one term.
+
+    None for several terms, sums inside products and sparse results, whose loops are shared as
+    `schedule.gpu.units` has it.
+    """
+    terms = split_terms(problem.assignment.value)
+    if len(terms) != 1 or len(schedule.orders) != 1 or not problem.result.format.is_dense:
+        return None
+    (term,), (order,) = terms, schedule.orders
+    if not order or any(True for _ in reductions(term.body)):
+        return None
+    found = []
+    for sharing in sharings(problem, term, order):
+        if _is_legal(problem, schedule, sharing):
+            found.append((sharing, Nest(problem, term, stats, sharing).price()))
+    if not found:
+        return None
+    found.sort(key=lambda each: each[1].seconds)
+    for number, (sharing, price) in enumerate(found):
+        if _compiles(problem, scheduled(schedule, sharing)):
+            return Choice(sharing, price, tuple(found[number + 1 :]))
+    return None
+
+
+def scheduled(schedule: Schedule, sharing: Sharing) -> Schedule:
+    """A kernel's schedule with its loops shared."""
+    nested = Schedule.of_orders((sharing.order,)).with_way(schedule.make)
+    return nested.then(Schedule(sharing.commands))
+
+
+def _is_legal(problem: Problem, schedule: Schedule, sharing: Sharing) -> bool:
+    made = scheduled(schedule, sharing)
+    if any(conflicts(problem, a, sharing.order) for a in accesses(problem.assignment)):
+        return False
+    try:
+        loops = loops_of(problem.assignment, made)
+        check(loops, problem)
+        graph = replace(loops.graph(problem), teams=False)
+        check_shared(graph)
+        return choose_units(graph, made).index is not None
+    except ScheduleError:
+        return False
+
+
+def _compiles(problem: Problem, schedule: Schedule) -> bool:
+    """Whether kernels of a GPU can do what a schedule asks for."""
+    try:
+        lowered = lower_recipe(Recipe(problem, schedule), choose_units)
+        run_passes(lowered.module, CUDA)
+    except (ScheduleError, UnsupportedError):
+        return False
+    return True
+
+
+def sharings(problem: Problem, term: Term, order: tuple[str, ...]) -> Iterator[Sharing]:
+    """Ways to share the loops of a term, legal or not."""
+    kept = tuple(i for i in result_order(problem) if i in order)
+    summed = tuple(i for i in order if i not in kept)
+    for nest in dict.fromkeys((order, (*kept, *summed))):
+        yield from _in_rows(problem, nest)
+        yield from _in_parts(problem, nest)
+    yield from _in_entries(problem, term, order)
+
+
+# ---------------------------------------------------------------- loops as they are
+
+
+def _in_rows(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
+    """A thread, a warp or a block for each iteration of the first loop."""
+    names = Names((*order, *(name for name, _ in problem.operands)))
+    first, *rest = order
+    alone = (Parallelize(first, _race(problem, first)),)
+    yield Sharing(order, alone, f"a thread for each {first}")
+    for place, lane in enumerate(rest, 1):
+        lanes = Parallelize(lane, _race(problem, lane), Unit.THREAD)
+        block, warp = names.fresh(f"{first}_block"), names.fresh(f"{first}_warp")
+        split = (
+            Split(first, block, warp, WARPS),
+            Parallelize(block, _race(problem, first), Unit.BLOCK),
+            Parallelize(warp, _race(problem, first), Unit.WARP),
+            lanes,
+        )
+        yield Sharing(order, split, f"a warp for each {first}, lanes over {lane}", 1, place, 32)
+        whole = Parallelize(first, _race(problem, first), Unit.BLOCK)
+        told = f"a block for each {first}, threads over {lane}"
+        yield Sharing(order, (whole, lanes), told, 1, place, CUDA.block)
+        if place > 1:
+            second = Parallelize(rest[0], _race(problem, rest[0]), Unit.WARP)
+            told = f"a block for each {first}, warps over {rest[0]}, lanes over {lane}"
+            yield Sharing(order, (whole, second, lanes), told, 2, place, 32)
+
+
+def _is_array(problem: Problem, index: str) -> bool:
+    """Whether nothing lists the coordinates of an index."""
+    found = (a for a in accesses(problem.assignment.value) if index in a.indices)
+    return all(
+        problem.type_of(a.tensor).format.levels[_level(problem, a, index)].full for a in found
+    )
+
+
+def _level(problem: Problem, access: Access, index: str) -> int:
+    return problem.type_of(access.tensor).format.stored(access.indices).index(index)
+
+
+def _in_parts(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
+    """Parts of a sum for each block, whose threads have neighbours of the result."""
+    kept = [i for i in order if i in problem.assignment.target.indices]
+    if len(order) != 2 or len(kept) != 1 or order[0] in kept or not _is_array(problem, kept[0]):
+        return
+    (summed, lane) = order
+    names = Names((*order, *(name for name, _ in problem.operands)))
+    for chunk in PARTS:
+        block, rest = names.fresh(f"{summed}_block"), names.fresh(f"{summed}_rest")
+        commands = (
+            Split(summed, block, rest, chunk),
+            Reorder((block, lane, rest)),
+            Parallelize(block, Race.ATOMICS, Unit.BLOCK),
+            Parallelize(lane, Race.NONE, Unit.THREAD),
+        )
+        words = f"{chunk} of {summed} for each block, threads over {lane}"
+        yield Sharing(order, commands, words, 1, 1, CUDA.block, chunk, "index")
+
+
+def _race(problem: Problem, index: str) -> Race:
+    return Race.NONE if index in problem.assignment.target.indices else Race.ATOMICS
+
+
+# ---------------------------------------------------------------- entries split evenly
+
+
+def _in_entries(problem: Problem, term: Term, order: tuple[str, ...]) -> Iterator[Sharing]:
+    """As many entries of a sparse operand for each thread, or for each warp."""
+    for access in dict.fromkeys(accesses(term.body)):
+        form = problem.type_of(access.tensor).format
+        stored = form.stored(access.indices)
+        plain = is_sparse(form) and restricts(term.body, access) and len(set(stored)) == len(stored)
+        if not plain or form.levels[-1].kind is LevelKind.DENSE or set(stored) - set(order):
+            continue
+        others = tuple(i for i in order if i not in stored)
+        for chunk in CHUNKS:
+            if not others:
+                yield _by_threads(problem, access, stored, chunk)
+            elif len(others) == 1:
+                yield _by_warps(problem, access, stored, others[0], chunk)
+
+
+def _by_threads(problem: Problem, access: Access, stored: tuple[str, ...], chunk: int) -> Sharing:
+    names = Names((*stored, *(name for name, _ in problem.operands)))
+    fusing, entries = _positions(access, stored, names)
+    block, rest = names.fresh("block"), names.fresh("rest")
+    thread, entry = names.fresh("thread"), names.fresh("entry")
+    commands = (
+        *fusing,
+        Split(entries, block, rest, chunk * CUDA.block),
+        Split(rest, thread, entry, chunk),
+        Parallelize(block, Race.IGNORE, Unit.BLOCK),
+        Parallelize(thread, Race.ATOMICS, Unit.THREAD),
+    )
+    words = f"{chunk} entries of {access.tensor} for each thread"
+    return Sharing(stored, commands, words, len(stored), len(stored) - 1, 1, chunk)
+
+
+def _by_warps(
+    problem: Problem, access: Access, stored: tuple[str, ...], lane: str, chunk: int
+) -> Sharing:
+    names = Names((*stored, lane, *(name for name, _ in problem.operands)))
+    fusing, entries = _positions(access, stored, names)
+    block, rest = names.fresh("block"), names.fresh("rest")
+    warp, entry = names.fresh("warp"), names.fresh("entry")
+    outside = lane in problem.assignment.target.indices and _is_array(problem, lane)
+    nest = (block, warp, lane, entry) if outside else (block, warp, entry, lane)
+    commands = (
+        *fusing,
+        Split(entries, block, rest, chunk * WARPS),
+        Split(rest, warp, entry, chunk),
+        Reorder(nest),
+        Parallelize(block, Race.IGNORE, Unit.BLOCK),
+        Parallelize(warp, Race.ATOMICS, Unit.WARP),
+        Parallelize(lane, _race(problem, lane), Unit.THREAD),
+    )
+    words = f"{chunk} entries of {access.tensor} for each warp, lanes over {lane}"
+    return Sharing((*stored, lane), commands, words, len(stored), len(stored), 32, chunk)
+
+
+def _positions(
+    access: Access, stored: tuple[str, ...], names: Names
+) -> tuple[tuple[Command, ...], str]:
+    """The commands that make one loop of those over an operand's entries, and its variable."""
+    fusing: list[Command] = []
+    fused, *rest = stored
+    for index in rest:
+        new = names.fresh(fused + index)
+        fusing.append(Fuse(fused, index, new))
+        fused = new
+    entries = names.fresh("entries")
+    return (*fusing, Pos(fused, entries, access.tensor, access.indices)), entries

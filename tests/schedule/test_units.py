@@ -1,0 +1,274 @@
+"""Units of a GPU in schedules: TACO's own schedules, what is refused, what memory they touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+from codegen.devices.emulated import EmulatedDevice
+from codegen.devices.launch_record import Launch
+from taco_py import devices
+from taco_py.kernels import KERNELS
+from tests.corpus.data import dense_result
+from tests.corpus.formats import store
+from tests.schedule.random_schedules import Tally
+from tests.schedule.random_units import search
+
+SPMV = "y(i) = A(i,j) * x(j)"
+UNITS = (
+    "parallelize(block,GPUBlock,IgnoreRaces), parallelize(warp,GPUWarp,{}), "
+    "parallelize(thread,GPUThread,{})"
+)
+IN_THREADS = (
+    "split(fpos,block,fpos1,256), split(fpos1,warp,fpos2,64), split(fpos2,thread,fpos3,2), "
+    "reorder(block,warp,thread,fpos3), "
+)
+IN_WARPS = "split(fpos,block,fpos1,64), split(fpos1,warp,nnz,8), "
+COLUMNS = (
+    "split({0},dense_val_unbounded,thread,32), bound(dense_val_unbounded,dense_val,2,MaxExact), "
+)
+ATOMICS = UNITS.format("IgnoreRaces", "Atomics")
+
+# What is evaluated, the formats of sparse operands, the schedule (Senanayake et al. 2020, section
+# 7, with fewer entries for each thread).
+SCHEDULES = {
+    "SpMV": (SPMV, {"A": "csr"}, "fuse(i,j,f), pos(f,fpos,A), " + IN_THREADS + ATOMICS),
+    "SpMV by rows": (
+        SPMV, {"A": "csr"},
+        "split(i,block,block_row,32), split(block_row,warp_row,warp,8), pos(j,jpos,A), "
+        "split(jpos,thread_nz,thread,32), reorder(block,warp,warp_row,thread,thread_nz), "
+        + UNITS.format("IgnoreRaces", "Temporary"),
+    ),
+    "SpMM": (
+        "C(i,k) = A(i,j) * B(j,k)", {"A": "csr"},
+        "reorder(i,j,k), fuse(i,j,f), pos(f,fpos,A), " + IN_WARPS + COLUMNS.format("k")
+        + "reorder(block,warp,nnz,thread,dense_val), unroll(dense_val,2), " + ATOMICS,
+    ),
+    "SDDMM": (
+        "A(i,k) = B(i,k) * C(i,j) * D(k,j)", {"B": "csr"},
+        "reorder(i,k,j), fuse(i,k,f), pos(f,fpos,B), " + IN_WARPS + COLUMNS.format("j")
+        + "reorder(block,warp,nnz,thread,dense_val), unroll(dense_val,2), "
+        + UNITS.format("Atomics", "ParallelReduction"),
+    ),
+    "TTV": (
+        "A(i,j) = B(i,j,k) * c(k)", {"B": "sss"},
+        "fuse(j,k,jk), fuse(i,jk,f), pos(f,fpos,B), " + IN_THREADS + ATOMICS,
+    ),
+    "MTTKRP": (
+        "A(i,j) = B(i,k,l) * C(k,j) * D(l,j)", {"B": "sss"},
+        "reorder(i,k,l,j), fuse(k,l,kl), fuse(i,kl,f), pos(f,fpos,B), " + IN_WARPS
+        + COLUMNS.format("j") + "reorder(block,warp,dense_val,thread,nnz), " + ATOMICS,
+    ),
+    "dense row sums by blocks": (
+        "y(i) = A(i,j) * x(j)", {},
+        "parallelize(i,GPUBlock,NoRaces), parallelize(j,GPUThread,ParallelReduction)",
+    ),
+}  # fmt: skip
+SIZES = {"i": 37, "j": 45, "k": 33, "l": 19}
+LONG = {"SDDMM": {"j": 64, "k": 33}, "MTTKRP": {"j": 50}, "SpMM": {"k": 64}}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_tacos_schedules_run_as_written(name: str) -> None:
+    text, forms, schedule = SCHEDULES[name]
+    arrays = _operands(text, forms, {**SIZES, **LONG.get(name, {})})
+    given = {n: store(a, forms[n]) if n in forms else a for n, a in arrays.items()}
+    order = "d" * text.split("=")[0].count(",") + "d"
+    found = tp.evaluate(text, given, schedule=schedule, format=order, target="cuda-emulated")
+    np.testing.assert_array_equal(found, dense_result(text, arrays))
+
+
+def _operands(text: str, forms: dict[str, str], sizes: dict[str, int]) -> dict[str, Any]:
+    arrays = {}
+    for place, part in enumerate(text.split("=")[1].split("*")):
+        name, indices = part.strip(" )").split("(")
+        random = np.random.default_rng(place)
+        shape = tuple(sizes[i] for i in indices.split(","))
+        array = random.integers(1, 5, shape) * 1.0
+        arrays[name] = array * (random.random(shape) < 0.3) if name in forms else array
+    return arrays
+
+
+def test_units_print_and_parse() -> None:
+    text = (
+        "split(i,b,w,8), parallelize(b,GPUBlock,NoRaces), parallelize(w,GPUWarp,IgnoreRaces), "
+        "parallelize(j,GPUThread,Atomics)"
+    )
+    assert str(tp.Schedule.parse(text)) == text
+    built = tp.Schedule.parse("parallelize(i,GPUBlock)")
+    assert str(built) == "parallelize(i,GPUBlock,NoRaces)"
+
+
+REFUSED = {
+    "parallelize(j,GPUThread,Temporary)": "GPUBlock or GPUWarp right around the GPUThread j",
+    "parallelize(i,GPUWarp)": "GPUBlock right around the GPUWarp i, found nothing",
+    "parallelize(i), parallelize(j,GPUThread,Atomics)": "found CPUThread of i",
+    "split(i,b,t,2048), parallelize(b,GPUBlock), parallelize(t,GPUThread)":
+        "at most 1024 threads a block, found 2048 for t",
+    "split(i,b,w,64), parallelize(b,GPUBlock), parallelize(w,GPUWarp)":
+        "at most 1024 threads a block, found 64 warps for w",
+    "split(i,b,w,8), pos(j,p,A), split(p,q,l,64), reorder(b,w,l,q), parallelize(b,GPUBlock), "
+    "parallelize(w,GPUWarp), parallelize(l,GPUThread,Temporary)":
+        "at most 32 iterations of l, for the lanes of a warp, found 64",
+    "split(i,b,w,8), parallelize(b,GPUBlock), parallelize(w,GPUBlock)": "b around it is parallel",
+    "parallelize(i,GPUBlock), parallelize(j,GPUThread)": "its iterations add to one number",
+    "parallelize(j,GPUBlock,Ordered)": "atomic operations come in any order",
+    "vectorize(j)": "found CPUVector, which it has not",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("schedule", REFUSED)
+def test_what_a_gpu_has_not_is_refused(schedule: str) -> None:
+    operands = {"A": sp.csr_array(np.eye(4)), "x": np.ones(4)}
+    with pytest.raises(tp.ScheduleError) as refusal:
+        tp.evaluate(SPMV, operands, schedule=schedule, target="cuda-emulated")
+    assert REFUSED[schedule] in str(refusal.value)
+    assert refusal.value.hint
+
+
+def test_the_cpu_has_no_units_of_a_gpu() -> None:
+    with pytest.raises(tp.ScheduleError, match="of which the CPU has none") as refusal:
+        tp.evaluate(SPMV, A=np.eye(3), x=np.ones(3), schedule="parallelize(i,GPUBlock)")
+    assert "cuda-emulated" in str(refusal.value.hint)
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_random_units(seed: int, request: pytest.FixtureRequest) -> None:
+    """In parts, which run side by side, until enough of them were not refused."""
+    count = max(104, request.config.getoption("--examples")) // 4
+    tally, rounds = Tally(), 0
+    while tally.ran < count:
+        search(count, tally, seed + 100 * rounds)
+        rounds += 1
+    assert rounds <= 4
+    assert tally.applied["GPUBlock"]
+
+
+# ---------------------------------------------------------------- reductions
+
+
+REDUCTIONS = {
+    "sum": "s = A[i,j]",
+    "product": "s = prod(i, j, A[i,j])",
+    "greatest": "s = max(i, j, A[i,j])",
+    "least": "s = min(i, j, A[i,j])",
+    "greatest of rows": "s[i] = max(j, A[i,j])",
+    "least of rows": "s[i] = min(j, A[i,j])",
+    "products of rows": "s[i] = prod(j, A[i,j])",
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_units_reduce_by_any_operator(name: str, dtype: str) -> None:
+    text = REDUCTIONS[name]
+    operand = np.random.default_rng(3).choice([-2, -1, 1, 1, 1], (19, 70)).astype(dtype)
+    expected = tp.evaluate_dense(text, A=operand)
+    first = "parallelize(i,GPUBlock,{0}), parallelize(j,GPUThread,Atomics)"
+    second = (
+        "split(i,b,w,4), parallelize(b,GPUBlock,{0}), parallelize(w,GPUWarp,{0}), "
+        "parallelize(j,GPUThread,Temporary)"
+    )
+    race = "NoRaces" if "[i] =" in text else "Atomics"
+    for schedule in (None, first.format(race), second.format(race)):
+        found = tp.evaluate(text, A=operand, schedule=schedule, target="cuda-emulated")
+        np.testing.assert_allclose(found, expected)
+
+
+# ---------------------------------------------------------------- what memory is touched
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Launch]]:
+    """What each launch on a device that counts has done."""
+    found: list[Launch] = []
+
+    class Counting(EmulatedDevice):
+        def load(self, text: str, options: Any = ()) -> Any:
+            module = super().load(text, options)
+            launch = module.launch
+
+            def counted(*arguments: Any, **named: Any) -> Launch:
+                record = launch(*arguments, **named)
+                found.append(record)
+                return record
+
+            module.launch = counted  # type: ignore[method-assign]
+            return module
+
+    device = Counting(KERNELS, counting=True)
+    monkeypatch.setattr(devices, "device_of", lambda target: device)
+    monkeypatch.setattr(devices, "remembered", lambda key, make: make())
+    yield found
+
+
+RANDOM = np.random.default_rng(0)
+SPARSE = sp.random_array((2000, 1500), density=0.01, format="csr", rng=RANDOM)
+STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "SpMM": (
+        "y[i,k] = A[i,j] * B[j,k]", {"A": SPARSE, "B": RANDOM.random((1500, 128))},
+    ),
+    "SDDMM": (
+        "y[i,k] = A[i,k] * C[i,j] * D[k,j]",
+        {"A": SPARSE[:300, :300], "C": RANDOM.random((300, 128)), "D": RANDOM.random((300, 128))},
+    ),
+    "scaled rows": (
+        "y[i,j] = a[i] * B[i,j]", {"a": RANDOM.random(300), "B": RANDOM.random((300, 256))},
+    ),
+    "triad": ("y[i] = a[i] + 3 * b[i]", {"a": RANDOM.random(9000), "b": RANDOM.random(9000)}),
+    "dot": ("s = a[i] * b[i]", {"a": RANDOM.random(9000), "b": RANDOM.random(9000)}),
+    "row sums": ("y[i] = B[i,j]", {"B": RANDOM.random((300, 256))}),
+    "column sums": ("y[j] = B[i,j]", {"B": RANDOM.random((300, 256))}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_neighbours_in_memory_go_to_neighbouring_threads(name: str, launches: list[Launch]) -> None:
+    text, operands = STREAMS[name]
+    order = "d" * (text.split("=")[0].count(",") + 1) if "[" in text.split("=")[0] else None
+    found = tp.evaluate(text, operands, format=order, target="cuda-emulated")
+    np.testing.assert_allclose(found, tp.evaluate_dense(text, **operands))
+    assert launches
+    sectors = sum(launch.sectors for launch in launches)
+    assert sectors <= 1.1 * sum(launch.ideal_sectors for launch in launches)
+
+
+def test_entries_are_split_evenly(launches: list[Launch]) -> None:
+    """One row has half of all entries, and yet no thread does more than others."""
+    per_thread = 256
+    half = 256 * per_thread
+    lengths = np.array([half, *[64] * (half // 64)])
+    pos = np.concatenate([[0], np.cumsum(lengths)])
+    crd = np.concatenate([np.arange(n) for n in lengths])
+    matrix = sp.csr_array((np.ones(2 * half), crd, pos), shape=(len(lengths), half))
+    schedule = (
+        f"fuse(i,j,f), pos(f,fpos,A), split(fpos,block,fpos1,{256 * per_thread}), "
+        f"split(fpos1,warp,fpos2,{32 * per_thread}), split(fpos2,thread,fpos3,{per_thread}), "
+        "reorder(block,warp,thread,fpos3), " + ATOMICS
+    )
+    found = tp.evaluate(SPMV, A=matrix, x=np.ones(half), schedule=schedule, target="cuda-emulated")
+    np.testing.assert_array_equal(found, lengths)
+    (launch,) = launches
+    read = [place.accesses for place in launch.places if place.buffer == "A_vals"]
+    assert sum(read) == 2 * half
+    assert launch.shape.blocks * launch.shape.threads * per_thread == 2 * half
+    assert launch.imbalance <= 1.01  # searches for rows take a step more or less
+
+
+def test_skewed_rows_are_split_by_themselves() -> None:
+    lengths = np.full(3000, 4)
+    lengths[5] = 300000
+    pos = np.concatenate([[0], np.cumsum(lengths)])
+    crd = np.concatenate([np.arange(n) for n in lengths])
+    skewed = sp.csr_array((np.ones(pos[-1]), crd, pos), shape=(3000, 300000))
+    told = str(tp.explain(SPMV, A=skewed, x=np.ones(300000), target="cuda-emulated"))
+    assert "entries of A for each thread" in told.split("not ")[0]
+    even = sp.random_array((3000, 3000), density=0.01, format="csr", rng=RANDOM)
+    told = str(tp.explain(SPMV, A=even, x=np.ones(3000), target="cuda-emulated"))
+    assert "a warp for each i, lanes over j" in told.split("not ")[0]
+    assert "blocks of 256 threads, no shared memory" in told
