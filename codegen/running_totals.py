@@ -18,20 +18,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen import build
+from codegen.emit.abi import THREADS
 from codegen.ir import (
     Allocate,
     Array,
     Assign,
+    Block,
     Declare,
     Expr,
     For,
+    Function,
+    Invoke,
     LoopKind,
+    Place,
     Stmt,
     Storage,
     Store,
     Var,
 )
 from codegen.names import Names
+from codegen.tree import find
+from codegen.types import INT64
 
 CHUNK = 256
 """Elements that one thread puts together."""
@@ -41,13 +48,31 @@ LEVELS = 2
 ZERO, ONE = build.const(0), build.const(1)
 
 
-def running_totals(
-    names: Names, array: Array, count: Expr, op: str = "+", levels: int = LEVELS
-) -> Iterator[Stmt]:
+NAMES = {"+": "running_totals", "max": "running_maxima"}
+"""The functions by their operations, of which 0 is the identity on these numbers."""
+NUMBERS, COUNT = Array("numbers", INT64, Storage.OUTPUT), Var("count")
+
+
+def running_totals(array: Array, count: Expr, op: str = "+") -> Invoke:
     """Put each of `array[1]` to `array[count]` together with all before it by `op`.
 
-    op  an associative operation with the identity 0 on these numbers; the first element becomes 0
+    The first element becomes 0. It calls a function of `totals_functions`.
     """
+    return Invoke(NAMES[op], (Place(array, ZERO),), (count,), THREADS)
+
+
+def totals_functions(function: Function) -> Iterator[Function]:
+    """The functions that one needs for its running totals, which come before it in a module."""
+    called = {call.function for call in find(function, Invoke)}
+    for op, name in NAMES.items():
+        if name in called:
+            names = Names((NUMBERS.name, COUNT.name, THREADS.name))
+            body = Block(tuple(_levels(names, NUMBERS, COUNT, op, LEVELS)))
+            yield Function(name, (NUMBERS,), (COUNT,), body, threaded=True, internal=True)
+
+
+def _levels(names: Names, array: Array, count: Expr, op: str, levels: int) -> Iterator[Stmt]:
+    """Running totals by so many levels of chunks."""
     if levels == 0:
         k = Var(names.fresh("k"))
         add = Store(array, k, build.load(array, build.sub(k, 1)), op)
@@ -59,7 +84,7 @@ def running_totals(
     yield Declare(chunks, build.add(build.div(count, CHUNK), 1), constant=True)
     yield Allocate(sums, build.add(chunks, 1))
     yield _in_chunks(names, array, count, op, chunks, sums)
-    yield from running_totals(names, sums, chunks, op, levels - 1)
+    yield from _levels(names, sums, chunks, op, levels - 1)
     k = Var(names.fresh("k"))
     before = build.load(sums, build.div(build.sub(k, 1), CHUNK))
     add = Store(array, k, before, op)

@@ -8,6 +8,7 @@ Arrays are those of a device (`devices.host_side.Host`): an element is read by c
 
 from __future__ import annotations
 
+from codegen.build import const
 from codegen.emit.memory import Lines, indent
 from codegen.infer import type_of
 from codegen.ir import (
@@ -24,10 +25,12 @@ from codegen.ir import (
     For,
     Function,
     If,
+    Invoke,
     Kernel,
     Launch,
     Load,
     Module,
+    Place,
     Reserve,
     Select,
     SetLength,
@@ -73,6 +76,9 @@ def _statement(stmt: Stmt, kernels: dict[str, Kernel]) -> Lines:
             return [f'host.launch("{name}", {_expression(threads)}, {block}, {arguments})']
         case Expect(condition=condition):
             return [f"host.expect({_expression(condition)})"]
+        case Invoke(function=function, places=places, scalars=scalars):
+            given = [*map(_place, places), *map(_expression, scalars)]
+            return [f"{function}(host, {', '.join(given)})"]
         case If(condition=condition, then=then, orelse=orelse):
             lines = [f"if {_expression(condition)}:", *indent(_body(then, kernels))]
             return lines + (["else:", *indent(_body(orelse, kernels))] if orelse.body else [])
@@ -93,6 +99,13 @@ def _memory(stmt: Allocate | Reserve | SetLength) -> str:
             return f"host.reserve({name}, {size})"
         case SetLength(limit=limit):
             return f"host.set_length({name}, {size}, {limit})"
+
+
+def _place(place: Place) -> str:
+    """A whole array, of which a function takes no part."""
+    if place.start != const(0):
+        raise UnsupportedError("functions of the host of a device have no parts of arrays yet")
+    return place.array.name
 
 
 def _argument(var: Var) -> str:

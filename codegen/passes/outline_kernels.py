@@ -32,6 +32,7 @@ from codegen.ir import (
     For,
     Function,
     If,
+    Invoke,
     Kernel,
     Launch,
     Load,
@@ -203,7 +204,7 @@ def _has_parts_of_host(block: Block) -> bool:
 
 def _is_of_host(statement: Stmt) -> bool:
     """Whether a statement is carried out by the host, or holds a loop that threads share."""
-    if isinstance(statement, Reserve | SetLength | Fill | Expect):
+    if isinstance(statement, Reserve | SetLength | Fill | Expect | Invoke):
         return True
     return any(isinstance(n, For) and n.kind in _SHARED for n in walk(statement))
 

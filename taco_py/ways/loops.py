@@ -44,6 +44,7 @@ def lower_recipe(recipe: Recipe, choose_shared: Chooser | None = None) -> Lowere
     """
     from codegen.ir import Module
     from codegen.passes.phases import structure_only
+    from codegen.running_totals import totals_functions
     from taco_py.concrete.nodes import WorkspaceKind
     from taco_py.concrete.printer import to_text
     from taco_py.concrete.tree import workspaces_of
@@ -75,7 +76,7 @@ def lower_recipe(recipe: Recipe, choose_shared: Chooser | None = None) -> Lowere
             "stored": graph.stored_wholly,
         },
     }
-    module = Module((function,), header=recipe.header(concrete))
+    module = Module((*totals_functions(function), function), header=recipe.header(concrete))
     return LoweredRecipe(module, lowered.bindings, facts)
 
 

@@ -26,11 +26,10 @@ from codegen.ir import (
     Team,
     Var,
 )
-from codegen.names import Names
 from codegen.passes.gpu.counting_loops import count_at_once
 from codegen.passes.gpu.slices import cut_slices
 from codegen.pretty import pretty
-from codegen.running_totals import running_totals
+from codegen.running_totals import running_totals, totals_functions
 from codegen.target import CUDA, UnsupportedError
 from codegen.tree import find
 from codegen.types import FLOAT64, INT64
@@ -53,17 +52,21 @@ def function(*body: Stmt) -> Function:
 @pytest.mark.parametrize("count", [0, 1, 255, 256, 257, 1000, 65536, 70001])
 @pytest.mark.parametrize("op", ["+", "max"])
 def test_running_totals(count: int, op: str) -> None:
-    totals = tuple(running_totals(Names(()), NUMBERS, COUNT, op))
-    whole = Function("f", (NUMBERS,), (COUNT,), block(*totals), threaded=True)
-    verify(whole)
+    call = running_totals(NUMBERS, COUNT, op)
+    whole = Function("f", (NUMBERS,), (COUNT,), block(call), threaded=True)
+    module = Module((*totals_functions(whole), whole))
+    verify(module)
     numbers = np.random.default_rng(count).integers(0, 9, count + 1)
     wanted = {"+": np.cumsum, "max": np.maximum.accumulate}[op]([0, *numbers[1:]])
-    found = run(whole, {"numbers": numbers}, {"count": count}).arrays["numbers"]
+    scalars = {"count": count, "threads": 1}
+    found = run(whole, {"numbers": numbers}, scalars, module.functions[:-1]).arrays["numbers"]
     np.testing.assert_array_equal(found, wanted)
 
 
 def test_threads_share_running_totals() -> None:
-    totals = block(*running_totals(Names(()), NUMBERS, COUNT))
+    call = running_totals(NUMBERS, COUNT)
+    whole = Function("f", (NUMBERS,), (COUNT,), block(call), threaded=True)
+    (totals,) = totals_functions(whole)
     shared = [loop for loop in find(totals, For) if loop.kind is LoopKind.PARALLEL]
     assert len(shared) == 4  # two of chunks, two that add what is before each
 

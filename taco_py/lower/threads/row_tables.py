@@ -112,7 +112,7 @@ def row_tables(
     before = (
         Allocate(rooms, build.add(count, 1)),
         replace(sizing, body=Block((*sizing.body.body, *_room(rooms, piece, most, longest)))),
-        *running_totals(env.names, rooms, count),
+        running_totals(rooms, count),
         Declare(places, total, constant=True),
         *(Allocate(each, length) for table in tables.values() for each in _arrays(table)),
     )

@@ -209,7 +209,7 @@ def behind(place: Expr) -> Expr:
 def running(env: Environment, array: Array, count: Expr, op: str) -> Iterator[Stmt]:
     """Each of the numbers, of which the first is 0, with all before it."""
     if not env.graph.teams:
-        yield from running_totals(env.names, array, count, op)
+        yield running_totals(array, count, op)
         return
     place = Var(env.names.fresh("piece"))
     add = Store(array, place, at(array, build.sub(place, 1)), op)
