@@ -2,9 +2,11 @@
  * Y[i,k] = sum(j, A[i,j] * X[j,k]) with A: ds/float64/int32, X: dd/float64, Y: dd/float64/oo
  *
  * forall i GPUBlock
- *   forall j
- *     forall k GPUThread
- *       Y[i,k] += A[i,j] * X[j,k]
+ *   forall k GPUThread
+ *     Y[i,k] = t
+ *     where t[]: scalar workspace of float64
+ *       forall j
+ *         t += A[i,j] * X[j,k]
  */
 
 #include <stdint.h>
@@ -22,17 +24,16 @@ extern "C" __global__ void __launch_bounds__(256) evaluate_1(
 {
     for (int64_t i = blockIdx.x; i < n_i; i += gridDim.x) {
         const int64_t pY1 = i * Y1_stride;
-        for (int64_t k_1 = threadIdx.x; k_1 < n_k; k_1 += blockDim.x) {
-            Y_vals[pY1 + k_1] = 0.0;
-        }
-        for (int64_t pA2 = A2_pos[i]; pA2 < A2_pos[i + 1]; pA2++) {
-            const int64_t j = A2_crd[pA2];
-            const int64_t pX1 = j * X1_stride;
-            for (int64_t k = threadIdx.x; k < n_k; k += blockDim.x) {
-                const int64_t pY2 = pY1 + k;
+        for (int64_t k = threadIdx.x; k < n_k; k += blockDim.x) {
+            const int64_t pY2 = pY1 + k;
+            double t = 0.0;
+            for (int64_t pA2 = A2_pos[i]; pA2 < A2_pos[i + 1]; pA2++) {
+                const int64_t j = A2_crd[pA2];
+                const int64_t pX1 = j * X1_stride;
                 const int64_t pX2 = pX1 + k;
-                Y_vals[pY2] += A_vals[pA2] * X_vals[pX2];
+                t += A_vals[pA2] * X_vals[pX2];
             }
+            Y_vals[pY2] = t;
         }
     }
 }
