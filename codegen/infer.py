@@ -11,6 +11,7 @@ from typing import assert_never
 from codegen.ir import (
     Apply,
     Assign,
+    AtomicStore,
     Binary,
     Broadcast,
     Call,
@@ -38,6 +39,7 @@ from codegen.libraries.scalar_functions import (
     function_of,
     spelling_of,
 )
+from codegen.tree import walk
 from codegen.types import BOOL, INT64, ScalarType, vector
 
 COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
@@ -88,13 +90,27 @@ def c_function(expr: Apply) -> CFunction:
     return found
 
 
-def function_of_update(stmt: Assign | Store) -> CFunction | None:
+def function_of_update(stmt: Assign | Store | AtomicStore) -> CFunction | None:
     """The function of C that `place op= value` calls where `op` is one; else None."""
     if stmt.op is None or stmt.op in UPDATES:
         return None
     element = stmt.var.type if isinstance(stmt, Assign) else stmt.array.element
     found = spelling_of(stmt.op, element)
     return found if isinstance(found, CFunction) else None
+
+
+def called_functions(tree: object) -> list[CFunction]:
+    """The functions of C that a tree calls, each once, behind those that its definition calls."""
+    found: dict[CFunction, None] = {}
+    for node in walk(tree):
+        function = None
+        if isinstance(node, Apply):
+            function = c_function(node)
+        elif isinstance(node, Assign | Store | AtomicStore):
+            function = function_of_update(node)
+        if function is not None:
+            found |= dict.fromkeys((*function.uses, function))
+    return list(found)
 
 
 def has_atomic(element: ScalarType, op: str) -> bool:

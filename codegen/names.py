@@ -38,6 +38,35 @@ _C_LIBRARY = frozenset(
 )
 """Also with an f or an l behind them, for float and long double."""
 
+DEVICE_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        alignas alignof and and_eq bitand bitor catch char8_t char16_t char32_t class compl concept
+        consteval constexpr constinit const_cast co_await co_return co_yield decltype delete
+        dynamic_cast explicit export friend mutable namespace new noexcept not not_eq nullptr
+        operator or or_eq private protected public reinterpret_cast requires static_assert
+        static_cast template this thread_local throw try typeid typename using virtual wchar_t xor
+        xor_eq int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t
+        size_t assert printf
+        threadIdx blockIdx blockDim gridDim warpSize dim3 half half2 min max abs clock clock64
+        rsqrt saturate surfaceReference textureReference cudaStream_t
+        as async await def del elif except finally from global import in is lambda nonlocal pass
+        raise with yield print range host len
+        """,
+    )
+) | frozenset(
+    f"{kind}{lanes}"
+    for kind in re.findall(
+        r"\w+", "char uchar short ushort int uint long ulong longlong ulonglong float double"
+    )
+    for lanes in (1, 2, 3, 4)
+)
+"""Words of C++, of CUDA, and of Python and the functions that launch kernels from it.
+
+Also what begins with `atomic` or `make_`.
+"""
+
 _NOT_IN_A_NAME = re.compile(r"\W", re.ASCII)
 
 
@@ -46,6 +75,11 @@ def is_reserved(name: str) -> bool:
     known = name in C_KEYWORDS or _MACRO.fullmatch(name) is not None
     library = name in _C_LIBRARY or (name[-1:] in ("f", "l") and name[:-1] in _C_LIBRARY)
     return known or library or name.startswith(("taco_", "_"))
+
+
+def is_reserved_on_devices(name: str) -> bool:
+    """Whether `name` means something in kernels of CUDA or in the Python that launches them."""
+    return name in DEVICE_WORDS or name.startswith(("atomic", "make_"))
 
 
 def identifier(text: str) -> str:

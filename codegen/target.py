@@ -24,6 +24,8 @@ class Target:
     block         threads of a block, where a schedule does not say
     most_threads  a block may have
     shared_bytes  of memory that the threads of a block share
+    slices        threads of a GPU at a time that have slices of its memory for themselves, at most
+    slice_bytes   of all these slices together, but for one that is larger
     openmp        whether the compiler has OpenMP. Without it, loops keep their `omp simd` pragmas,
                   which need -fopenmp-simd or else are ignored
     """
@@ -39,6 +41,8 @@ class Target:
     block: int = 0
     most_threads: int = 0
     shared_bytes: int = 0
+    slices: int = 0
+    slice_bytes: int = 0
 
     def lanes(self, scalar: ScalarType) -> int:
         """How many values of `scalar` a register holds; 1 where vectors of it are not used."""
@@ -74,6 +78,6 @@ class Target:
 
 CUDA = Target(
     "cuda", vector_bytes=0, registers=255, caches=(), warp=32, block=256, most_threads=1024,
-    shared_bytes=48 * 1024,
+    shared_bytes=48 * 1024, slices=1 << 16, slice_bytes=1 << 29,
 )  # fmt: skip
 """A GPU of NVIDIA's, of compute capability 7.0 or later."""

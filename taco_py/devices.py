@@ -7,13 +7,16 @@ target="cuda-emulated"   the same kernels on the CPU, which checks each access t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from taco_py.diagnostics.errors import DeviceError
+from taco_py.diagnostics.report import internal_error
 from taco_py.kernels import KERNELS
 
 if TYPE_CHECKING:
     from codegen.devices.device import Device, Module
+    from codegen.devices.open_device import Devices
     from codegen.runtime.signature import Signature
 
 
@@ -29,16 +32,22 @@ def remembered(key: Hashable, make: Callable[[], T]) -> T:
     return found
 
 
+@cache
+def devices() -> Devices:
+    """The devices of this process, each opened when it is first needed."""
+    from codegen.devices.open_device import Devices
+
+    return Devices(KERNELS)
+
+
 def device_of(target: str) -> Device:
     """The device that `target` names. Raises DeviceError where there is none."""
-    if target == "cuda-emulated":
-        from codegen.devices.emulated import EmulatedDevice
+    from codegen.devices.device import DeviceError as Refused
 
-        return remembered(("device", target), lambda: EmulatedDevice(KERNELS))
-    raise DeviceError(
-        "Expected a GPU, found no driver of one",
-        hint='target="cuda-emulated" runs the same kernels on the CPU',
-    )
+    try:
+        return devices().open(target)
+    except Refused as error:
+        raise DeviceError(error.message, hint=error.hint) from error
 
 
 def loaded(target: str, text: str) -> tuple[Device, Module | None]:
@@ -56,8 +65,16 @@ def function_of(target: str, text: str, host: str, signature: Signature) -> Call
     """
 
     def call(*arguments: Any) -> Any:
+        from codegen.devices.device import DeviceError as Failed
+        from codegen.devices.reports import EmulationError
+
         key = ("function", target, text, host)
-        return remembered(key, opened)(*arguments)
+        try:
+            return remembered(key, opened)(*arguments)
+        except EmulationError as error:
+            raise internal_error("run", text, error) from error
+        except Failed as error:
+            raise DeviceError(error.message, hint=error.hint) from error
 
     def opened() -> Callable[..., Any]:
         from codegen.devices.host_function import host_function

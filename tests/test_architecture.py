@@ -89,7 +89,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "opt_einsum": ("taco_py.plan.algebra.contraction_trees", "taco_py.plan.algebra.pair_orders"),
     "cotengra": ("taco_py.plan.algebra.pair_orders",),
     "subprocess": ("codegen.toolchain", "codegen.runtime"),
-    "ctypes": ("codegen.toolchain", "codegen.runtime"),
+    "ctypes": ("codegen.toolchain", "codegen.runtime", "codegen.devices.cuda"),
 }
 # Libraries that are optional, or too slow to load for every user: never imported at module level.
 LAZY = {
@@ -111,6 +111,7 @@ MEMO_ALLOWED = frozenset(
         "taco_py.call.prepare",
         "taco_py.call.subscripts",
         "taco_py.cost.sets",
+        "taco_py.devices",
         "taco_py.interop.scipy_arrays",
         "taco_py.storage.size_classes",
     }

@@ -176,6 +176,9 @@ class Device(ABC):
     def synchronize(self) -> None:  # noqa: B027  nothing is left to wait for where launches wait
         """Wait for what was started."""
 
+    def clear_memory(self) -> None:  # noqa: B027  nothing is kept where memory is not pooled
+        """Give back the memory that is kept for new buffers."""
+
 
 def check_shape(kernel: str, grid: Size, block: Size, shared_bytes: int, limits: Limits) -> Shape:
     """The shape of a launch. Raises LaunchError for one beyond the limits, which it names."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from codegen.devices.device import Array, Device, Module, Pointer
+from codegen.devices.device import Argument, Array, Buffer, Device, Module, Pointer
 from codegen.records import dataclass
 
 MOST_BLOCKS = 1 << 16
@@ -30,6 +30,27 @@ class DeviceArray:
     pointer: Pointer
     dtype: np.dtype[Any]
     mirror: Array | None = None
+
+
+class GrowingArray:
+    """An array of a device that the host makes longer; `length` of its elements are a result."""
+
+    __slots__ = ("dtype", "length", "pointer", "room")
+    mirror = None
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+        self.pointer: Pointer | None = None
+        self.room = 0
+        self.length = 0
+
+
+def _argument(value: Any) -> Argument:
+    """What a kernel is given: the place where an array begins, or a number."""
+    if isinstance(value, GrowingArray) and value.pointer is None:
+        raise ValueError("Expected an array that has elements, found one without room")
+    found: Argument = getattr(value, "pointer", value)
+    return found
 
 
 def memory_of(array: Array) -> tuple[Array, int]:
@@ -60,11 +81,19 @@ class Host:
     def array(self, array: Array, name: str = "", constant: bool = True) -> DeviceArray:
         """An array of the host on the device; `constant` promises that no kernel changes it."""
         row, first = memory_of(array)
-        buffer = self.device.allocate(row.nbytes, name)
+        buffer = self._memory(row.nbytes, name)
         if row.size:
             self.device.upload(buffer, row)
         pointer = buffer.at(first * row.itemsize)
         return DeviceArray(pointer, row.dtype, row[first:] if constant else None)
+
+    def _memory(self, size: int, name: str = "") -> Buffer:
+        """Memory of whole words: a byte is updated in the word of four bytes that it is part of."""
+        rest = -size % 4
+        buffer = self.device.allocate(size + rest, name)
+        if rest:
+            self.device.upload(buffer, np.zeros(rest, np.uint8), size)
+        return buffer
 
     def fetch(self, there: DeviceArray, array: Array) -> None:
         """Copy the elements of an array back to where they came from."""
@@ -75,16 +104,45 @@ class Host:
 
     def allocate(self, size: int, dtype: str, zero: bool) -> DeviceArray:
         """A new array, all zero or not initialised."""
-        kind = np.dtype(dtype)
-        buffer = self.device.allocate(max(0, size) * kind.itemsize)
+        kind = np.dtype("uint16" if dtype == "bfloat16" else dtype)
+        buffer = self._memory(max(0, size) * kind.itemsize)
         if zero:
             self.device.fill(buffer, 0)
         return DeviceArray(buffer.at(0), kind)
 
-    def element(self, array: DeviceArray, index: int) -> Any:
+    def reserve(self, array: GrowingArray, size: int) -> None:
+        """Make room for `size` elements in all, keeping those that are there.
+
+        Raises MemoryError where the device has no such room.
+        """
+        if array.pointer is not None and size <= array.room:
+            return
+        pointer = self.allocate(size, array.dtype.name, False).pointer
+        if array.pointer is not None and array.room:
+            kept = np.empty(array.room, array.dtype)
+            self.device.download(array.pointer.buffer, kept)
+            self.device.upload(pointer.buffer, kept)
+        array.pointer, array.room = pointer, size
+
+    def set_length(self, array: GrowingArray, size: int, limit: int | None) -> None:
+        """Say how many elements an array has. Raises OverflowError beyond the limit."""
+        if limit is not None and size > limit:
+            raise OverflowError(f"Expected at most {limit} elements, found {size}")
+        array.length = size
+
+    def grown(self, array: GrowingArray) -> Array:
+        """The elements of a growing array, on the host."""
+        found = np.empty(array.length, array.dtype)
+        if array.length and array.pointer is not None:
+            self.device.download(array.pointer.buffer, found)
+        return found
+
+    def element(self, array: DeviceArray | GrowingArray, index: int) -> Any:
         """One element, as a Python number."""
         if array.mirror is not None:
             return array.mirror[index].item()
+        if array.pointer is None:
+            raise ValueError("Expected an array that has elements, found one without room")
         found = np.empty(1, array.dtype)
         place = array.pointer.offset + index * array.dtype.itemsize
         self.device.download(array.pointer.buffer, found, place)
@@ -105,7 +163,7 @@ class Host:
         if threads <= 0 or self._module is None:
             return
         grid = min(-(-threads // block), MOST_BLOCKS)
-        given = [each.pointer if isinstance(each, DeviceArray) else each for each in arguments]
+        given = [_argument(each) for each in arguments]
         self._module.launch(kernel, grid, min(block, self._round(threads)), 0, given)
 
     def _round(self, threads: int) -> int:

@@ -15,7 +15,7 @@ from codegen.emit.expressions import expression, helper
 from codegen.emit.memory import INDENT, Dialect, Lines, Scope, indent
 from codegen.emit.statements import body_lines, for_lines, update_lines
 from codegen.emit.threads import among_threads, leaving, parallel_for, reductions, team
-from codegen.infer import c_function, function_of_update, type_of
+from codegen.infer import c_function, called_functions, function_of_update, type_of
 from codegen.ir import (
     Apply,
     Array,
@@ -40,7 +40,6 @@ from codegen.ir import (
     Var,
     VectorLoad,
 )
-from codegen.libraries.scalar_functions import CFunction
 from codegen.names import Names
 from codegen.target import Target, UnsupportedError
 from codegen.tree import find, walk
@@ -76,29 +75,15 @@ def _includes(module: Module) -> str:
 
 def _own_functions(module: Module) -> Lines:
     """The header of scalar functions where one is called, and the parts of it that are needed."""
-    called = _called(module)
+    called = called_functions(module)
     parts = sorted({f"#define {each.part}" for each in called if each.part})
     own = any(each.is_own for each in called)
     return [*parts, f'#include "{MATHEMATICS}"'] if own else []
 
 
-def _called(module: Module) -> list[CFunction]:
-    """The functions of C that a module calls, each once, behind those that its definition calls."""
-    found: dict[CFunction, None] = {}
-    for node in walk(module):
-        function = None
-        if isinstance(node, Apply):
-            function = c_function(node)
-        elif isinstance(node, Assign | Store):
-            function = function_of_update(node)
-        if function is not None:
-            found |= dict.fromkeys((*function.uses, function))
-    return list(found)
-
-
 def _definitions(module: Module) -> Lines:
     """The functions that no header defines."""
-    return [each.definition for each in _called(module) if each.definition]
+    return [each.definition for each in called_functions(module) if each.definition]
 
 
 def _is_complex(node: object) -> bool:

@@ -19,10 +19,14 @@ from __future__ import annotations
 from typing import Any
 
 from codegen.emit.c import WIDTH, header_comment
-from codegen.emit.cuda_functions import atomic_name, combining_name, definitions
+from codegen.emit.cuda_atomics import atomic_name
+from codegen.emit.cuda_combining import combining_name
+from codegen.emit.cuda_complex import complex_as_pairs
+from codegen.emit.cuda_functions import definitions
 from codegen.emit.expressions import PRECEDENCE, expression, widened
 from codegen.emit.memory import INDENT, Dialect, Lines, Scope, indent
 from codegen.emit.statements import body_lines, for_lines
+from codegen.infer import called_functions
 from codegen.ir import (
     Array,
     AtomicStore,
@@ -66,10 +70,11 @@ UNITS: dict[LoopKind, Unit] = {
 
 def emit_cuda(module: Module, target: Target) -> str:
     """The CUDA source of a module's kernels. Raises UnsupportedError."""
-    kernels = [_kernel(kernel, target) for kernel in module.kernels]
+    kernels = [_kernel(complex_as_pairs(kernel), target) for kernel in module.kernels]
     if not kernels:
         return ""
-    parts = (header_comment(module), "#include <stdint.h>", *definitions(kernels), *kernels)
+    called = definitions(kernels, called_functions(module))
+    parts = (header_comment(module), "#include <stdint.h>", *called, *kernels)
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -90,14 +95,8 @@ def _prototype(kernel: Kernel) -> Lines:
 
 
 def _array(array: Array) -> str:
-    _check_type(array)
     const = "const " if array.storage is Storage.INPUT else ""
     return f"{const}{array.element.c} *__restrict__ {array.name}"
-
-
-def _check_type(array: Array) -> None:
-    if array.element.kind in ("complex", "half"):
-        raise UnsupportedError(f"kernels in CUDA have no arrays of {array.element} yet")
 
 
 def _loop(loop: Any, scope: Scope) -> Lines:

@@ -28,7 +28,9 @@ from codegen.ir import (
     Launch,
     Load,
     Module,
+    Reserve,
     Select,
+    SetLength,
     Stmt,
     Unary,
     Var,
@@ -65,6 +67,10 @@ def _statement(stmt: Stmt, kernels: dict[str, Kernel]) -> Lines:
         case Allocate(array=array, size=size, zero=zero):
             kind = f'"{array.element.name}"'
             return [f"{array.name} = host.allocate({_expression(size)}, {kind}, {zero})"]
+        case Reserve(array=array, size=size):
+            return [f"host.reserve({array.name}, {_expression(size)})"]
+        case SetLength(array=array, size=size, limit=limit):
+            return [f"host.set_length({array.name}, {_expression(size)}, {limit})"]
         case Launch(kernel=name, threads=threads, block=block):
             kernel = kernels[name]
             given = [*(a.name for a in kernel.arrays), *map(_argument, kernel.scalars)]

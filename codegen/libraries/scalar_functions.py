@@ -60,6 +60,7 @@ class CFunction:
                 arguments
     part        the macro that makes taco_math.h define it, where it does not always
     definition  C text that defines it in each kernel that calls it, where no header does
+    in_pairs    the same without complex numbers, which are pairs in CUDA
     uses        the functions of headers that the definition calls
     """
 
@@ -68,6 +69,7 @@ class CFunction:
     is_long: bool = False
     part: str = ""
     definition: str = ""
+    in_pairs: str = ""
     uses: tuple[CFunction, ...] = ()
 
     @property

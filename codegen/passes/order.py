@@ -9,9 +9,12 @@ from codegen.passes.accumulators import split_accumulators
 from codegen.passes.copy_propagation import propagate_copies
 from codegen.passes.counted_places import count_places
 from codegen.passes.dead_code import remove_dead_code
+from codegen.passes.device_names import rename_words
 from codegen.passes.full_tiles import separate_full_tiles
 from codegen.passes.function_chains import split_function_chains
+from codegen.passes.gpu.counting_loops import count_at_once
 from codegen.passes.gpu.one_writer import write_once
+from codegen.passes.gpu.slices import cut_slices
 from codegen.passes.gpu.unit_sums import sum_in_units
 from codegen.passes.jam import jam_rows
 from codegen.passes.kept_functions import keep_functions
@@ -80,10 +83,15 @@ NEST_PASSES: tuple[Step, ...] = (
 CUDA_PASSES: tuple[Step, ...] = (
     Step("tidy", _TIDY, "kernels are compared and read by people"),
     Step("kept_functions", _for_any_target(keep_functions), "as for C"),
+    Step("slices", cut_slices, "teams are loops that kernels are made of"),
+    Step("tidy_slices", _TIDY, "counting loops may have nothing else in them"),
+    Step("counting_loops", _for_any_target(count_at_once), "each thread has a loop of one round"),
+    Step("tidy_counts", _TIDY, "names of what had a round of its own"),
     Step("parameters", _for_any_target(prune_parameters), "all dead uses are gone"),
     Step("kernels", outline_kernels, "the passes before know functions alone"),
     Step("unit_sums", _for_any_target(sum_in_units), "of kernels: which units share a loop"),
-    Step("one_writer", write_once, "last: sums leave one number to be written"),
+    Step("one_writer", write_once, "sums leave one number to be written"),
+    Step("device_names", _for_any_target(rename_words), "kernels and their launches share names"),
 )
 """For GPUs: their threads are many, and each does little."""
 

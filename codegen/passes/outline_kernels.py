@@ -34,6 +34,7 @@ from codegen.ir import (
     If,
     Kernel,
     Launch,
+    Load,
     LoopKind,
     Module,
     NewTable,
@@ -53,6 +54,9 @@ from codegen.variables import substitute
 
 LOCAL_BYTES = 1024
 """Bytes of an array that each thread may have for itself."""
+
+
+NO_TABLE = "kernels of a device have no hash tables over several indices yet"
 
 
 def outline_kernels(module: Module, target: Target) -> Module:
@@ -94,23 +98,20 @@ class _Outliner:
                 self._local.append(statement.array)
                 yield statement
             elif isinstance(statement, Declare):
+                if _loads(statement.value):  # what the statements before it may write
+                    yield from self._serial(serial, known)
+                    serial = []
                 known[statement.var] = statement
                 yield statement
             elif isinstance(statement, Comment):
                 yield statement
-            elif self._is_of_host(statement):
+            elif _is_of_host(statement):
                 yield from self._serial(serial, known)
                 serial = []
                 yield from self._of_host(statement, known)
             else:
                 serial.append(statement)
         yield from self._serial(serial, known)
-
-    def _is_of_host(self, statement: Stmt) -> bool:
-        """Whether a statement is carried out by the host, or holds a loop that threads share."""
-        if isinstance(statement, Reserve | SetLength | Fill | Expect):
-            return True
-        return any(isinstance(n, For) and n.kind in _SHARED for n in walk(statement))
 
     def _of_host(self, statement: Stmt, known: Known) -> Iterator[Stmt]:
         match statement:
@@ -152,7 +153,7 @@ class _Outliner:
         declared = {
             node.var for part in body for node in walk(part) if isinstance(node, Declare | For)
         }
-        given = [*self._function.scalars, *_loop_variables(self._function)]
+        given = dict.fromkeys((*self._function.scalars, *_loop_variables(self._function)))
         scalars = [v for v in given if v in used and v not in declared]
         name = f"{self._function.name}_{len(self.kernels) + 1}"
         kernel = Kernel(name, tuple(dict.fromkeys(arrays)), tuple(scalars), Block(body), block)
@@ -177,12 +178,35 @@ class _Outliner:
         return tuple(found)
 
 
+def _loads(value: Expr) -> bool:
+    return any(True for _ in find(value, Load))
+
+
 def _flat(statements: Sequence[Stmt]) -> list[Stmt]:
-    """Statements without the blocks around some of them."""
+    """Statements without the blocks around some of them, but for blocks that one thread runs."""
     found: list[Stmt] = []
     for statement in statements:
-        found += _flat(statement.body) if isinstance(statement, Block) else [statement]
+        if isinstance(statement, Block) and _has_parts_of_host(statement):
+            found += _flat(statement.body)
+        else:
+            found.append(statement)
     return found
+
+
+def _has_parts_of_host(block: Block) -> bool:
+    return any(
+        _has_parts_of_host(each)
+        if isinstance(each, Block)
+        else isinstance(each, Allocate) or _is_of_host(each)
+        for each in block.body
+    )
+
+
+def _is_of_host(statement: Stmt) -> bool:
+    """Whether a statement is carried out by the host, or holds a loop that threads share."""
+    if isinstance(statement, Reserve | SetLength | Fill | Expect):
+        return True
+    return any(isinstance(n, For) and n.kind in _SHARED for n in walk(statement))
 
 
 def _loop_variables(function: Function) -> list[Var]:
@@ -264,6 +288,8 @@ def _of_threads(statement: Stmt, shared: bool, names: Names) -> Stmt:
             node = replace(node, kind=LoopKind.SERIAL, reductions=())
         if isinstance(node, AtomicStore) and not shared:
             node = Store(node.array, node.index, node.value, node.op, node.role)
+        if isinstance(node, Sort):
+            node = replace(node, marks=None)  # a thread sorts what there is, however much that is
         if isinstance(node, Fill) and not in_blocks:
             node = replace(_fill(node, names), kind=LoopKind.SERIAL)
         return map_children(node, alone)
@@ -291,7 +317,9 @@ def _check(statements: tuple[Stmt, ...], room: int) -> None:
     """Raise UnsupportedError for what a thread of a device cannot do."""
     for statement in statements:
         for node in walk(statement):
-            if isinstance(node, Team | NewTable | Sort | Reserve | SetLength):
+            if isinstance(node, NewTable):
+                raise UnsupportedError(NO_TABLE)
+            if isinstance(node, Team | Reserve | SetLength):
                 raise UnsupportedError(f"a kernel of a device has no {type(node).__name__}")
             if isinstance(node, Allocate) and not _is_small(node, room):
                 raise UnsupportedError(

@@ -28,7 +28,7 @@ from codegen.runtime.memo import Memo
 from codegen.runtime.memory_pool import Pool
 from codegen.runtime.runtime_library import ARRAYS, PARTS, Part, load_part, parts_of
 from codegen.runtime.signature import Signature, signature_from_json
-from codegen.toolchain.compile_unit import Unit, build_entry, complete
+from codegen.toolchain.compile_unit import Unit, build_entry, complete, moved_error
 from codegen.toolchain.compiler import Compiler, find_compiler, probe
 from codegen.toolchain.entries import Entry
 from codegen.toolchain.errors import CompileError, ToolchainError
@@ -310,6 +310,34 @@ class KernelCache:
         except OSError as error:
             self._store.retreat(folder, str(error))
             return build_entry(self._store, full_key, self.compiler, unit, (), text)
+
+    def load_other(self, key: str, build: Callable[[Path], tuple[Path, str]], source: str) -> Entry:
+        """What another compiler than that of C made of `source`, from disk or built.
+
+        key    determines the output: it has the compiler, its flags and for what they compile
+        build  makes the output in an empty folder, and facts that are kept with it
+
+        Raises what `build` raises, or ToolchainError when nothing can be written at all.
+        """
+        entry = self._store.load(key)
+        if entry is not None:
+            return entry
+        folder = self._store.folder
+        try:
+            return self._build_other(key, build, source)
+        except OSError as error:
+            self._store.retreat(folder, str(error))
+            return self._build_other(key, build, source)
+
+    def _build_other(
+        self, key: str, build: Callable[[Path], tuple[Path, str]], source: str
+    ) -> Entry:
+        with self._store.workplace() as place:
+            try:
+                output, facts = build(place)
+            except CompileError as error:
+                raise moved_error(error, place, self._store.keep(place, key)) from None
+            return self._store.store(key, output, source, facts)
 
     def full_key(self, key: str) -> str:
         """The key on disk: `key` with the compiler, its flags, the CPU, Python and our sources."""

@@ -150,7 +150,7 @@ TACO_DEFINE_INTEGERS(64)
     }                                                                                                          \
     TACO_PURE type taco_angle_##suffix(type x)                                                                 \
     {                                                                                                          \
-        const type turn = __builtin_copysign##end(1, x) < 0 ? (type)3.14159265358979323846 : 0;                \
+        const type turn = __builtin_copysign##end((type)1, x) < 0 ? (type)3.14159265358979323846 : 0;          \
         return x != x ? x : turn;                                                                              \
     }                                                                                                          \
     TACO_PURE type taco_fmin_##suffix(type x, type y)                                                          \
@@ -165,7 +165,7 @@ TACO_DEFINE_INTEGERS(64)
     {                                                                                                          \
         const type left = __builtin_fmod##end(x, y);                                                           \
         if (left == 0)                                                                                         \
-            return __builtin_copysign##end(0, y);                                                              \
+            return __builtin_copysign##end((type)0, y);                                                        \
         return left == left && (left < 0) != (y < 0) ? left + y : left;                                        \
     }                                                                                                          \
     static inline __attribute__((unused)) type taco_floor_divide_##suffix(type x, type y)                      \
@@ -175,7 +175,7 @@ TACO_DEFINE_INTEGERS(64)
         const type left = __builtin_fmod##end(x, y);                                                           \
         const type quotient = (x - left) / y - (left != 0 && (left < 0) != (y < 0));                           \
         if (quotient == 0)                                                                                     \
-            return __builtin_copysign##end(0, x / y);                                                          \
+            return __builtin_copysign##end((type)0, x / y);                                                    \
         const type down = __builtin_floor##end(quotient);                                                      \
         return quotient - down > (type)0.5 ? down + 1 : down;                                                  \
     }
@@ -357,11 +357,31 @@ TACO_DEFINE_POLYNOMIALS(f64, double, )
 /* ---------------------------------------------------------------- complex numbers
  *
  * NumPy orders them by real part, then imaginary part. Functions that C lacks are made of those that it has,
- * by NumPy's formulas.
+ * by NumPy's formulas. (Kernels of CUDA have other functions of the names taco_multiply and taco_divide, for there
+ * a complex number is two.)
  */
 
 #define TACO_DEFINE_COMPLEX(suffix, type, real, part, end)                                                     \
-    TACO_DEFINE_TRUTHS(suffix, type)                                                                           \
+    TACO_PURE bool taco_truth_##suffix(type z)                                                                 \
+    {                                                                                                          \
+        return (__real__ z != 0) | (__imag__ z != 0);                                                          \
+    }                                                                                                          \
+    TACO_PURE bool taco_logical_and_##suffix(type x, type y)                                                   \
+    {                                                                                                          \
+        return taco_truth_##suffix(x) & taco_truth_##suffix(y);                                                \
+    }                                                                                                          \
+    TACO_PURE bool taco_logical_or_##suffix(type x, type y)                                                    \
+    {                                                                                                          \
+        return taco_truth_##suffix(x) | taco_truth_##suffix(y);                                                \
+    }                                                                                                          \
+    TACO_PURE bool taco_logical_xor_##suffix(type x, type y)                                                   \
+    {                                                                                                          \
+        return taco_truth_##suffix(x) ^ taco_truth_##suffix(y);                                                \
+    }                                                                                                          \
+    TACO_PURE bool taco_logical_not_##suffix(type x)                                                           \
+    {                                                                                                          \
+        return !taco_truth_##suffix(x);                                                                        \
+    }                                                                                                          \
     TACO_PURE bool taco_isnan_##suffix(type z)                                                                 \
     {                                                                                                          \
         return taco_isnan_##part(__real__ z) | taco_isnan_##part(__imag__ z);                                  \
@@ -380,6 +400,14 @@ TACO_DEFINE_POLYNOMIALS(f64, double, )
         __real__ z = x;                                                                                        \
         __imag__ z = y;                                                                                        \
         return z;                                                                                              \
+    }                                                                                                          \
+    TACO_PURE type taco_multiply_##suffix(type a, type b)                                                      \
+    {                                                                                                          \
+        return a * b;                                                                                          \
+    }                                                                                                          \
+    TACO_PURE type taco_divide_##suffix(type a, type b)                                                        \
+    {                                                                                                          \
+        return a / b;                                                                                          \
     }                                                                                                          \
     TACO_PURE bool taco_less_##suffix(type a, type b)                                                          \
     {                                                                                                          \
@@ -423,10 +451,10 @@ TACO_DEFINE_POLYNOMIALS(f64, double, )
     {                                                                                                          \
         const real size = __builtin_cabs##end(z);                                                              \
         if (size == 0 || size != size)                                                                         \
-            return size == 0 ? 0 : taco_make_##suffix(size, size);                                             \
+            return taco_make_##suffix(size, size);                                                             \
         if (taco_isinf_##part(size)) {                                                                         \
             const bool x = taco_isinf_##part(__real__ z), y = taco_isinf_##part(__imag__ z);                   \
-            const real one = __builtin_copysign##end(1, x ? __real__ z : __imag__ z), none = 0;                \
+            const real one = __builtin_copysign##end((real)1, x ? __real__ z : __imag__ z), none = 0;          \
             return x && y ? taco_make_##suffix(__builtin_nan##end(""), __builtin_nan##end(""))                 \
                           : taco_make_##suffix(x ? one : none, x ? none : one);                                \
         }                                                                                                      \
@@ -434,17 +462,18 @@ TACO_DEFINE_POLYNOMIALS(f64, double, )
     }                                                                                                          \
     static inline __attribute__((unused)) type taco_power_##suffix(type z, type y)                             \
     {                                                                                                          \
+        const type one = taco_make_##suffix(1, 0);                                                             \
         const real x = __real__ y;                                                                             \
-        if (y == 0)                                                                                            \
-            return 1;                                                                                          \
-        if (z == 0)                                                                                            \
+        if (!taco_truth_##suffix(y))                                                                           \
+            return one;                                                                                        \
+        if (!taco_truth_##suffix(z))                                                                           \
             return x > 0 ? taco_make_##suffix(0, 0) : taco_make_##suffix(__builtin_nan##end(""), __builtin_nan##end(""));\
         if (__imag__ y != 0 || __builtin_fabs##end(x) >= 100 || __builtin_trunc##end(x) != x)                  \
             return __builtin_cpow##end(z, y);                                                                  \
-        type found = 1, square = z;                                                                            \
-        for (int n = x < 0 ? (int)-x : (int)x; n > 0; n >>= 1, square *= square)                               \
-            found = (n & 1) != 0 ? found * square : found;                                                     \
-        return x < 0 ? 1 / found : found;                                                                      \
+        type found = one, square = z;                                                                          \
+        for (int n = x < 0 ? (int)-x : (int)x; n > 0; n >>= 1, square = taco_multiply_##suffix(square, square))\
+            found = (n & 1) != 0 ? taco_multiply_##suffix(found, square) : found;                              \
+        return x < 0 ? taco_divide_##suffix(one, found) : found;                                               \
     }                                                                                                          \
     TACO_PURE type taco_times_##suffix(type z, real factor)                                                    \
     {                                                                                                          \

@@ -130,16 +130,17 @@ def build_entry(
         try:
             output = compile_unit(compiler, unit, flags, place)
         except CompileError as error:
-            raise _moved(error, place, store.keep(place, key)) from None
+            raise moved_error(error, place, store.keep(place, key)) from None
         return store.store(key, output, source, facts)
 
 
-def _moved(error: CompileError, place: Path, kept: Path) -> CompileError:
+def moved_error(error: CompileError, place: Path, kept: Path) -> CompileError:
     """`error` about the build folder as it is after it was moved from `place` to `kept`."""
     old, new = str(place), str(kept)
     source = kept / "kernel.c"
     shown = source if source.exists() else error.source.replace(old, new)
-    return CompileError(error.command.replace(old, new), error.output, str(shown), error.hint)
+    command = error.command.replace(old, new)
+    return CompileError(command, error.output, str(shown), error.hint, error.compiler)
 
 
 def _fixed_flags(compiler: Compiler) -> list[str]:

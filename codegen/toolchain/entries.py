@@ -15,7 +15,7 @@ from codegen.records import dataclass
 from codegen.toolchain.trust import close_to_others, read_own
 
 _DAY = 86400.0
-_BINARY = (".so", ".o")
+_BINARY = (".so", ".o", ".fatbin")
 
 
 @dataclass(frozen=True, slots=True)

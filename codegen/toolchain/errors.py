@@ -23,13 +23,21 @@ class NoCompilerError(ToolchainError):
 class CompileError(ToolchainError):
     """The compiler failed. The message has the command, its output, and the path of the source."""
 
-    def __init__(self, command: str, output: str, source: str, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        command: str,
+        output: str,
+        source: str,
+        hint: str | None = None,
+        compiler: str = "the C compiler",
+    ) -> None:
         self.command = command
         self.output = output
         self.source = source
+        self.compiler = compiler
         text = output.strip() or "(it printed nothing)"
         super().__init__(
-            f"Expected the C compiler to accept {source}, found an error.\n"
+            f"Expected {compiler} to accept {source}, found an error.\n"
             f"command: {command}\noutput:\n{text}",
             hint,
         )

@@ -329,9 +329,18 @@ class Machine:
 NOMINAL = Machine()
 """The machine that plans are made for where no other is given."""
 
+UNAVAILABLE = 1e5
+"""Steps of what kernels of a machine do not do: plans without it take less, however they do it."""
+
+
+def gpu(target: str) -> Machine:
+    """A GPU, whose kernels have no hash tables over several indices."""
+    return Machine(target, hash_workspace_steps=UNAVAILABLE, hash_key_steps=UNAVAILABLE)
+
+
 MACHINES: dict[str, Machine] = {
     "c": NOMINAL,
-    "cuda": Machine("cuda"),
-    "cuda-emulated": Machine("cuda-emulated"),
+    "cuda": gpu("cuda"),
+    "cuda-emulated": gpu("cuda-emulated"),
 }
 """The machines by what `target=` calls them."""

@@ -109,7 +109,7 @@ class IterationGraph:
     """The loops of a statement, outermost first, siblings in order.
 
     assembly  how a sparse result is assembled, where that has been said
-    teams     whether threads have memory of their own and take ranges of a loop, as those of a CPU
+    teams     whether threads are few and take large ranges of a loop, as those of a CPU
     """
 
     problem: Problem
@@ -193,11 +193,11 @@ class IterationGraph:
     def in_pieces(self) -> bool:
         """Whether threads share the outermost loop in ranges of its index, each with workspaces and
         a part of the result of its own, and not iteration by iteration."""
-        if not isinstance(self.statement, Forall) or not self.teams:
+        if not isinstance(self.statement, Forall):
             return False
         race = self.statement.mode.parallel
         shared = race is not None and race not in APART
-        return shared and (shared_in_pieces(self) or self.weighs_rows)
+        return shared and (shared_in_pieces(self) or (self.teams and self.weighs_rows))
 
     @property
     def weighs_rows(self) -> bool:

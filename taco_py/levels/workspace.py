@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen import build
-from codegen.ir import Array, Count, Expr, Key, Ranked, Stmt, Table, Var
+from codegen.ir import Array, Count, Expr, Key, Ranked, Stmt, Table
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import InternalError
 
@@ -14,10 +14,12 @@ def _not_a_result(name: str) -> InternalError:
 
 @dataclass(frozen=True, slots=True)
 class RowList:
-    """A row workspace: `list[0:count]` are the coordinates written, as they came or sorted."""
+    """A row workspace: `count` coordinates that were written, as they came or sorted, are in `list`
+    from `base` on."""
 
     list: Array
-    count: Var
+    count: Expr
+    base: Expr
     branchless: bool = False
 
     def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
@@ -25,8 +27,8 @@ class RowList:
         return build.const(0), self.count
 
     def coordinate(self, position: Expr) -> Expr:
-        """`list[position]`."""
-        return build.load_index(self.list, position)
+        """`list[base + position]`."""
+        return build.load_index(self.list, build.add(self.base, position))
 
     def append(self, position: Expr, coordinate: Expr) -> Stmt:
         raise _not_a_result(self.list.name)

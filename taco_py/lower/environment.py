@@ -45,11 +45,14 @@ class TensorArrays:
 @dataclass(frozen=True, slots=True)
 class WorkspaceArrays:
     """What a workspace is made of: `scalar` alone, `values` alone, a row's four, or a table and its
-    values.
+    values. A row without marks is a hash table of `room` places, a power of 2.
 
     base    where in its arrays it begins
     shared  whether several threads add to it at once
     stored  set instead of adding to the workspace, where only that something is added counts
+    bound   counts additions, of which nothing else is wanted, and the most of them in one filling
+    keys    which coordinate lies at each place, -1 at those that are free
+    ranked  the values in the order of the list
     """
 
     workspace: Workspace
@@ -63,6 +66,10 @@ class WorkspaceArrays:
     base: Expr = FIRST
     shared: bool = False
     stored: Declare | None = None
+    bound: tuple[Var, Var] | None = None
+    room: Expr = FIRST
+    keys: Array | None = None
+    ranked: Array | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +125,8 @@ class Environment:
 
     def _workspace_level(self, arrays: WorkspaceArrays, level: int) -> Iterated:
         if arrays.list is not None and arrays.count is not None:
-            return RowList(arrays.list, arrays.count)
+            count = arrays.count if arrays.bound is None else FIRST
+            return RowList(arrays.list, count, arrays.base if arrays.keys is not None else FIRST)
         if arrays.table is None:
             raise InternalError(f"The workspace {arrays.workspace.name} has no levels to walk")
         indices = arrays.workspace.indices

@@ -168,6 +168,8 @@ def _load_workspace(
         raise InternalError(f"The workspace {access.tensor} has no values")
     if arrays.workspace.kind is WorkspaceKind.DENSE:
         return Load(arrays.values, dense.position(env, scope, arrays.workspace))
+    if arrays.ranked is not None:
+        return Load(arrays.ranked, build.add(arrays.base, value_position(scope, access)))
     if arrays.list is not None:
         return Load(arrays.values, env.indices[access.indices[0]])
     position = value_position(scope, access)

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from codegen.emit.cuda_complex import definition_in_pairs, in_pairs
 from codegen.emit.expressions import expression
 from codegen.infer import c_function
 from codegen.ir import Apply, Var
@@ -59,11 +60,14 @@ def _spelling(
     value = lower_value(_world(names, type), EMPTY_SCOPE, body, scalar(result))
     calls = [c_function(call) for call in find(value, Apply)]
     uses = dict.fromkeys(each for call in calls for each in (*call.uses, call))
+    arguments = tuple(names.values())
+    pairs = definition(name, arguments, expression(in_pairs(value)), type, result)
     return CFunction(
         c_name(name, type),
         vectorizes=all(call.vectorizes for call in calls),
         is_long=any(call.is_long for call in calls),
-        definition=definition(name, tuple(names.values()), expression(value), type, result),
+        definition=definition(name, arguments, expression(value), type, result),
+        in_pairs=definition_in_pairs(pairs) if "complex" in type + result else "",
         uses=tuple(uses),
     )
 

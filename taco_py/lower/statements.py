@@ -148,7 +148,7 @@ class Lowerer:
         yield from workspaces.begin(self.env, arrays)
         asked = self._asked(where, scope)
         yield build.if_(asked, Block(producer))
-        yield from workspaces.finish(arrays)
+        yield from workspaces.finish(self.env, arrays)
         yield from self._stored_besides(arrays)
         if arrays.scalar is not None and tells_absent(self.env, where):
             yield from self._consumed_where_stored(where, arrays.scalar, scope, asked)

@@ -30,6 +30,7 @@ from codegen.types import BOOL
 from taco_py.diagnostics.errors import InternalError
 from taco_py.lower import dense_workspaces as dense
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
+from taco_py.lower.hashed_rows import into_hashed_row, rank
 from taco_py.lower.numbers import number
 
 
@@ -38,6 +39,8 @@ def allocate(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
     if arrays.table is not None and arrays.values is not None:
         yield NewTable(arrays.table)
         yield Allocate(arrays.values, build.const(0))
+    elif arrays.keys is not None or arrays.bound is not None:
+        return  # tables of all pieces lie in common arrays, which are there already
     elif arrays.values is not None and arrays.marks is not None and arrays.list is not None:
         size = env.sizes[arrays.workspace.indices[0]]
         yield Allocate(arrays.values, size, zero=True)
@@ -51,8 +54,13 @@ def begin(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
     """Before the producer: the workspace is all zero, or all of it will be overwritten."""
     if arrays.scalar is not None:
         yield Declare(arrays.scalar, initial(arrays), role=Role.VALUES)
+    elif arrays.bound is not None:
+        yield Declare(arrays.bound[0], build.const(0))
     elif arrays.count is not None:
         yield Declare(arrays.count, build.const(0))
+        if arrays.keys is not None:
+            free = build.const(-1, arrays.keys.element)
+            yield Fill(arrays.keys, arrays.base, arrays.room, free)
     elif arrays.table is not None:
         yield ClearTable(arrays.table)
     elif arrays.values is not None and arrays.workspace.zero:
@@ -65,17 +73,26 @@ def initial(arrays: WorkspaceArrays) -> Expr:
     return number(arrays.workspace.initial, arrays.element)
 
 
-def finish(arrays: WorkspaceArrays) -> Iterator[Stmt]:
+def finish(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
     """Between producer and consumer: bring the coordinates into order where that is asked for."""
     if arrays.table is not None:
         yield SortTable(arrays.table)
-    elif arrays.list is not None and arrays.count is not None and arrays.workspace.ordered:
-        yield Sort(arrays.list, build.const(0), arrays.count, marks=arrays.marks)
+    elif arrays.bound is not None:
+        count, most = arrays.bound
+        yield Assign(most, count, "max")
+    elif arrays.list is not None and arrays.count is not None:
+        start = arrays.base if arrays.keys is not None else build.const(0)
+        if arrays.workspace.ordered:
+            yield Sort(arrays.list, start, arrays.count, marks=arrays.marks)
+        if arrays.ranked is not None:
+            yield from rank(env, arrays, arrays.ranked)
 
 
 def leave(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
     """After a consumer that reads a row more than once: all zero again."""
-    if arrays.list is None or arrays.count is None or not arrays.workspace.kept:
+    if arrays.list is None or arrays.marks is None or arrays.count is None:
+        return
+    if not arrays.workspace.kept or arrays.bound is not None:
         return
     place = Var(env.names.fresh(f"p{arrays.workspace.name}"))
     coordinate = Var(env.names.fresh(f"{arrays.workspace.name}_at"))
@@ -86,7 +103,7 @@ def leave(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
 
 def reset(arrays: WorkspaceArrays, coordinate: Expr) -> Iterator[Stmt]:
     """After the consumer has read a coordinate of a row: zero again, unless it is read again."""
-    if not arrays.workspace.kept:
+    if not arrays.workspace.kept and arrays.bound is None:
         yield from _zeros(arrays, coordinate)
 
 
@@ -102,6 +119,8 @@ def accumulate(
     """`workspace op= value` at the current coordinates."""
     if arrays.stored is not None:
         yield Assign(arrays.stored.var, build.const(True), role=arrays.stored.role)
+    elif arrays.bound is not None:
+        yield build.increment(arrays.bound[0])
     elif arrays.scalar is not None:
         yield Assign(arrays.scalar, value, op, Role.VALUES)
     elif arrays.table is not None:
@@ -112,6 +131,8 @@ def accumulate(
             yield AtomicStore(arrays.values, place, value, op, Role.VALUES)
         else:
             yield Store(arrays.values, place, value, op, Role.VALUES)
+    elif arrays.keys is not None:
+        yield from into_hashed_row(env, arrays, arrays.keys, value, op)
     else:
         yield from into_row(env, arrays, value, op)
 

@@ -315,8 +315,10 @@ def _in_storage_order(graph: IterationGraph, loop: Loop) -> bool:
 
 def assembly_of(graph: IterationGraph) -> Assembly | None:
     """How a sparse result is assembled: as was said, else by insertion where threads share tiles
-    that begin within a row."""
+    that begin within a row, or are so many that none has room for a part of the result."""
     statement = graph.statement
+    if not graph.teams and graph.assembly is None:
+        return None if graph.problem.result.format.is_dense else Assembly.INSERT
     if graph.assembly is not None or not isinstance(statement, Forall) or not statement.parallel:
         return graph.assembly
     cut = not graph.provenance.counts_ranges(statement.index)

@@ -15,6 +15,7 @@ from taco_py.concrete.nodes import APART, ROWS, Assign, Race, Workspace, Workspa
 from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.formats import Format
 from taco_py.iteration.graph import IterationGraph, Loop, Range
+from taco_py.notation.operators import ADD, Operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,11 @@ def _adds_at_once(dtype: str) -> bool:
     return not dtype.startswith("complex")
 
 
+def _is_one_operation(dtype: str, operator: Operator | None) -> bool:
+    """Whether threads of a GPU update an element in one operation: no memory of 16 bytes is."""
+    return dtype != "complex128" or operator in (None, ADD)
+
+
 def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     operands = dict(graph.problem.operands)
     pos = graph.provenance.positions_above(loop.index)
@@ -180,9 +186,12 @@ def atomic_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
         if assign.operator is None and not own:
             return _assigned(graph, loop, name)
         dtype = graph.problem.result.dtype if workspace is None else workspace.dtype
-        if not _adds_at_once(dtype):
+        operator = assign.operator
+        if not (_adds_at_once(dtype) if graph.teams else _is_one_operation(dtype, operator)):
             return Refusal(
-                "complex numbers have no atomic addition",
+                "complex numbers have no atomic addition"
+                if graph.teams
+                else f"{dtype} has no such atomic operation",
                 " or ".join(_ways_to_add(graph, loop)) or "leave the loop serial",
             )
     return None

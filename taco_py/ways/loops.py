@@ -57,8 +57,10 @@ def lower_recipe(recipe: Recipe, choose_shared: Chooser | None = None) -> Lowere
     if recipe.phase == ASSEMBLE:
         function = structure_only(function)
     concrete = to_text(statement)
+    tables = _rows_in_tables(graph)
     workspaces = [
-        f"{w.name}[{','.join(w.indices)}]: {w.kind.value}" for w in workspaces_of(statement)
+        f"{w.name}[{','.join(w.indices)}]: {w.kind.value}{tables.get(w.name, '')}"
+        for w in workspaces_of(statement)
     ]
     facts = {
         "requirements": [[r.tensor, r.ordered, r.unique] for r in graph.requirements],
@@ -85,6 +87,17 @@ def _told(parallel: Parallelism, graph: IterationGraph) -> str:
     return f"{parallel.reason}; entries are counted first, then written in place"
 
 
+def _rows_in_tables(graph: IterationGraph) -> dict[str, str]:
+    """What to tell of the rows that are hash tables, by their names."""
+    from taco_py.concrete.nodes import Forall
+    from taco_py.lower.threads.row_tables import table_rows
+
+    if graph.teams or not graph.in_pieces or not isinstance(graph.statement, Forall):
+        return {}
+    told = ", a hash table each, as large as what is added to it asks for"
+    return {row.name: told for row in table_rows(graph.statement)}
+
+
 def scheduled_graph(
     recipe: Recipe, choose_shared: Chooser | None = None
 ) -> tuple[IterationGraph, Parallelism]:
@@ -106,7 +119,8 @@ def scheduled_graph(
     statement = assign_first(recipe.problem, parallel.statement, loops.provenance)
     verify(recipe.problem, statement, loops.provenance)
     graph = build_graph(recipe.problem, statement, loops.provenance, loops.assembly)
-    graph = replace(graph, assembly=assembly_of(graph), teams=whole.teams)
+    graph = replace(graph, teams=whole.teams)
+    graph = replace(graph, assembly=assembly_of(graph))
     check_modes(graph)
     check_assembly(graph)
     return graph, parallel

@@ -1,4 +1,4 @@
-"""One kernel cache for the tests of this folder."""
+"""One kernel cache for the tests of this folder, and a driver of CUDA in host memory."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from codegen.runtime.kernel_cache import KernelCache
 from codegen.toolchain.store import Store
+from tests.devices.fake_driver import FakeDriver, build_fake
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +18,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> KernelCache:
     if cache.compiler.kind != "gcc":
         pytest.skip("no gcc: kernels of CUDA are not emulated here")
     return cache
+
+
+@pytest.fixture(scope="session")
+def fake_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_fake(tmp_path_factory.mktemp("driver"))
+
+
+@pytest.fixture
+def fake(fake_library: Path, cache: KernelCache) -> FakeDriver:
+    """A driver of CUDA in host memory, as it is after a start."""
+    return FakeDriver(fake_library, cache)

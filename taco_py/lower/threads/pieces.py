@@ -35,9 +35,10 @@ from codegen.ir import (
 )
 from codegen.types import INT64
 from taco_py.concrete.nodes import Forall
-from taco_py.lower.environment import EMPTY_SCOPE, Environment
+from taco_py.lower.environment import EMPTY_SCOPE, Environment, Scope
 from taco_py.lower.sparse_result.result import Result, make_result
 from taco_py.lower.statements import Lowerer
+from taco_py.lower.threads.row_tables import row_tables
 from taco_py.lower.threads.thread_shares import (
     EVEN,
     SMALL,
@@ -46,6 +47,7 @@ from taco_py.lower.threads.thread_shares import (
     Shares,
     coordinates_of,
     even,
+    grid_pieces,
     guided,
     stored_ends,
 )
@@ -63,8 +65,13 @@ def lower_pieces(env: Environment, forall: Forall) -> Iterator[Stmt]:
     whole = make_result(env)
     result = whole.part(coordinates_of(env, forall.index, mine)) if whole.is_sparse else whole
     scope = replace(EMPTY_SCOPE, piece=(forall.index, mine))
-    work = (*result.prologue(), *Lowerer(env, result).statement(forall, scope), *result.epilogue())
     shares = Shares(env, forall)
+    if not env.graph.teams:
+        several, known = grid_pieces(shares, (first, last), piece)
+        yield Declare(count, several, constant=True)
+        yield from _by_grid(env, forall, (piece, count), known, scope)
+        return
+    work = (*result.prologue(), *Lowerer(env, result).statement(forall, scope), *result.epilogue())
     setup = build.block(*own_workspaces(env, forall))
     several, share = _pieces(shares, whole, bool(setup.body))
     yield Declare(count, build.select(build.eq(THREADS_64, 1), 1, several), constant=True)
@@ -75,6 +82,22 @@ def lower_pieces(env: Environment, forall: Forall) -> Iterator[Stmt]:
         ends = shares.ends((first, last), piece, count, share)
     body = build.block(*ends, *work)
     yield from _team(env, whole, Team(piece, count, setup, body, whole.parts()))
+
+
+def _by_grid(
+    env: Environment, forall: Forall, pieces: tuple[Var, Var], ends: tuple[Stmt, ...], scope: Scope
+) -> Iterator[Stmt]:
+    """The pieces of a dense result for a GPU's threads: `pieces` are the one at hand and how many
+    there are."""
+    whole = make_result(env)
+
+    def loops(env: Environment) -> Iterator[Stmt]:
+        yield from Lowerer(env, whole).statement(forall, scope)
+
+    tables = row_tables(env, forall, *pieces, ends, loops)
+    setup = build.block(*own_workspaces(tables.env, forall))
+    yield from tables.before
+    yield tables.team(*pieces, setup, ends, tuple(loops(tables.env)))
 
 
 def _pieces(shares: Shares, whole: Result, private: bool) -> tuple[Expr, Share]:

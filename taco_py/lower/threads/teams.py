@@ -33,6 +33,7 @@ from codegen.ir import (
 )
 from codegen.passes.phases import without_values
 from codegen.records import dataclass
+from codegen.running_totals import running_totals
 from codegen.types import INT64
 from taco_py.concrete.nodes import Forall, Statement
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, Scope
@@ -40,12 +41,14 @@ from taco_py.lower.ranges import open_positions
 from taco_py.lower.sparse_result.counted import Counted, counted
 from taco_py.lower.sparse_result.result import ZERO, Result, make_result
 from taco_py.lower.statements import Lowerer
+from taco_py.lower.threads.row_tables import RowTables, row_tables
 from taco_py.lower.threads.thread_shares import (
     EVEN,
     THREADS_64,
     Shares,
     coordinates_of,
     even,
+    grid_pieces,
     stored_ends,
 )
 from taco_py.lower.threads.value_ranges import own_workspaces
@@ -59,6 +62,8 @@ class Pieces:
     edges   where each begins, and the last one ends
     first   the values of the loop's variable in the one at hand: from here to below `last`
     starts  for each group, how many entries come before each, and how many there are
+    known   that last number
+    tables  of their rows, where they have tables
     """
 
     env: Environment
@@ -71,6 +76,8 @@ class Pieces:
     first: Var
     last: Var
     starts: tuple[Array, ...]
+    known: tuple[Var, ...]
+    tables: RowTables | None = None
 
     @property
     def mine(self) -> Interval:
@@ -95,12 +102,30 @@ class Pieces:
 
     @property
     def totals(self) -> tuple[Expr, ...]:
+        """How many entries each group has; where reading it takes time, it is read once."""
+        if not self.env.graph.teams:
+            return self.known
         return tuple(at(array, self.count) for array in self.starts)
 
-    def team(self, *work: Stmt) -> Team:
+    @property
+    def grid(self) -> tuple[Expr, tuple[Stmt, ...]]:
+        """`grid_pieces` of this loop."""
+        shares = Shares(self.env, self.forall, self.scope)
+        return grid_pieces(shares, (self.first, self.last), self.piece)
+
+    def ends(self) -> Iterator[Stmt]:
+        """Where the piece at hand begins and ends."""
+        if self.env.graph.teams:
+            yield from stored_ends((self.first, self.last), self.piece, self.edges)
+        else:
+            yield from self.grid[1]
+
+    def team(self, *work: Stmt) -> Stmt:
         """Threads that do `work` for their pieces, each with workspaces of its own."""
-        known = stored_ends((self.first, self.last), self.piece, self.edges)
+        known = tuple(self.ends())
         setup = build.block(*own_workspaces(self.env, self.forall))
+        if self.tables is not None:
+            return self.tables.team(self.piece, self.count, setup, known, work)
         return Team(self.piece, self.count, setup, build.block(*known, *work))
 
     def counting(self, reached: Var | None, *also: Stmt) -> Iterator[Stmt]:
@@ -117,6 +142,9 @@ class Pieces:
         yield self.team(count(self.env, result, self.forall, self.inner, (*counters, *also)))
         for array in self.starts:
             yield from running(self.env, array, self.count, "+")
+        if not self.env.graph.teams:
+            for var, array in zip(self.known, self.starts, strict=True):
+                yield Declare(var, at(array, self.count), constant=True)
 
 
 def share_out(env: Environment, forall: Forall) -> tuple[Pieces, tuple[Stmt, ...]]:
@@ -127,11 +155,26 @@ def share_out(env: Environment, forall: Forall) -> tuple[Pieces, tuple[Stmt, ...
     """
     scope, before = open_positions(env, EMPTY_SCOPE, forall.index)
     pieces = _pieces(env, forall, scope)
+    if not env.graph.teams:
+        return _with_tables(pieces, tuple(before))
     shares = Shares(env, forall, scope)
     many = build.add(shares.in_cache, build.mul(THREADS_64, EVEN))
     several = build.select(build.eq(THREADS_64, 1), 1, many)
     chosen = shares.edges(pieces.edges, pieces.count, even)
     return pieces, (*before, Declare(pieces.count, several, constant=True), *chosen)
+
+
+def _with_tables(pieces: Pieces, before: tuple[Stmt, ...]) -> tuple[Pieces, tuple[Stmt, ...]]:
+    """Pieces for a GPU's threads, whose rows are hash tables."""
+    several, ends = pieces.grid
+
+    def counting(env: Environment) -> Iterator[Stmt]:
+        yield from loops(env, counted(pieces.whole, None), pieces.forall, pieces.inner)
+
+    found = row_tables(pieces.env, pieces.forall, pieces.piece, pieces.count, ends, counting)
+    number = Declare(pieces.count, several, constant=True)
+    pieces = replace(pieces, env=found.env, tables=found)
+    return pieces, (*before, number, *found.before)
 
 
 def _pieces(env: Environment, forall: Forall, scope: Scope) -> Pieces:
@@ -141,7 +184,8 @@ def _pieces(env: Environment, forall: Forall, scope: Scope) -> Pieces:
     starts = tuple(numbers(env, f"{group.counter.name}_counts") for group in whole.groups)
     piece, count = Var(fresh("piece")), Var(fresh("pieces"))
     first, last = Var(fresh("first")), Var(fresh("last"))
-    return Pieces(env, forall, whole, scope, piece, count, edges, first, last, starts)
+    known = tuple(Var(fresh(f"{group.counter.name}_total")) for group in whole.groups)
+    return Pieces(env, forall, whole, scope, piece, count, edges, first, last, starts, known)
 
 
 # ---------------------------------------------------------------- numbers of pieces
@@ -164,6 +208,9 @@ def behind(place: Expr) -> Expr:
 
 def running(env: Environment, array: Array, count: Expr, op: str) -> Iterator[Stmt]:
     """Each of the numbers, of which the first is 0, with all before it."""
+    if not env.graph.teams:
+        yield from running_totals(env.names, array, count, op)
+        return
     place = Var(env.names.fresh("piece"))
     add = Store(array, place, at(array, build.sub(place, 1)), op)
     yield Store(array, ZERO, ZERO)
@@ -179,7 +226,7 @@ def count(
     """The loops of `statement` that count, which asks for no values and in no order; then `kept`,
     what becomes of the numbers."""
     rows = {
-        name: replace(arrays, workspace=replace(arrays.workspace, ordered=False))
+        name: replace(arrays, workspace=replace(arrays.workspace, ordered=False), ranked=None)
         for name, arrays in env.workspaces.items()
     }
     code = (*loops(replace(env, workspaces=rows), result, statement, scope), *kept)

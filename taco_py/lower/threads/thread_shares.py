@@ -9,6 +9,7 @@ Where nobody else asks for them, each piece finds its two edges itself, and none
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from codegen import build
 from codegen.emit.abi import THREADS
@@ -45,6 +46,8 @@ EVEN = 16
 CACHED, MOST = 16384, 1024
 """The work of a piece whose part of a sparse result is still in a cache when it is copied,
 and the most pieces for each thread."""
+SEARCHED, SEARCHES = 16, 1 << 20
+"""How many coordinates are worth a search by a thread of a GPU, and the most of such pieces."""
 
 
 Share = Callable[[Expr, Expr, Expr], Expr]
@@ -169,6 +172,22 @@ class Shares:
                 ),
             ),
         )
+
+
+def grid_pieces(
+    shares: Shares, mine: tuple[Var, Var], piece: Expr
+) -> tuple[Expr, tuple[Stmt, ...]]:
+    """How many pieces there are for a GPU's threads, which are many, and where one begins and ends:
+    `mine` are declared. Each has one value; several where they are looked for in coordinates."""
+    first, last = mine
+    extent = shares.extent
+    if not shares.env.graph.loop_of(shares.forall).lattice.iterators:
+        begin = build.add(extent.lo, piece)
+        ends = (first, begin), (last, build.add(first, 1))
+        return extent.length, tuple(Declare(var, end, constant=True) for var, end in ends)
+    count = build.minimum(build.div(build.add(extent.length, SEARCHED - 1), SEARCHED), SEARCHES)
+    same = replace(shares, values=extent)
+    return count, tuple(same.ends(mine, piece, count, even))
 
 
 def stored_ends(mine: tuple[Var, Var], piece: Expr, edges: Array) -> Iterator[Stmt]:

@@ -130,11 +130,12 @@ def _resolved(statement: Statement, races: Mapping[int, Race | None]) -> Stateme
 
 def _race(graph: IterationGraph, loop: Loop) -> Race | None:
     """How threads can share a loop; None where they cannot."""
+    own = own_refusal(graph, loop) is None
     private = any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(loop.body))
-    if loop.merges or private:
-        return None
-    own = replace(loop, mode=replace(loop.mode, parallel=Race.NONE))
-    if not graph.in_team(own) and own_refusal(graph, loop) is None:
+    if loop.merges or private or not graph.problem.result.format.is_dense:
+        whole = isinstance(graph.statement, Forall)
+        return Race.NONE if own and whole else None
+    if own:
         return Race.NONE
     return Race.ATOMICS if atomic_refusal(graph, loop) is None else None
 

@@ -19,7 +19,7 @@ static __device__ inline double taco_warps_add_f64(double value)
     value = parts[0];
     for (int warp = 1; warp < blockDim.x / 32; warp++) {
         const double other = parts[warp];
-        value += other;
+        value = value + other;
     }
     return value;
 }
@@ -28,7 +28,7 @@ static __device__ inline double taco_lanes_add_f64(double value)
 {
     for (int step = 16; step > 0; step /= 2) {
         const double other = __shfl_xor_sync(0xffffffff, value, step);
-        value += other;
+        value = value + other;
     }
     return value;
 }

@@ -1,0 +1,84 @@
+"""What threads of a warp or a block have, combined into one value that each of them gets, in CUDA.
+
+    static __device__ inline double taco_lanes_add_f64(double value)
+    {
+        for (int step = 16; step > 0; step /= 2) {
+            const double other = __shfl_xor_sync(0xffffffff, value, step);
+            value = value + other;
+        }
+        return value;
+    }
+
+All lanes of a warp call it, or all threads of a block. Warps are combined in their order, so that
+the bits of the result do not depend on which comes first.
+"""
+
+from __future__ import annotations
+
+import re
+
+from codegen.emit.cuda_updates import BY_NAME, NAMES, TYPES, c_type, suffix, updated
+from codegen.target import UnsupportedError
+from codegen.types import SCALARS, ScalarType
+
+_COMBINING = re.compile(r"taco_(lanes|warps|threads)_(\w+)_([biufc]\d+)")
+
+
+def combining_name(units: str, op: str, element: ScalarType) -> str:
+    """The function by which units combine what they have. Raises UnsupportedError."""
+    if element.name not in SCALARS:
+        raise UnsupportedError(f"threads in CUDA cannot combine values of {element}")
+    return f"taco_{units}_{NAMES.get(op, op)}_{suffix(element)}"
+
+
+def combining_function(name: str) -> str | None:
+    """The definition of a function that `combining_name` names; None of other names."""
+    match = _COMBINING.fullmatch(name)
+    if match is None:
+        return None
+    units, operation, ending = match.groups()
+    element = TYPES[ending]
+    op, type = BY_NAME.get(operation, operation), c_type(element)
+    if units == "threads":
+        lines = [f"return taco_warps_{operation}_{ending}(taco_lanes_{operation}_{ending}(value));"]
+    else:
+        lines = (_lanes if units == "lanes" else _warps)(op, element)
+    head = f"static __device__ inline {type} {name}({type} value)"
+    return "\n".join([head, "{", *(f"    {line}" for line in lines), "}"])
+
+
+def _lanes(op: str, element: ScalarType) -> list[str]:
+    """Of the lanes of a warp, pair by pair."""
+    type = c_type(element)
+    if element.kind == "complex":
+        parts = [
+            f"    other.{part} = __shfl_xor_sync(0xffffffff, value.{part}, step);" for part in "xy"
+        ]
+        other = [f"    {type} other;", *parts]
+    else:
+        other = [f"    const {type} other = __shfl_xor_sync(0xffffffff, value, step);"]
+    return [
+        "for (int step = 16; step > 0; step /= 2) {",
+        *other,
+        f"    value = {updated(op, element, 'value', 'other')};",
+        "}",
+        "return value;",
+    ]
+
+
+def _warps(op: str, element: ScalarType) -> list[str]:
+    """Of the warps of a block, through shared memory."""
+    type = c_type(element)
+    return [
+        f"__shared__ {type} parts[32];",
+        "__syncthreads();",
+        "if (threadIdx.x % 32 == 0)",
+        "    parts[threadIdx.x / 32] = value;",
+        "__syncthreads();",
+        "value = parts[0];",
+        "for (int warp = 1; warp < blockDim.x / 32; warp++) {",
+        f"    const {type} other = parts[warp];",
+        f"    value = {updated(op, element, 'value', 'other')};",
+        "}",
+        "return value;",
+    ]
