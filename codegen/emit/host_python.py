@@ -64,13 +64,8 @@ def _statement(stmt: Stmt, kernels: dict[str, Kernel]) -> Lines:
             return [f"# {line}".rstrip() for line in text.splitlines()]
         case Declare(var=var, value=value):
             return [f"{var.name} = {_expression(value)}"]
-        case Allocate(array=array, size=size, zero=zero):
-            kind = f'"{array.element.name}"'
-            return [f"{array.name} = host.allocate({_expression(size)}, {kind}, {zero})"]
-        case Reserve(array=array, size=size):
-            return [f"host.reserve({array.name}, {_expression(size)})"]
-        case SetLength(array=array, size=size, limit=limit):
-            return [f"host.set_length({array.name}, {_expression(size)}, {limit})"]
+        case Allocate() | Reserve() | SetLength():
+            return [_memory(stmt)]
         case Launch(kernel=name, threads=threads, block=block):
             kernel = kernels[name]
             given = [*(a.name for a in kernel.arrays), *map(_argument, kernel.scalars)]
@@ -87,6 +82,17 @@ def _statement(stmt: Stmt, kernels: dict[str, Kernel]) -> Lines:
         case Block():
             return _body(stmt, kernels) if stmt.body else []
     raise UnsupportedError(f"the host of a device has no {type(stmt).__name__} yet")
+
+
+def _memory(stmt: Allocate | Reserve | SetLength) -> str:
+    name, size = stmt.array.name, _expression(stmt.size)
+    match stmt:
+        case Allocate(array=array, zero=zero):
+            return f'{name} = host.allocate({size}, "{array.element.name}", {zero})'
+        case Reserve():
+            return f"host.reserve({name}, {size})"
+        case SetLength(limit=limit):
+            return f"host.set_length({name}, {size}, {limit})"
 
 
 def _argument(var: Var) -> str:

@@ -95,7 +95,7 @@ def test_conditions_and_loops_around_launches_are_the_hosts() -> None:
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
-        (NewTable(Table("seen")), "NewTable"),
+        (NewTable(Table("seen")), "hash tables"),
         (Allocate(Array("row", FLOAT64, Storage.LOCAL), N_I), "memory of its own for row"),
     ],
 )
