@@ -13,14 +13,15 @@
 
 static __device__ inline int64_t taco_min_i64(int64_t a, int64_t b)
 {
-    return a < b ? a : b;
+    const int64_t least = a < b ? a : b;
+    return a == a ? least : a;
 }
 
 static __device__ inline double taco_lanes_add_f64(double value)
 {
     for (int step = 16; step > 0; step /= 2) {
         const double other = __shfl_xor_sync(0xffffffff, value, step);
-        value += other;
+        value = value + other;
     }
     return value;
 }
