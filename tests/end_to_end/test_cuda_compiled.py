@@ -33,9 +33,7 @@ def test_the_corpus_compiles() -> None:
     texts = []
     for number, case in enumerate(CASES):
         formats = {
-            name: ("", "d", "csr", "sss", "ssss")[len(shape)]
-            for name, shape in case.shapes.items()
-            if shape
+            name: ("", "d", "csr", "sss", "ssss")[len(shape)] for name, shape in case.shapes.items()
         }
         source = tp.compile(case.text, formats, target="cuda").source
         own = re.sub(r"\b(evaluate|taco)_", rf"\g<1>{number}_", source)
