@@ -119,8 +119,9 @@ def _allocate(stmt: Allocate, scope: Scope) -> Lines:
     if array in scope.reserved:
         return _allocate_buffer(stmt, scope)
     element = array.element.c
-    if not stmt.zero and _is_small(stmt):
-        place = f"{element} {array.name}[{size}]"
+    if not stmt.zero and (array.storage is Storage.SHARED or _is_small(stmt)):
+        shared = "__shared__ " if array.storage is Storage.SHARED else ""
+        place = f"{shared}{element} {array.name}[{size}]"
         return [f"{place} __attribute__((aligned({stmt.align})));" if stmt.align else f"{place};"]
     allocator = "taco_alloc_zero" if stmt.zero else "taco_alloc"
     arguments = f"{size}, sizeof({element})"

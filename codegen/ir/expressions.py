@@ -15,6 +15,7 @@ class Storage(Enum):
     OUTPUT = "output"  # a pointer parameter of fixed extent that the kernel writes
     GROWING = "growing"  # a `taco_buffer *` parameter: the kernel appends and may enlarge it
     LOCAL = "local"  # heap memory of the kernel's own, from Allocate to the end of its Block
+    SHARED = "shared"  # memory that the threads of a block of a GPU have in common
 
 
 @dataclass(frozen=True, slots=True)

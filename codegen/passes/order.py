@@ -90,7 +90,7 @@ CUDA_PASSES: tuple[Step, ...] = (
     Step("parameters", _for_any_target(prune_parameters), "all dead uses are gone"),
     Step("kernels", outline_kernels, "the passes before know functions alone"),
     Step("unit_sums", _for_any_target(sum_in_units), "of kernels: which units share a loop"),
-    Step("one_writer", _for_any_target(write_once), "sums leave one number to be written"),
+    Step("one_writer", write_once, "sums leave one number to be written"),
     Step("device_names", _for_any_target(rename_words), "kernels and their launches share names"),
 )
 """For GPUs: their threads are many, and each does little."""

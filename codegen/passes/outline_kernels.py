@@ -148,7 +148,8 @@ class _Outliner:
         body = _needed((*known.values(), *body))
         used = {node for part in body for node in walk(part)}
         own = {stmt.array for part in body for stmt in find(part, Allocate)}
-        _check(body)
+        in_blocks = any(isinstance(s, For) and s.kind is LoopKind.BLOCKS for s in body)
+        _check(body, self._target.shared_bytes if in_blocks else LOCAL_BYTES)
         arrays = [a for a in (*self._function.arrays, *self._local) if a in used and a not in own]
         declared = {
             node.var for part in body for node in walk(part) if isinstance(node, Declare | For)
@@ -313,7 +314,7 @@ def _needed(statements: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return tuple(reversed(found))
 
 
-def _check(statements: tuple[Stmt, ...]) -> None:
+def _check(statements: tuple[Stmt, ...], room: int) -> None:
     """Raise UnsupportedError for what a thread of a device cannot do."""
     for statement in statements:
         for node in walk(statement):
@@ -321,14 +322,14 @@ def _check(statements: tuple[Stmt, ...]) -> None:
                 raise UnsupportedError(NO_TABLE)
             if isinstance(node, Team | Reserve | SetLength):
                 raise UnsupportedError(f"a kernel of a device has no {type(node).__name__}")
-            if isinstance(node, Allocate) and not _is_small(node):
+            if isinstance(node, Allocate) and not _is_small(node, room):
                 raise UnsupportedError(
                     f"each thread would need memory of its own for {node.array.name}"
                 )
 
 
-def _is_small(stmt: Allocate) -> bool:
+def _is_small(stmt: Allocate, room: int) -> bool:
     size = stmt.size
     if not isinstance(size, Const):
         return False
-    return int(size.value.real) * stmt.array.element.itemsize <= LOCAL_BYTES
+    return int(size.value.real) * stmt.array.element.itemsize <= room

@@ -82,7 +82,8 @@ def _allocated_apart(graph: IterationGraph, statement: Statement) -> Iterator[st
     """The workspaces that each thread has for itself."""
     match statement:
         case Forall(_, body):
-            if graph.in_team(graph.loop_of(statement)):
+            alone = statement.parallel and not graph.teams
+            if alone or graph.in_team(graph.loop_of(statement)):
                 yield from (workspace.name for workspace in workspaces_of(body))
             else:
                 yield from _allocated_apart(graph, body)

@@ -19,7 +19,7 @@ from taco_py.concrete.nodes import (
     Where,
     WorkspaceKind,
 )
-from taco_py.concrete.tree import assignments
+from taco_py.concrete.tree import assignments, foralls, workspaces_of
 from taco_py.legal.stored import is_sparse
 from taco_py.levels import locate, locate_strided
 from taco_py.lower import dense_workspaces as dense
@@ -238,6 +238,8 @@ class Lowerer:
             condition, rest = self._split(forall)
             below = tuple(self.statement(rest, inner))
             if below:
+                if race is not None and not self.env.graph.teams:
+                    yield from self._own(forall)
                 if inner.carry is not None and race is not None:
                     yield from empty_carry(inner.carry)
                 yield from located
@@ -249,6 +251,19 @@ class Lowerer:
         code = tuple(lower_loop(self.env, self.result, forall, scope, body))
         if code:
             yield Block(code)
+
+    def _own(self, forall: Forall) -> Iterator[Stmt]:
+        """The workspaces that each unit of a GPU has that takes an iteration: those that no loop
+        inside, which is shared too, has for itself."""
+        inner = {
+            workspace.name
+            for each in foralls(forall.body)
+            if each.parallel
+            for workspace in workspaces_of(each.body)
+        }
+        for workspace in workspaces_of(forall.body):
+            if workspace.name not in inner and workspace.kind is not WorkspaceKind.SCALAR:
+                yield from workspaces.allocate(self.env, self.env.workspaces[workspace.name])
 
     def _split(self, forall: Forall) -> tuple[Value | None, Statement]:
         """The condition under which a loop appends a coordinate, and what it does then."""

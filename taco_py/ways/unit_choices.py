@@ -41,7 +41,7 @@ from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
 from taco_py.ways.loops import lower_recipe
 from taco_py.ways.recipe import Recipe
-from taco_py.ways.unit_prices import Nest, Price, Sharing
+from taco_py.ways.unit_prices import Nest, Price, Sharing, total
 
 WARPS = CUDA.block // CUDA.warp
 """Warps of a block."""
@@ -68,23 +68,22 @@ class Choice:
 
 
 def choose_sharing(problem: Problem, schedule: Schedule, stats: Statistics) -> Choice | None:
-    """The way of the least expected time to share the loops of one term.
+    """The way of the least expected time to share a kernel's loops.
 
-    None for several terms, sums inside products and sparse results, whose loops are shared as
-    `schedule.gpu.units` has it.
+    Of several terms those of the one with most loops, and what the others have in common with them.
+    None for sparse results, whose loops are shared as `schedule.gpu.units` has it.
     """
-    terms = split_terms(problem.assignment.value)
-    if len(terms) != 1 or len(schedule.orders) != 1 or not problem.result.format.is_dense:
+    terms, orders = split_terms(problem.assignment.value), schedule.orders
+    if len(terms) != len(orders) or not problem.result.format.is_dense:
         return None
-    (term,), (order,) = terms, schedule.orders
-    if not order or any(True for _ in reductions(term.body)):
+    main = max(range(len(orders)), key=lambda n: len(orders[n]))
+    if not orders[main]:
         return None
-    found = []
-    for sharing in sharings(problem, term, order):
-        if _is_legal(problem, schedule, sharing):
-            found.append((sharing, Nest(problem, term, stats, sharing).price()))
-    if not found:
-        return None
+    found = [
+        (sharing, _price(problem, schedule, stats, sharing))
+        for sharing in sharings(problem, terms, main, orders[main])
+        if _is_legal(problem, schedule, sharing)
+    ]
     found.sort(key=lambda each: each[1].seconds)
     for number, (sharing, price) in enumerate(found):
         if _compiles(problem, scheduled(schedule, sharing)):
@@ -94,13 +93,34 @@ def choose_sharing(problem: Problem, schedule: Schedule, stats: Statistics) -> C
 
 def scheduled(schedule: Schedule, sharing: Sharing) -> Schedule:
     """A kernel's schedule with its loops shared."""
-    nested = Schedule.of_orders((sharing.order,)).with_way(schedule.make)
+    orders = (_own_order(sharing, order) for order in schedule.orders)
+    nested = Schedule.of_orders(tuple(orders)).with_way(schedule.make)
     return nested.then(Schedule(sharing.commands))
+
+
+def _own_order(sharing: Sharing, order: tuple[str, ...]) -> tuple[str, ...]:
+    """The loops of a term: in the order of those that are shared where it has the same."""
+    return sharing.order if set(order) == set(sharing.order) else order
+
+
+def _price(problem: Problem, schedule: Schedule, stats: Statistics, sharing: Sharing) -> Price:
+    """What all terms take with loops shared in a way."""
+    prices = []
+    for term, order in zip(split_terms(problem.assignment.value), schedule.orders, strict=True):
+        own, last = _own_order(sharing, order), len(order) - 1
+        if own:
+            nested = replace(
+                sharing, order=own, lane=min(sharing.lane, last), groups=min(sharing.groups, last)
+            )
+            prices.append(Nest(problem, term, stats, nested).price())
+    return total(prices)
 
 
 def _is_legal(problem: Problem, schedule: Schedule, sharing: Sharing) -> bool:
     made = scheduled(schedule, sharing)
-    if any(conflicts(problem, a, sharing.order) for a in accesses(problem.assignment)):
+    own = set(sharing.order)
+    inside = (a for a in accesses(problem.assignment) if own.issuperset(a.indices))
+    if any(conflicts(problem, access, sharing.order) for access in inside):
         return False
     try:
         loops = loops_of(problem.assignment, made)
@@ -122,8 +142,14 @@ def _compiles(problem: Problem, schedule: Schedule) -> bool:
     return True
 
 
-def sharings(problem: Problem, term: Term, order: tuple[str, ...]) -> Iterator[Sharing]:
-    """Ways to share the loops of a term, legal or not."""
+def sharings(
+    problem: Problem, terms: tuple[Term, ...], main: int, order: tuple[str, ...]
+) -> Iterator[Sharing]:
+    """Ways to share the loops of the main one of some terms, legal or not."""
+    term = terms[main]
+    if len(terms) > 1 or any(True for _ in reductions(term.body)):
+        yield from _in_rows(problem, order)
+        return
     kept = tuple(i for i in result_order(problem) if i in order)
     summed = tuple(i for i in order if i not in kept)
     for nest in dict.fromkeys((order, (*kept, *summed))):

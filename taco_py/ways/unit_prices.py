@@ -69,6 +69,16 @@ class Price:
         return "" if self.seconds == inf else f"{self.seconds * 1e6:.1f} µs"
 
 
+def total(prices: Sequence[Price]) -> Price:
+    """What several terms take one after another."""
+    return Price(
+        sum(price.seconds for price in prices),
+        sum(price.bytes for price in prices),
+        sum(price.instructions for price in prices),
+        sum(price.longest for price in prices),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Nest:
     """The loops of one term in one order, shared in one way."""
@@ -227,6 +237,7 @@ class Nest:
         return lane in access.indices or any(
             lane in walked.indices
             for index in access.indices
+            if index in order
             for walked in self.walked(order.index(index))
         )
 

@@ -26,7 +26,7 @@ from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.parser import parse_assignment
 from taco_py.provenance.relations import Pos
 from taco_py.schedule.apply import apply
-from taco_py.schedule.commands import Command, Parallelize
+from taco_py.schedule.commands import Command, Parallelize, Precompute
 from taco_py.schedule.schedule import Schedule
 from tests.corpus.formats import store, to_dense
 from tests.corpus.programs import Program
@@ -106,6 +106,13 @@ def shared_programs(draw: Any) -> Scheduled:
         except ScheduleError:
             continue
         commands.append(command)
+    if draw(st.integers(0, 3)) == 0:
+        command = usual._precompute_tiles(draw, loops, program, names)
+        try:
+            loops = apply(loops, command)
+            commands.append(command)
+        except ScheduleError:
+            pass
     order = draw(st.sampled_from(loops.orders))
     place, kept = 0, set(loops.assignment.target.indices)
     for unit in draw(st.sampled_from(NESTS)):
@@ -124,7 +131,7 @@ def attempts(case: Scheduled) -> Iterator[tuple[Command, ...]]:
     yield case.commands
     shared = [c for c in case.commands if isinstance(c, Parallelize)]
     whole = first_loops(case.program).variables
-    shaping = [c for c in case.commands if not isinstance(c, Parallelize | Pos)]
+    shaping = [c for c in case.commands if not isinstance(c, Parallelize | Pos | Precompute)]
     yield (*shaping, *shared)
     plain = tuple(c for c in shared if c.index in whole)
     for count in range(len(plain), 0, -1):

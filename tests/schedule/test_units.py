@@ -149,6 +149,36 @@ def test_random_units(seed: int, request: pytest.FixtureRequest) -> None:
     assert tally.applied["GPUBlock"]
 
 
+STAGED = "split(k,k0,k1,8), reorder(i,k0,j,k1), precompute(A(i,j)*B(j,k),k1,k1,w), "
+
+
+@pytest.mark.parametrize(
+    ("units", "memory"),
+    [
+        ("parallelize(i,GPUBlock), parallelize(k0,GPUThread)", "    double w[8];"),
+        ("parallelize(i,GPUBlock), parallelize(k1,GPUThread)", "__shared__ double w[8];"),
+        ("parallelize(i,GPUBlock)", "double w[8];"),
+    ],
+)
+def test_workspaces_are_of_a_thread_or_a_block(units: str, memory: str) -> None:
+    text, schedule = "C[i,k] = A[i,j] * B[j,k]", STAGED + units
+    given = {
+        "A": sp.random_array((9, 20), density=0.3, format="csr", rng=np.random.default_rng(2)),
+        "B": np.random.default_rng(3).random((20, 21)),
+    }
+    found = tp.evaluate(text, given, schedule=schedule, format="dd", target="cuda-emulated")
+    np.testing.assert_allclose(found, given["A"] @ given["B"])
+    formats = {"A": "csr", "B": "dd", "C": "dd"}
+    assert memory in tp.compile(text, formats, schedule=schedule, target="cuda").source
+
+
+def test_memory_that_no_thread_has_is_refused() -> None:
+    schedule = "reorder(i,j,k), parallelize(i), precompute(A(i,j)*B(j,k),k,k,w)"
+    given = {"A": sp.csr_array(np.eye(3)), "B": np.ones((3, 5))}
+    with pytest.raises(tp.DeviceError, match="each thread would need memory of its own for w"):
+        tp.evaluate("C[i,k] = A[i,j] * B[j,k]", given, schedule=schedule, target="cuda-emulated")
+
+
 # ---------------------------------------------------------------- reductions
 
 

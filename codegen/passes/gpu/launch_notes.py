@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen import build
-from codegen.ir import Combine, Expr, For, Function, Kernel, Launch, LoopKind, Module
+from codegen.ir import (
+    Allocate,
+    Combine,
+    Const,
+    Expr,
+    For,
+    Function,
+    Kernel,
+    Launch,
+    LoopKind,
+    Module,
+    Storage,
+)
 from codegen.pretty import pretty
 from codegen.tree import find
 
@@ -40,10 +52,19 @@ def _lines(function: Function, kernels: dict[str, Kernel]) -> Iterator[str]:
 
 
 def shared_bytes(kernel: Kernel) -> int:
-    """The shared memory of a block: a value of each warp for each way to combine them."""
+    """The shared memory of a block: arrays, and a value of each warp for each way to combine
+    them."""
     over = (LoopKind.WARPS, LoopKind.THREADS)
     found = {(c.op, c.var.type) for c in find(kernel.body, Combine) if c.kind in over}
-    return sum(WARPS * type.itemsize for _, type in found)
+    combined = sum(WARPS * type.itemsize for _, type in found)
+    arrays = (s for s in find(kernel.body, Allocate) if s.array.storage is Storage.SHARED)
+    return combined + sum(_bytes(stmt) for stmt in arrays)
+
+
+def _bytes(stmt: Allocate) -> int:
+    size = stmt.size
+    assert isinstance(size, Const)  # shared memory is of a size known when compiled
+    return int(size.value.real) * stmt.array.element.itemsize
 
 
 def _length(loop: For) -> Expr:

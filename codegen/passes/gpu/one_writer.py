@@ -37,34 +37,100 @@ from codegen.ir import (
     LoopKind,
     Module,
     Stmt,
+    Storage,
     Store,
     Var,
     While,
 )
 from codegen.names import Names
+from codegen.passes.outline_kernels import LOCAL_BYTES
 from codegen.records import dataclass
-from codegen.target import UnsupportedError
-from codegen.tree import children, find, walk
+from codegen.target import Target, UnsupportedError
+from codegen.tree import children, find, rewrite, walk
 from codegen.variables import assigned_vars, declared_vars, substitute, variables_read
 
 _PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.LANES)
 
 
-def write_once(module: Module) -> Module:
-    """`module` whose kernels' writes are carried out by one thread each, in order."""
-    return replace(module, kernels=tuple(map(_kernel, module.kernels)))
+def write_once(module: Module, target: Target) -> Module:
+    """`module` whose kernels' writes are carried out by one thread each, in order.
+
+    Raises UnsupportedError for what needs more memory than a thread or a block has.
+    """
+    return replace(module, kernels=tuple(_kernel(kernel, target) for kernel in module.kernels))
 
 
-def _kernel(kernel: Kernel) -> Kernel:
-    if kernel.block == 1:
-        return kernel
+def _kernel(kernel: Kernel, target: Target) -> Kernel:
     names = Names(n.name for n in walk(kernel) if isinstance(n, Var | Array))
-    private = frozenset(stmt.array for stmt in find(kernel.body, Allocate))
+    if kernel.block == 1:
+        return replace(kernel, body=_alone(kernel.body, names))
+    kernel = replace(kernel, body=_in_common(kernel.body))
+    private = _private(kernel.body, target)
     body = _Writers(names, private).group(kernel.body, LoopKind.THREADS)
     written = frozenset(
         s.array for s in walk(body) if isinstance(s, Store | AtomicStore)
     ).difference(private)
     return replace(kernel, body=_Order(written).group(body, LoopKind.THREADS, []))
+
+
+def _private(body: Block, target: Target) -> frozenset[Array]:
+    """The arrays that each thread has for itself. Raises UnsupportedError."""
+    shared = 0
+    found: set[Array] = set()
+    for stmt in find(body, Allocate):
+        size = stmt.size
+        bytes = int(size.value.real) * stmt.array.element.itemsize if isinstance(size, Const) else 0
+        if stmt.array.storage is Storage.SHARED:
+            shared += bytes
+            continue
+        found.add(stmt.array)
+        if bytes > LOCAL_BYTES:
+            raise UnsupportedError(
+                f"each thread would need {bytes} bytes for {stmt.array.name}, of {LOCAL_BYTES}"
+            )
+    if shared > target.shared_bytes:
+        raise UnsupportedError(
+            f"a block would need {shared} bytes of shared memory, of {target.shared_bytes}"
+        )
+    return frozenset(found)
+
+
+def _alone(node: Any, names: Names) -> Any:
+    """What a thread does alone: it fills rows one element after another."""
+
+    def below(node: Any) -> Any:
+        return _row(node, names, LoopKind.SERIAL) if isinstance(node, Fill) else node
+
+    return rewrite(node, below)
+
+
+def _row(stmt: Fill, names: Names, kind: LoopKind) -> For:
+    """The loop that fills a row."""
+    each = Var(names.fresh("k"))
+    store = Store(stmt.array, build.add(stmt.start, each), stmt.value, role=stmt.role)
+    return For(each, build.const(0), stmt.count, Block((store,)), kind=kind)
+
+
+def _in_common(body: Block) -> Block:
+    """A kernel whose arrays lie in shared memory that a block has and its units write."""
+    made: dict[Array, Array] = {}
+    outside = {s.array for loop in _unit_loops(body) for s in find(loop.body, Allocate)}
+    for stmt in find(body, Allocate):
+        written = (
+            s.array
+            for loop in _unit_loops(body)
+            for s in walk(loop.body)
+            if isinstance(s, Store | AtomicStore | Fill)
+        )
+        if stmt.array not in outside and stmt.array in set(written):
+            made[stmt.array] = replace(stmt.array, storage=Storage.SHARED)
+    if not made:
+        return body
+    return rewrite(body, lambda node: made.get(node, node) if isinstance(node, Array) else node)
+
+
+def _unit_loops(body: Block) -> Iterator[For]:
+    return (loop for loop in find(body, For) if loop.kind in _PARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +163,13 @@ class _Writers:
                 yield If(condition, self.group(then, kind), self.group(orelse, kind))
             case While(condition, body):
                 yield While(condition, self.group(body, kind))
-            case Fill() if stmt.array not in self.private:
-                yield self.filled(stmt, kind)
+            case Fill():
+                own = stmt.array in self.private
+                yield _row(stmt, self.names, LoopKind.SERIAL if own else kind)
             case For():
                 yield self.loop(stmt, kind)
             case _:
                 yield stmt
-
-    def filled(self, stmt: Fill, kind: LoopKind) -> For:
-        """A row that all threads set."""
-        each = Var(self.names.fresh("k"))
-        store = Store(stmt.array, build.add(stmt.start, each), stmt.value, role=stmt.role)
-        return For(each, build.const(0), stmt.count, Block((store,)), kind=kind)
 
     def loop(self, loop: For, kind: LoopKind) -> For:
         match loop.kind:
@@ -118,7 +179,8 @@ class _Writers:
                 self.check(loop)
                 return replace(loop, body=self.group(loop.body, LoopKind.LANES))
         self.check(loop)
-        return loop
+        alone: For = _alone(loop, self.names)
+        return alone
 
     def check(self, loop: For) -> None:
         """Raise UnsupportedError where units would need memory in common."""
@@ -223,7 +285,11 @@ class _Order:
         trial = list(since)
         self.group(loop.body, kind, trial)
         inner = declared_vars(loop) | assigned_vars(loop.body)
-        again = [] if outside else [replace(a, owner=None) if a.needs & inner else a for a in trial]
+        again = [
+            replace(a, owner=None) if a.needs & inner else a
+            for a in trial
+            if not outside or a.array.storage is Storage.SHARED  # blocks have elements of their own
+        ]
         since[:] = list(dict.fromkeys((*since, *again)))
         body = self.group(loop.body, kind, since)
         return replace(loop, body=body), waits
