@@ -109,7 +109,7 @@ def row_tables(
     longest = build.maximum(*(env.sizes[row.indices[0]] for row in rows))
     length = build.minimum(places, build.add(build.mul(longest, 2), PLACES))
     tables = {row.name: _table(env, env.workspaces[row.name], begin, room) for row in rows}
-    before = (
+    before: tuple[Stmt, ...] = (
         Allocate(rooms, build.add(count, 1)),
         replace(sizing, body=Block((*sizing.body.body, *_room(rooms, piece, most, longest)))),
         running_totals(rooms, count),
