@@ -103,7 +103,10 @@ def _check_modes(graph: IterationGraph) -> None:
                 f"The loop {name} cannot be parallel: threads of the grid add in any order",
                 hint=f"parallelize({name},CPUThread,Atomics) leaves the order open",
             )
-        refusal = memory_refusal(graph, loop) or merge_refusal(graph, loop)
+        pieces = loop.mode.unit is Unit.CORE and _race(graph, loop) is not None
+        refusal = None
+        if not pieces:
+            refusal = memory_refusal(graph, loop) or merge_refusal(graph, loop)
         if refusal is None and common:
             refusal = atomic_refusal(graph, loop)
         if refusal is not None and race is not Race.IGNORE:
