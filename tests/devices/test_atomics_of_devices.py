@@ -20,7 +20,22 @@ from codegen.devices.host_side import Host
 from codegen.emit.cuda import emit_cuda
 from codegen.emit.cuda_atomics import atomic_name
 from codegen.infer import UPDATES
-from codegen.ir import Array, AtomicStore, Const, For, Kernel, LoopKind, Module, Storage
+from codegen.ir import (
+    Array,
+    Assign,
+    AtomicStore,
+    Combine,
+    Const,
+    Declare,
+    For,
+    Kernel,
+    LoopKind,
+    Module,
+    Storage,
+    Store,
+    Var,
+)
+from codegen.libraries.scalar_functions import CFunction, spelling_of
 from codegen.runtime.kernel_cache import KernelCache
 from codegen.target import CUDA, UnsupportedError
 from codegen.types import SCALARS, ScalarType
@@ -30,6 +45,7 @@ from tests.devices.test_functions_of_devices import text_of
 
 NVCC = shutil.which("nvcc")
 CELLS = 11
+J = Var("j")
 FUNCTIONS = ("minimum", "maximum", "fmin", "fmax", "hypot", "bitwise_and", "bitwise_or")
 _NUMPY: dict[str, Any] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide, "min": np.minimum,
@@ -59,6 +75,54 @@ def kernels_of(element: ScalarType) -> str:
         body = block(For(I, Const(0), N_I, block(update), kind=LoopKind.GRID))
         kernels.append(Kernel(f"update_{number}", (x, y), (N_I,), body, 128))
     return emit_cuda(Module((), "", tuple(kernels)), CUDA)
+
+
+def combining_kernels_of(element: ScalarType) -> str:
+    """CUDA of a kernel for each operator of a type that combines values of a block."""
+    x, y = Array("x", element, Storage.INPUT), Array("y", element, Storage.OUTPUT)
+    value, threads = Var("value", element), LoopKind.THREADS
+    kernels = []
+    for number, op in enumerate(combining_operators_of(element)):
+        body = block(
+            Declare(value, load(x, Const(0))),
+            For(I, Const(1), N_I, block(Assign(value, load(x, I), op)), kind=threads),
+            Combine(value, op, threads),
+            For(J, Const(0), Const(1), block(Store(y, J, value)), kind=threads),
+        )
+        kernels.append(Kernel(f"combine_{number}", (x, y), (N_I,), body, 128))
+    return emit_cuda(Module((), "", tuple(kernels)), CUDA)
+
+
+def combining_operators_of(element: ScalarType) -> list[str]:
+    """Those whose order is open, but for other names of operators."""
+    functions = [op for op in operators_of(element) if op in FUNCTIONS]
+    other_names = [op for op in functions if not isinstance(spelling_of(op, element), CFunction)]
+    return [op for op in operators_of(element) if op not in ("-", "/", *other_names)]
+
+
+@pytest.mark.parametrize("element", SCALARS.values(), ids=str)
+def test_threads_of_a_block_combine_what_they_have(element: ScalarType, cache: KernelCache) -> None:
+    """Each of the threads begins with an identity, in the place of the first element."""
+    device = EmulatedDevice(cache, seed=4)
+    host = Host(device, device.load(combining_kernels_of(element)))
+    for number, op in enumerate(combining_operators_of(element)):
+        x = values_of(op, element, 500)
+        x[0] = identity_of(op, x)
+        y = np.zeros(1, element.name)
+        there = host.array(y, "y", constant=False)
+        host.launch(f"combine_{number}", 128, 128, (host.array(x, "x"), there, np.int64(len(x))))
+        host.fetch(there, y)
+        tolerance = 1e-5 if op == "hypot" and element.kind == "float" else 0
+        np.testing.assert_allclose(
+            y[0], reduced(op, x[0], x[1:]), rtol=tolerance, err_msg=f"{op} of {element}"
+        )
+
+
+def identity_of(op: str, values: Any) -> Any:
+    """What changes no value; for operators that take a value once, one of the values."""
+    if op in ("+", "^", "hypot", "||"):
+        return 0
+    return 1 if op in ("*", "&&") else values[7]
 
 
 def values_of(op: str, element: ScalarType, size: int) -> Any:
@@ -111,6 +175,7 @@ def test_nvcc_accepts_functions_and_updates_of_all_types(tmp_path: Path) -> None
     for element in SCALARS.values():
         (tmp_path / f"functions_{element}.cu").write_text(text_of(element))
         (tmp_path / f"updates_{element}.cu").write_text(kernels_of(element))
+        (tmp_path / f"combining_{element}.cu").write_text(combining_kernels_of(element))
     names = sorted(path.name for path in tmp_path.glob("*.cu"))
     command = [str(NVCC), "-arch=sm_90", "-cubin", "-Xptxas", "-O0", "--threads", "2"]
     for architecture in ("sm_80", "sm_90"):

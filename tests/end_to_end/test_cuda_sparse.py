@@ -194,6 +194,28 @@ def test_parts_are_not_appended() -> None:
         check_assembly(replace(graph, teams=False))
 
 
+ENTRIES = "fuse(i,j,f), pos(f,p,A), split(p,tile,in_tile,8), parallelize(tile,CPUThread)"
+
+
+@pytest.mark.parametrize("name", ["scaled", "sampled"])
+def test_entries_are_shared_evenly(name: str) -> None:
+    """Threads begin within rows, of which one has many entries."""
+    text = MAIN[name]
+    stored = chosen(text, example(40, 50, 0.2, "CSR"))
+    found = tp.evaluate(text, stored, format=tp.CSR, schedule=ENTRIES, target=EMULATED)
+    np.testing.assert_array_equal(to_dense(found), tp.evaluate_dense(text, stored))
+    np.testing.assert_array_equal(found.indptr, stored["A"].indptr)
+
+
+@pytest.mark.parametrize("name", ["added", "product"])
+def test_rows_are_shared_as_is_asked_for(name: str) -> None:
+    text = MAIN[name]
+    stored = chosen(text, example(40, 40, 0.2, "CSR"))
+    for schedule in ("parallelize(i,CPUThread)", "split(i,i0,i1,4), parallelize(i0,CPUThread)"):
+        found = tp.evaluate(text, stored, format=tp.CSR, schedule=schedule, target=EMULATED)
+        np.testing.assert_array_equal(to_dense(found), tp.evaluate_dense(text, stored))
+
+
 @st.composite
 def matrices(draw: st.DrawFn) -> dict[str, Any]:
     m, n, k = (draw(st.integers(0, 12)) for _ in range(3))

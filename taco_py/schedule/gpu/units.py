@@ -103,9 +103,8 @@ def _check_modes(graph: IterationGraph) -> None:
                 f"The loop {name} cannot be parallel: threads of the grid add in any order",
                 hint=f"parallelize({name},CPUThread,Atomics) leaves the order open",
             )
-        pieces = loop.mode.unit is Unit.CORE and _race(graph, loop) is not None
         refusal = None
-        if not pieces:
+        if loop.outer or loop.mode.unit is not Unit.CORE or not graph.in_pieces:
             refusal = memory_refusal(graph, loop) or merge_refusal(graph, loop)
         if refusal is None and common:
             refusal = atomic_refusal(graph, loop)

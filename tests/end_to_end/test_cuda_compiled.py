@@ -1,0 +1,42 @@
+"""Kernels in CUDA of the corpus and of the main operations, compiled where nvcc is at hand."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import taco_py as tp
+from codegen.devices.cuda.binaries import compile_report
+from taco_py.kernels import KERNELS
+from tests.corpus.expressions import CASES
+from tests.end_to_end.test_cuda import GOLDEN
+
+needs_nvcc = pytest.mark.skipif(
+    shutil.which("nvcc") is None, reason="no nvcc on the PATH: CUDA text is only emulated here"
+)
+
+
+@needs_nvcc
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.cu")), ids=lambda path: path.stem)
+def test_main_kernels_spill_nothing(path: Path, architecture: str) -> None:
+    for report in compile_report(KERNELS, path.read_text(), architecture).values():
+        assert report.spill_stores == report.spill_loads == 0, report
+
+
+@needs_nvcc
+def test_the_corpus_compiles() -> None:
+    """In one text: each kernel under names of its own."""
+    texts: list[str] = []
+    for case in CASES:
+        formats = {
+            name: ("", "d", "csr", "sss", "ssss")[len(shape)] for name, shape in case.shapes.items()
+        }
+        for kernel in tp.compile(case.text, formats, target="cuda").compiled:
+            own = re.sub(r"\b(evaluate|taco)_", rf"\g<1>{len(texts)}_", kernel.source)
+            texts.append(own.replace("#include <stdint.h>", ""))
+    whole = "#include <stdint.h>\n" + "\n".join(texts)
+    assert len(compile_report(KERNELS, whole, "sm_90")) >= len(texts)
