@@ -17,7 +17,6 @@ from taco_py.diagnostics.errors import (
     OperandError,
 )
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.notation.operators import ADD
 from taco_py.notation.tree import children, map_children, walk
 
 # Passes over an expression recurse, as do the equality and hash of its nodes, at a few frames a
@@ -194,17 +193,9 @@ def check_target(assignment: Assignment) -> None:
     """The left-hand side has each index once, and a tensor that is not on the right.
 
     Raises:
-        NotationError: `y[i,i] = …`, `y[i] = y[i] + …` or `y[p[i]] min= …`.
+        NotationError: `y[i,i] = …` or `y[i] = y[i] + …`.
     """
     target = assignment.target
-    if target.subscripts and assignment.operator not in (None, ADD):
-        raise NotationError(
-            f"Expected = or += where subscripts say the place in {target.tensor}, found another "
-            "assignment",
-            target.span,
-            hint="only sums are taken of what meets in one place; scatter with NumPy, as in "
-            "np.minimum.at(y, p, x)",
-        )
     for place, index in enumerate(target.indices):
         if index in target.indices[:place]:
             raise NotationError(
@@ -308,12 +299,14 @@ def refuse_subscripts(assignment: Assignment) -> None:
 
 
 def check_output_indices(assignment: Assignment) -> None:
-    """Each index of the left-hand side is on the right, where its size comes from.
+    """Each index of the left-hand side is on the right, or in a gather of the left, where its size
+    comes from.
 
     Raises:
         NotationError: `y[i,j] = A[i,k]`.
     """
     target, present = assignment.target, free_indices(assignment.value)
+    present += tuple(index for access in _gathered(target) for index in access.indices)
     for index in target.indices:
         if index not in present:
             found = f"only {', '.join(present)}" if present else "no index"

@@ -119,7 +119,13 @@ def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
         OperandTypeError: an operator does not take these dtypes, or an integer literal does not
             fit.
     """
-    return computed_dtype(_typed(expr, dtypes).dtype)
+    return computed_dtype(value_dtype(expr, dtypes))
+
+
+def value_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
+    """The dtype in which the value of `expr` is stored: `expression_dtype`, but that of 16-bit
+    operands itself. Raises as that does."""
+    return _typed(expr, dtypes).dtype
 
 
 def sum_dtype(terms: DType, target: DType | None = None) -> DType:

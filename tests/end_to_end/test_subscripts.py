@@ -76,6 +76,22 @@ TEXTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("y[i-2] += x[i]", {"x": x}, {"border": "fill", "shape": 9}),
     ("y[P[i,k]] += V[i,k]", {"P": P, "V": RNG.random((4, 3))}, {"shape": 20}),
     ("y[0] = x[i]", {"x": x}, {}),
+    ("h[p[i]] += 1", {"p": p}, {"shape": 5}),
+    ("h[2*p[i]-1] += 1", {"p": p, "h": np.zeros(6, np.int64)}, {"border": "fill"}),
+    ("h[P[i,k]] += 1", {"P": P, "h": np.zeros(20, np.float32)}, {}),
+    ("h[p[i],q[j]] += 1", {"p": p, "q": q}, {"shape": (4, 5)}),
+    ("h[p[i]] = 2", {"p": p[[0, 1, 3]]}, {"shape": 5}),
+    ("y[p[i]] max= v[i]", {"p": p, "v": v, "y": np.full(5, 0.5)}, {}),
+    ("y[p[i]] min= v[i] * w[i] - 1", {"p": p, "v": v, "w": w}, {"shape": 4}),
+    ("y[p[i]-1] *= v[i]", {"p": p, "v": v}, {"shape": 4, "border": "fill"}),
+    ("y[p[i],q[j]] max= A[i,j]", {"p": p, "q": q, "A": A[:4, :3]}, {"shape": (4, 5)}),
+    ("y[p[i]] min= A[i,j]", {"p": p, "A": A[:4]}, {"shape": 4}),
+    ("y[i+k] max= v[i] * w[k]", {"v": v, "w": w}, {}),
+    ("y[q[i]] min= S[i,j]", {"q": q, "S": S[:3]}, {"shape": 5}),
+    ("y[q[i],j] max= S[i,j] - 1", {"q": q, "S": S[:3]}, {"shape": (5, 11)}),
+    ("y[q[i],j] *= S[i,j]", {"q": q, "S": S[:3], "y": np.full((5, 11), 2.0)}, {}),
+    ("y[q[i]] max= exp(S[i,2])", {"q": q, "S": S[:3]}, {"shape": 5}),
+    ("y[q[i]] min= 0", {"q": q, "y": np.full(5, 0.5)}, {}),
     ("y[p[i],j] += A[i,k] * X[k,j]", {"p": p, "A": A[:4], "X": X[:7]}, {"shape": (4, 13)}),
     ("y[i,j] = S[i,j]", {"S": S}, {"shape": (3, 4)}),
 ]  # fmt: skip
@@ -151,6 +167,67 @@ def test_types_are_those_of_the_text_without_subscripts(dtype: str) -> None:
     check("y[q[i]] = a[i]", {"a": a[:3], "q": q}, {"shape": 6})
     check("y[p[i]] += a[i]", {"a": a[:4], "p": p, "y": np.ones(5, dtype)}, {})
     check("y[i,j] = D[i+1,j] * a[j]", {"D": sp.csr_array(np.diag(a)), "a": a}, {})
+
+
+AT: dict[str, np.ufunc] = {
+    "+=": np.add, "*=": np.multiply, "min=": np.minimum, "max=": np.maximum, "|=": np.bitwise_or,
+    "&=": np.bitwise_and, "^=": np.bitwise_xor,
+}  # fmt: skip
+"""NumPy's functions for the operators of assignments."""
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint8", "int64", "uint64", "float16", "float64"]
+)
+@pytest.mark.parametrize("operator", AT)
+def test_what_meets_is_reduced_as_by_at(operator: str, dtype: str) -> None:
+    if dtype.startswith("float") and AT[operator].nin and operator in ("|=", "&=", "^="):
+        pytest.skip("bits are those of whole numbers")
+    places, rng = np.array([3, 1, 1, 0, 3]), np.random.default_rng(3)
+    values = (rng.integers(-9, 9, 5)).astype(dtype)
+    begun = rng.integers(0, 4, 6).astype(dtype)
+    wanted = begun.copy()
+    AT[operator].at(wanted, places, values)
+    texts = {f"d[p[i]] {operator} a[i]": {"a": values}}
+    if dtype != "bool":
+        texts[f"d[p[i]] {operator} 3"] = {}
+    if dtype != "float16":
+        texts[f"d[p[i]] {operator} s[i]"] = {"s": sp.coo_array(values)}
+    for text, operands in texts.items():
+        check(text, {"p": places, "d": begun, **operands}, {})
+        check(text, {"p": places, **operands}, {"shape": 6})
+        found = as_array(tp.evaluate(text, p=places, d=begun, **operands))
+        if operands:
+            assert found.dtype == wanted.dtype and np.array_equal(found, wanted)
+            out = begun.copy()
+            tp.evaluate(text, p=places, out=out, **operands)
+            assert np.array_equal(out, wanted)
+            empty = as_array(tp.evaluate(text, p=places, shape=6, **operands))[[2, 4, 5]]
+            assert np.array_equal(
+                empty, np.full(3, AT[operator].reduce(empty[:0], initial=empty[0]))
+            )
+
+
+def test_what_meets_in_the_type_that_is_asked_for() -> None:
+    """No largest number of whole ones is left where nothing meets."""
+    found = tp.evaluate(
+        "d[p[i]] min= n[i]", p=p, n=np.arange(4), shape=5, dtype="float32", casting="unsafe"
+    )
+    assert found.tolist() == [3.0, 1.0, np.inf, 0.0, np.inf] and found.dtype == np.float32
+    for own in (np.float32, np.int8):
+        assert tp.evaluate("d[p[i]] += 1", p=p, d=np.zeros(5, own)).dtype == own
+        half = tp.evaluate("d[p[i]] max= a[i] * s", p=p, a=np.ones(4, own), s=2, d=np.zeros(5, own))
+        assert half.dtype == own and half.tolist() == [2, 2, 0, 2, 0]
+    with pytest.raises(tp.NumberOverflowError, match="found 300"):
+        tp.evaluate("d[p[i]] max= 300", p=p, d=np.zeros(5, np.int8))
+
+
+def test_functions_of_users_reduce_what_meets() -> None:
+    tp.function(
+        "either", lambda x, y: x + y - x * y, associative=True, commutative=True, identity=0
+    )
+    check("y[p[i]] either= v[i]", {"p": p, "v": v, "y": np.full(5, 0.25)}, {})
+    check("y[q[i],j] either= S[i,j]", {"q": q, "S": S[:3]}, {"shape": (5, 11)})
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "uint32", "uint64"])
@@ -363,7 +440,7 @@ def calls(draw: st.DrawFn) -> tuple[str, dict[str, Any], dict[str, Any]]:
         pins.append(f"u{name}[{name}]")
     read = f"B[{draw(subscripts())},{draw(subscripts())}]"
     target = draw(st.sampled_from(["y[i,j]", "y[j]", "y", "y[k,i]", "y[j+1,2*k]", "y[p[i],j]"]))
-    operator = draw(st.sampled_from(["=", "+="]))
+    operator = draw(st.sampled_from(["=", "+=", "min=", "*="]))
     text = f"{target} {operator} {' * '.join(pins)} * {read}"
     options: dict[str, Any] = {"border": draw(st.sampled_from(["fill", "fill", "error"]))}
     if "+1" in target or "[p" in target:

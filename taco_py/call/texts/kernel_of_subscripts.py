@@ -211,7 +211,7 @@ def _sampled(
     orders = {a.tensor: len(a.modes) for a in (target, *accesses(assignment))}
     formats = {name: format_of(given[name], orders[name], name) for name in names}
     dtypes = _dtypes(assignment, names, given, told.dtypes)
-    indexed = IndexedCall(assignment, stated, (), {})
+    indexed = IndexedCall(assignment, stated, (), {}, told.settings.dtype)
     kernel = KernelOfSubscripts(read, stated, told, formats, dtypes, indexed)
     shapes = _sample_shapes(uses, given, stated, target)
     samples = {

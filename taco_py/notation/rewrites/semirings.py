@@ -47,6 +47,7 @@ from taco_py.notation.operators import (
     Number,
     Operator,
 )  # fmt: skip
+from taco_py.notation.rewrites.fills import filled_of_type
 
 _BITS = {each.symbol: each for level in LADDER[1:4] for each in level}
 _COMPARED = {each.symbol: each for each in LADDER[0]}
@@ -368,11 +369,7 @@ class _World:
     def filled(self, expr: Expr) -> Expr:
         """Give the semiring's zero to what is not stored of an expression, which else is 0."""
         dtype = expression_dtype(expr, self.dtypes)
-        zero = self.semiring.zero_of(dtype)
-        if zero is None or zero == 0:
-            return expr
-        typed = None if zero in (1, -1) and dtype.kind != "b" else dtype.name
-        return Call(FILLED, (expr, Literal(zero, dtype=typed)), expr.span)
+        return filled_of_type(expr, self.semiring.zero_of(dtype), dtype)
 
     def product(self, expr: Call) -> Expr:
         """Multiply; what one factor does not store is 0 and not stored in the product."""
