@@ -283,6 +283,9 @@ def _largest(mode: Subscript, index: str, size: int, sizes: Mapping[str, int]) -
     while True:
         grid = _grid(mode, mode.names, {**others, index: count + 1}, {})
         if grid.min() < 0 or grid.max() >= size:
+            reached = count or not size or 0 in (sizes.get(name) for name in mode.names)
+            if not reached and (grid.max() < 0 or grid.min() > size):
+                raise DimensionError(f"Expected positions below {size}, found {grid.min()}")
             return count
         count += 1
 

@@ -272,6 +272,33 @@ def test_empty_ranges() -> None:
     check("y[i+1] = x[i]", {"x": x[:0]}, {})
 
 
+BEYOND: list[tuple[str, dict[str, Any], str]] = [
+    ("y[i] = x[i+21]", {"x": x}, "from 0 to 19 in mode 0 of x, found i+21 from 21 on"),
+    ("s = x[3*i+21]", {"x": sp.coo_array(x)}, "found 3*i+21 from 21 on"),
+    ("y[i] = x[i+k+40] * w[k]", {"x": x, "w": w}, "found i+k+40 from 40 on, with k below 4"),
+    ("y[i] = x[-i-3]", {"x": x}, "found -i-3 from -3 down"),
+    ("y[i] = A[i,i+9]", {"A": A}, "from 0 to 6 in mode 1 of A, found i+9 from 9 on"),
+    ("y[i] = x[i+21]; z[i] = y[i] * 2", {"x": x}, "found i+21 from 21 on"),
+]
+
+
+@pytest.mark.parametrize(("text", "operands", "says"), BEYOND)
+def test_no_range_begins_beyond_the_end(text: str, operands: dict[str, Any], says: str) -> None:
+    for call in (tp.evaluate, tp.explain, tp.evaluate_dense):
+        with pytest.raises(tp.DimensionError) as caught:
+            call(text, operands)
+        assert call is tp.evaluate_dense or says in caught.value.message
+    if text.startswith("y[i]") and ";" not in text:
+        check(text, operands, {"border": "fill", "shape": 3})
+
+
+def test_ranges_that_begin_at_the_end_are_empty() -> None:
+    for text in ("y[i] = x[i+20]", "y[i] = x[i+k+20] * w[k]", "s = x[i+20]"):
+        check(text, {"x": x, "w": w} if "w" in text else {"x": x}, {})
+    check("y[i] = x[i+21]", {"x": x[:0]}, {})
+    check("y[i] = x[i+k+40] * w[k]", {"x": x, "w": w[:0]}, {})
+
+
 def test_operands_of_any_strides() -> None:
     wide = RNG.random((24, 26))
     for each in (wide[::2, ::2], wide[::2, ::2].T, wide[::-2, 25::-2], np.asfortranarray(X)):
