@@ -148,9 +148,12 @@ def answers(call: Call, dtypes: Mapping[str, DType]) -> bool:
     """Tell whether an operation has another dtype than its arguments, or would have of numbers.
 
     A comparison answers in truths, also where it compares these. It is computed in the dtype of its
-    arguments wherever it stands: the sum of `not a[i]` adds up truths, not the other way round.
+    arguments wherever it stands: the sum of `not a[i]` adds up truths, not the other way round. So
+    is what depends on the width of a type: the sum of `~a[i]` of uint8 adds up numbers below 256.
     """
     own = operand_dtype(call, dtypes)
+    if own.kind == "u" and call.operator.of_width:
+        return True
     if own.kind != "b":
         return expression_dtype(call, dtypes) != own
     numbers = replace(call, args=tuple(Literal(1, dtype="int64") for _ in call.args))

@@ -10,7 +10,7 @@ is an entry in this table.
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -69,6 +69,8 @@ class Operator:
     divides      whether f(0, 0) is not a number
     of_truths    what f is of truths where that is another function than of whole numbers: ~True is
                  False, ~1 is -2. Truths are then no numbers to it, also in sums.
+    of_width     whether f of numbers without a sign depends on the width of their type, in which it
+                 is computed in sums too: ~1 is 254 of uint8
     everywhere   of the compiler's own operators: whether f is a value also of what is not stored
     leads        whether the first argument alone says in which type f is computed
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
@@ -104,6 +106,7 @@ class Operator:
     true_division: bool = False  # integers promote to float64, as in NumPy
     divides: bool = False
     of_truths: Operator | None = field(default=None, repr=False)
+    of_width: bool = False
     leads: bool = False
     everywhere: bool = False
     over: tuple[Law, ...] = field(default=(), compare=False, repr=False)
@@ -138,7 +141,7 @@ class Operator:
         given = [int(x.real) if whole and isinstance(x, float | complex) else x for x in numbers]
         if self.floating or "b" not in self.kinds:  # NumPy computes those of booleans in 16 bits
             given = [int(x) if isinstance(x, bool) else x for x in given]
-        widest = self.loops[-1] if self.loops else None
+        widest = self.loops[-1] if self.loops else _unsigned(given)
         with np.errstate(all="ignore"):
             arrays = (np.asarray(x) if widest is None else np.asarray(x, widest) for x in given)
             value: Number = np.asarray(self.evaluate(*arrays)).item()
@@ -195,6 +198,12 @@ class Operator:
         if COMPILER.get(self.name) == self:
             return compilers_own, (self.name,)
         return copyreg.__newobj__, (Operator,), self.__getstate__()  # type: ignore[attr-defined]
+
+
+def _unsigned(numbers: Sequence[Number | None]) -> str | None:
+    """The type of whole numbers of which some have more than 63 bits and none a sign; else None."""
+    whole = [x for x in numbers if isinstance(x, int) and x >= 0]
+    return "uint64" if len(whole) == len(numbers) and max(whole, default=0) >= 2**63 else None
 
 
 def compilers_own(name: str) -> Operator:

@@ -156,7 +156,9 @@ FACTORS = (
 )
 """Operators that bind as products do, beside * and /."""
 
-INVERT = Operator("invert", "~", 1, "invert", 3, kinds=INTEGERS, of_truths=NOT, evaluate=np.invert)
+INVERT = Operator(
+    "invert", "~", 1, "invert", 3, kinds=INTEGERS, of_truths=NOT, of_width=True, evaluate=np.invert
+)
 
 FUNCTIONS: dict[str, Operator] = {
     each.name: each
