@@ -63,7 +63,8 @@ def layout_of(
     dtypes in which values are read that meet in a place of the result
     """
     shapes = {**{name: data.shape for name, data in tensors.items()}, **made}
-    assignment = stretched(assignment, shapes)
+    sparse = {name for name, data in tensors.items() if not data.format.is_dense}
+    assignment = stretched(assignment, shapes, sparse)
     domain = domain_of(assignment, shapes, stated)
     sizes = domain.sizes
 

@@ -264,6 +264,44 @@ def test_modes_of_size_1_are_read_at_their_one_element() -> None:
         tp.evaluate("y[i] = x[i] * D[i,i]", x=x, D=A[:1])
 
 
+ONES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("y[i] = x[i] * u[i]", {}),
+    ("y[i] = x[i] + u[i]", {}),
+    ("Y[i,j] = S[i,j] * C[i,j]", {}),
+    ("Y[i,j] = S[i,j] * c[i,j]", {}),
+    ("y[i] = S[i,j] * C[i,j] * x[j]", {}),
+    ("y[i] = x[i] + 2 * stored(u[i])", {"arithmetic": True}),
+    ("Y[i,j] = S[i,j] + stored(C[i,j])", {"arithmetic": True}),
+    ("y[i] = count(j, stored(c[i,j]) * stored(S[i,j]))", {"arithmetic": True}),
+    ("y[i] = x[i] / u[i] + stored(u[i])", {"arithmetic": True}),
+)
+
+
+@pytest.mark.parametrize("semiring", [None, "min_plus", "max_times", "plus_pair", "or_and"])
+@pytest.mark.parametrize("has", [False, True])
+@pytest.mark.parametrize(("text", "notes"), ONES, ids=[text for text, _ in ONES])
+def test_sparse_modes_of_size_1_are_absent_or_not(
+    text: str, notes: dict[str, Any], has: bool, semiring: str | None
+) -> None:
+    """What an operand of one element does not store is absent wherever it is read."""
+    if semiring is not None and notes:
+        pytest.skip("semirings give + and * a meaning alone")
+    u, whole = np.array([3.0 * has]), np.array([[3.0 * has]])
+    column = sp.csr_array(np.where(np.arange(9) % 3, 2.0, 0.0).reshape(9, 1))
+    options = {} if semiring is None else {"semiring": semiring}
+    for form in ("coo", "tensor"):
+        sparse = {"u": sp.coo_array(u), "C": sp.csr_array(whole).asformat("coo")}
+        if form == "tensor":
+            sparse = {"u": tp.tensor(u, format="s"), "C": tp.tensor(whole, format="ss")}
+        given = {**sparse, "S": S, "c": column, "x": x[:11] if "x[j]" in text else x}
+        used = {name: each for name, each in given.items() if f"{name}[" in text}
+        wanted = tp.evaluate_dense(text, used, **options)
+        for _ in range(2):
+            found = as_array(tp.evaluate(text, used, format="d" * wanted.ndim, **options))
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found, wanted)
+
+
 def test_empty_ranges() -> None:
     check("y[i] = x[i+k] * w[k]", {"x": x[:2], "w": w}, {})
     check("y[p[i]] += v[i]", {"p": p[:0], "v": v[:0]}, {"shape": 3})
