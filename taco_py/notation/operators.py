@@ -106,7 +106,7 @@ class Operator:
     true_division: bool = False  # integers promote to float64, as in NumPy
     divides: bool = False
     of_truths: Operator | None = field(default=None, repr=False)
-    of_width: bool = False
+    of_width: bool = field(default=False, repr=False)
     leads: bool = False
     everywhere: bool = False
     over: tuple[Law, ...] = field(default=(), compare=False, repr=False)
