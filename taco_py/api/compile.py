@@ -116,8 +116,8 @@ def compile(
         forbid=check_forbid(forbid),
         allow=check_allow(allow),
     )
-    over = read_over(semiring, as_mask(mask), replace)
     statements = statements_of(text, given)
+    over = read_over(semiring, as_mask(mask, statements[-1].assignment), replace)
     if outputs is not None or len(statements) > 1:
         if over is not None and not over.is_usual:
             over.refuse_several(statements[-1].assignment)

@@ -23,6 +23,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import NumberOverflowError, OperandError, OperandTypeError
 from taco_py.diagnostics.source import Span
+from taco_py.notation.functions.averages import spelled
 from taco_py.notation.half_types import computed_dtype, number_kind
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, NEG, SUB, Operator
@@ -280,7 +281,7 @@ def _not_defined(call: Call | Reduce, dtype: DType) -> OperandTypeError:
         to = f"A.astype({'np.int8' if dtype.kind == 'b' else to})"
         to += "; a power is written x[i]**2" if call.operator.symbol == "^" else ""
     return OperandTypeError(
-        f"Expected operands that {call.operator} is defined for, found dtype {dtype}",
+        f"Expected operands that {spelled(call)} is defined for, found dtype {dtype}",
         call.span,
         hint=f"convert an operand first, for instance with {to}",
     )

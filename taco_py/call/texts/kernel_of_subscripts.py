@@ -111,7 +111,7 @@ class KernelOfSubscripts:
         begins = self.read.assignment.operator is not None and target not in objects
         if begins and out is not None:
             objects = {target: out, **objects}
-        uses = accumulated(self.read.assignment, {target: None})
+        uses = accumulated(self.read.assignment, objects)
         mask = {name: obj for name, obj in objects.items() if name == _MASK and self._masked}
         objects = {name: obj for name, obj in objects.items() if name not in mask}
         check_names(uses, objects, ("out", "threads"))

@@ -104,7 +104,7 @@ class Semiring:
     """
 
     add: str
-    multiply: str
+    multiply: str = ""
     zero: Number | None = None
     one: Number | None = None
     adds: Operator = field(init=False, repr=False)
@@ -115,6 +115,12 @@ class Semiring:
             given = getattr(self, part)
             if isinstance(given, ScalarFunction):
                 object.__setattr__(self, part, given.__name__)
+        if self.multiply == "":
+            raise NotationError(
+                f"Expected what a semiring adds by and what it multiplies by, found {self.add!r} "
+                "alone",
+                hint='as in tp.Semiring("min", "plus"); semiring="min_plus" takes names as these',
+            )
         object.__setattr__(self, "adds", _adds(self.add))
         object.__setattr__(self, "multiplies", _multiplies(self.multiply))
         _check_neutral("zero", self.zero, self.adds)
