@@ -73,6 +73,7 @@ class Operator:
                  is computed in sums too: ~1 is 254 of uint8
     everywhere   of the compiler's own operators: whether f is a value also of what is not stored
     leads        whether the first argument alone says in which type f is computed
+    root         n where f(x ** n) is x, or that without its sign
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
                  products.
     body         of what a user defined: from the arguments to their expression, which is put in its
@@ -110,6 +111,7 @@ class Operator:
     leads: bool = False
     everywhere: bool = False
     over: tuple[Law, ...] = field(default=(), compare=False, repr=False)
+    root: int = field(default=0, repr=False)
     exponent: int | None = field(default=None, repr=False)
     body: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)

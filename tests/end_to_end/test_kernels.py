@@ -66,7 +66,7 @@ def test_an_accumulation_begins_from_out_or_from_its_operand() -> None:
         np.testing.assert_array_equal(kernel(A=A, x=x, y=start, out=out), product + 7)
         np.testing.assert_array_equal(start, np.full(3, 7.0))
         np.testing.assert_array_equal(kernel(A=A, x=x), product)
-    with pytest.raises(tp.OperandError, match="Expected an operand A"):
+    with pytest.raises(tp.OperandError, match="Expected an operand y"):  # of which no size is known
         kernel(x=x)
 
 
