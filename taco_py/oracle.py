@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError
-from taco_py.legal.absent import arg_fill, call_fill, reduced_fill, restricting
+from taco_py.legal.absent import arg_fill, call_fill, differing, reduced_fill
 from taco_py.notation.checks import (
     accesses,
     check_assignment,
@@ -329,19 +329,17 @@ def _common_dtype(call: Call, args: Sequence[_Value]) -> DType:
 
 
 def _stored(operator: Operator, places: Sequence[Array], fills: Sequence[Number | None]) -> Array:
-    """Where `operator` has a value of its own: in all operands that annihilate it by being absent,
-    or else in any operand.
-    """
-    needed = restricting(operator, fills)
-    if any(needed):
-        return reduce(np.logical_and, (p for p, each in zip(places, needed, strict=True) if each))
-    return reduce(np.logical_or, places)
+    """Where `operator` has a value of its own: one of each group of operands is stored."""
+    groups = differing(operator, fills)
+    unions = (reduce(np.logical_or, (places[place] for place in group)) for group in groups)
+    return reduce(np.logical_and, unions)
 
 
 def _constant(operator: Operator, fills: Sequence[Number | None]) -> bool:
     """Whether what is not stored has a value that the function of it has not: by an annihilator,
     or of the compiler's own operators."""
-    return operator.at_absent is not None or any(restricting(operator, fills))
+    zeros = (operator.annihilated(place, fill) for place, fill in enumerate(fills))
+    return operator.at_absent is not None or any(zero is not None for zero in zeros)
 
 
 def _access(access: Access, leaf: _Leaf) -> _Value:
@@ -370,7 +368,9 @@ def _reduce(expr: Reduce, body: _Value) -> _Value:
     value = _reduced(expr.operator, body.array, axis)
     fill = reduced_fill(expr.operator, body.fill)
     counts = fill is None and body.fill is not None
-    if any(restricting(expr.operator, (body.fill,))):  # one that is absent makes all of them so
+    if (
+        expr.operator.annihilated(0, body.fill) is not None
+    ):  # one that is absent makes all of them so
         value = np.where(body.stored.all(axis=axis), value, value.dtype.type(body.fill))
     return _Value(rest, value, np.asarray(body.stored.any(axis=axis) | counts), fill)
 

@@ -6,13 +6,13 @@ A[i,j] > 1                →  A's
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce as fold
 from operator import add, mul
 from typing import assert_never
 
 from taco_py.cost.sets import Bound, Number
-from taco_py.legal.absent import call_fill, reduced_fill, restricting
+from taco_py.legal.absent import call_fill, differing, reduced_fill
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number as Fill
 
@@ -41,11 +41,13 @@ def _differing(
         case Call(operator, args):
             found = [_differing(arg, bound, access) for arg in args]
             fills = [fill for _, fill in found]
-            needed = restricting(operator, fills)
-            fill = call_fill(operator, fills)
-            if any(needed):
-                shares = (s for (s, _), need in zip(found, needed, strict=True) if need)
-                return fold(mul, shares), fill
-            return bound.least(1.0, fold(add, (s for s, _ in found))), fill
+            groups = differing(operator, fills)
+            shares = (_sum(bound, [found[place][0] for place in group]) for group in groups)
+            return fold(mul, shares), call_fill(operator, fills)
         case _:
             assert_never(expr)
+
+
+def _sum(bound: Bound, shares: Sequence[Number]) -> Number:
+    """Add up shares, which are no more than 1 together."""
+    return shares[0] if len(shares) == 1 else bound.least(1.0, fold(add, shares))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import assert_never
 
 from codegen.records import dataclass
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.machine import Machine
-from taco_py.legal.absent import call_fill, reduced_fill, restricting
+from taco_py.legal.absent import call_fill, differing, reduced_fill
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number
@@ -91,16 +91,24 @@ def _differing(problem: Problem, expr: Expr) -> tuple[tuple[Access, ...] | None,
         case Call(operator, args):
             inside = [_differing(problem, arg) for arg in args]
             fills = [fill for _, fill in inside]
-            needed = zip(inside, restricting(operator, fills), strict=True)
-            factors = [found for (found, _), need in needed if need and found]
             fill = call_fill(operator, fills)
-            if factors:
-                return max(factors, key=lambda f: (min(len(a.indices) for a in f), -len(f))), fill
-            if any(found is None for found, _ in inside):
-                return None, fill
-            return tuple(access for found, _ in inside for access in found or ()), fill
+            groups = (
+                _together([inside[place][0] for place in group])
+                for group in differing(operator, fills)
+            )
+            factors = [group for group in groups if group]
+            if not factors:
+                return (None if any(found is None for found, _ in inside) else ()), fill
+            return max(factors, key=lambda f: (min(len(a.indices) for a in f), -len(f))), fill
         case _:
             assert_never(expr)
+
+
+def _together(parts: Sequence[tuple[Access, ...] | None]) -> tuple[Access, ...] | None:
+    """Join the accesses of parts of which one is stored; None where one of them always is."""
+    if any(part is None for part in parts):
+        return None
+    return tuple(access for part in parts for access in part or ())
 
 
 def useful_threads(

@@ -17,7 +17,9 @@ from math import prod
 from taco_py.concrete.terms import sums_outside
 from taco_py.cost.effort import Effort
 from taco_py.cost.machine import Machine
+from taco_py.legal.absent import fill_of
 from taco_py.legal.types import computes_exactly
+from taco_py.notation.checks import accesses
 from taco_py.plan.algebra.normalize import normal_form
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
@@ -36,7 +38,7 @@ COPIES = Reformat | Cast | Gather | Locate | TakeValues
 
 
 def summary(plan: Plan, limit: int) -> Iterator[str]:
-    """Five lines for everybody.
+    """Five lines for everybody, and a sixth where a result might be expected to be sparse.
 
     limit  the most threads that a call may use
     """
@@ -47,6 +49,24 @@ def summary(plan: Plan, limit: int) -> Iterator[str]:
     yield f"largest   {_largest(plan.chosen)}"
     yield f"limit     {_count(limit, 'thread')}"
     yield f"numbers   {numbers(plan)}"
+    if dense := dense_reason(plan):
+        yield f"result    dense, for {dense}"
+
+
+def dense_reason(plan: Plan) -> str:
+    """Say why a matrix or tensor of sparse operands is stored densely; "" where it need not be."""
+    if plan.chosen is None or not plan.result.format.is_dense or plan.result.format.order < 2:
+        return ""
+    text = plan.chosen.text
+    value = text.define(text.result).assignment.value
+    if all(text.is_full(access.tensor) for access in accesses(value)):
+        return ""
+    fill = fill_of(value, lambda a: None if text.is_full(a.tensor) else 0, text.dtypes)
+    if fill is None:
+        return "operands without a fill value say what it is where sparse ones store nothing"
+    if fill == 0:
+        return ""
+    return f"it is {fill} where nothing is stored; of Tensors it has that for its fill value"
 
 
 def _count(number: int, one: str, several: str = "") -> str:

@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterator as Iterable
 from collections.abc import Mapping
 from dataclasses import field, replace
+from functools import reduce
 from typing import assert_never
 
 from codegen.records import dataclass
 from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where, WorkspaceKind
-from taco_py.legal.absent import arg_fill, call_fill, reduced_fill, restricting, same
+from taco_py.legal.absent import arg_fill, call_fill, differing, reduced_fill, same
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number, Operator
 
@@ -223,19 +224,13 @@ def combine(
 ) -> Region:
     """The region of `operator` over operands with these regions and fill values.
 
-    An operand whose fill annihilates restricts the result to its own region; the others are looked
-    out for there. Without one, the region is the union of all regions.
+    The intersection of the unions that `legal.absent.differing` groups. Operands that are in no
+    group are looked out for there.
     """
     if operator.everywhere:
         return look_out(regions[0])
-    restricts = restricting(operator, fills)
-    region: Region
-    if any(restricts):
-        region = Everything()
-        for other, restrict in zip(regions, restricts, strict=True):
-            region = intersect(region, other if restrict else look_out(other))
-        return region
-    region = Nothing()
-    for other in regions:
-        region = unite(region, other)
-    return region
+    groups = differing(operator, fills)
+    parts = {group[0]: reduce(unite, (regions[place] for place in group)) for group in groups}
+    for place in {*range(len(regions))}.difference(*groups):
+        parts[place] = look_out(regions[place])
+    return reduce(intersect, (parts[place] for place in sorted(parts)))

@@ -5,10 +5,13 @@
     fill(filled(A, -1))  -1        the compiler's own operator, of operands with another fill value
     fill(f(a, b))        z         where the fill of an argument is an annihilator z of f there
     fill(f(a, b))        f of the fills of all arguments otherwise
+    fill(where(c, a, b)) a's or b's, as the fill of c chooses; of c without one, that of both
     fill(max(j, a))      a's       where f(v, v) = v of the fill v of what is reduced
 
 An expression differs from its fill value where one of its arguments does; where arguments have an
-annihilator for their fill, all of them have to.
+annihilator for their fill, all of them have to. A choice does where the condition or the argument
+that the condition chooses does; where two arguments of one fill value are chosen from, one of them
+has to.
 
 (Henry, Hsu et al. 2021, Compilation of Sparse Array Programming Models, section 4.)
 """
@@ -80,15 +83,40 @@ def arg_fill(operator: Operator, arg: Expr, fill: Number | None) -> Number | Non
     return None if value and operator.at_absent is None else fill
 
 
-def restricting(operator: Operator, fills: Sequence[Number | None]) -> list[bool]:
-    """Tell of each argument whether its fill annihilates an operator."""
-    return [operator.annihilated(place, fill) is not None for place, fill in enumerate(fills)]
+def differing(operator: Operator, fills: Sequence[Number | None]) -> tuple[tuple[int, ...], ...]:
+    """Group the arguments of which one of each group differs from its fill wherever the value does.
+
+    a * b, of fills 0, 0             →  (0), (1)         a and b
+    a + b                            →  (0, 1)           a or b
+    where(c, a, b), of False, 1, 0   →  (0, 2)           c or b
+    where(c, a, b), of None, 0, 0    →  (1, 2)           a or b
+    """
+    if operator.chooses:
+        return _choosing(*fills) or (tuple(range(len(fills))),)
+    alone = [
+        place for place, fill in enumerate(fills) if operator.annihilated(place, fill) is not None
+    ]
+    return tuple((place,) for place in alone) or (tuple(range(len(fills))),)
+
+
+def _choosing(
+    condition: Number | None, then: Number | None, orelse: Number | None
+) -> tuple[tuple[int, ...], ...]:
+    """Group the arguments of a choice that has a fill value."""
+    chosen = () if condition is None else ((0, 1 if condition else 2),)
+    either = ((1, 2),) if same(then, orelse) else ()
+    return chosen + either
 
 
 def call_fill(operator: Operator, fills: Sequence[Number | None]) -> Number | None:
     """Find the value of an operator for arguments with these fills."""
     if operator.everywhere:
         return None
+    if operator.chooses:
+        condition, then, orelse = fills
+        if condition is None:
+            return then if same(then, orelse) else None
+        return then if condition else orelse
     for place, fill in enumerate(fills):
         value = operator.annihilated(place, fill)
         if value is not None:

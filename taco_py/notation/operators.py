@@ -74,6 +74,7 @@ class Operator:
     everywhere   of the compiler's own operators: whether f is a value also of what is not stored
     leads        whether the first argument alone says in which type f is computed
     root         n where f(x ** n) is x, or that without its sign
+    chooses      whether f is its second argument where the first is not 0, else its third
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
                  products.
     body         of what a user defined: from the arguments to their expression, which is put in its
@@ -109,6 +110,7 @@ class Operator:
     of_truths: Operator | None = field(default=None, repr=False)
     of_width: bool = field(default=False, repr=False)
     leads: bool = False
+    chooses: bool = field(default=False, repr=False)
     everywhere: bool = False
     over: tuple[Law, ...] = field(default=(), compare=False, repr=False)
     root: int = field(default=0, repr=False)

@@ -17,8 +17,9 @@ from taco_py.iteration.region import (
     look_out,
     unite,
 )
+from taco_py.notation.functions.function_table import WHERE
 from taco_py.notation.nodes import Access, Call, Literal
-from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
+from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Number, Operator
 
 A, B, C = (Coordinates(Iterator(Access(name, ("i",)), 0)) for name in "ABC")
 ALL, NONE = Everything(), Nothing()
@@ -54,6 +55,25 @@ TABLE: tuple[tuple[Operator, tuple[Region, ...], str], ...] = (
     (SINE, (A,), "A1"),
     (COSINE, (A,), "A1"),
 )
+
+
+CHOICES: tuple[tuple[tuple[Region, ...], tuple[Number | None, ...], str], ...] = (
+    ((A, ALL, NONE), (0, None, 0), "A1"),  # where(A > 0, x, 0)
+    ((A, B, NONE), (0, 0, 0), "(A1 ∩ B1)"),  # where(A > 0, B, 0)
+    ((A, NONE, B), (0, 0, 0), "((A1 ∪ B1) ∩ B1)"),  # where(A > 0, 0, B)
+    ((A, B, C), (0, 0, 1), "((A1 ∪ C1) ∩ (all ∪ B1))"),
+    ((A, B, C), (1, 0, 2), "((A1 ∪ B1) ∩ (all ∪ C1))"),
+    ((ALL, A, NONE), (None, 0, 0), "A1"),  # where(i > j, A, 0)
+    ((ALL, A, B), (None, 0, 0), "(A1 ∪ B1)"),
+    ((ALL, A, B), (None, 0, 1), "((all ∪ A1) ∪ B1)"),
+)
+
+
+@pytest.mark.parametrize(("regions", "fills", "expected"), CHOICES)
+def test_a_choice_is_of_its_condition_and_what_that_chooses(
+    regions: tuple[Region, ...], fills: tuple[Number | None, ...], expected: str
+) -> None:
+    assert str(combine(WHERE, regions, fills)) == expected
 
 
 @pytest.mark.parametrize(("operator", "regions", "expected"), TABLE)

@@ -25,6 +25,8 @@ EXPRESSIONS = (
     "x[i] + y[i]", "A[i] + x[i]", "x[i] - A[i]", "A[i] + B[i]", "A[i] - B[i]", "A[i] * B[i]",
     "(A[i] + x[i]) * y[i]", "(A[i] + x[i]) * B[i]", "(A[i] + B[i]) * x[i]", "(A[i] + 1) / x[i]",
     "A[i] * x[i] + B[i] * y[i]", "A[i] * 2", "x[i] * 2", "x[i] * 0", "2 / A[i]",
+    "where(A[i] > 0, x[i], 0)", "where(A[i] < 0, x[i], y[i])", "where(x[i] > 0, A[i], B[i])",
+    "where(A[i] > 0, 0, B[i])", "where(A[i], B[i] + x[i], 0)", "where(x[i] > 0, A[i], y[i])",
     "(A[i] / B[i]) * x[i]", "x[i] / (A[i] + y[i])", "-(x[i] + A[i]) * 3",
 )  # fmt: skip
 SIZE = 4

@@ -107,7 +107,7 @@ EQUAL = _comparison("==", np.equal, commutative=True)
 NOT_EQUAL = _comparison("!=", np.not_equal, commutative=True)
 WHERE = Operator(
     "where", "where", 3, "where", 4, annihilators=(None, None, None),
-    linear=(False, False, False), evaluate=np.where,
+    linear=(False, False, False), chooses=True, evaluate=np.where,
 )  # fmt: skip
 POWER = Operator("pow", "pow", 2, "power", 4, kinds="iufc", evaluate=_power)
 

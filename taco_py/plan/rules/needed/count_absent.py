@@ -11,7 +11,7 @@ entries, and not through all coordinates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 
@@ -20,14 +20,14 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.terms import summed
-from taco_py.legal.absent import absorbs, arg_fill, fill_of, reduced_fill, restricting, same
+from taco_py.legal.absent import absorbs, arg_fill, differing, fill_of, reduced_fill, same
 from taco_py.legal.stored import is_full
 from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.functions.function_table import LESS, NOT_EQUAL, WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, FILLED, KEPT, MUL, STORED, SUB, Number
+from taco_py.notation.operators import ADD, FILLED, KEPT, MUL, STORED, SUB, Number, Operator
 from taco_py.notation.tree import map_children
 from taco_py.plan.context import Context
 from taco_py.plan.ir.index_sizes import Sizes
@@ -107,13 +107,15 @@ class _Reductions:
         if expr.operator == FILLED:
             return self._stored(expr.args[0])
         fills = [arg_fill(expr.operator, arg, self._fill_of(arg)) for arg in expr.args]
-        needed = restricting(expr.operator, fills)
-        pairs = [pair for pair in zip(expr.args, needed, strict=True) if free_indices(pair[0])]
-        parts = [arg for arg, need in pairs if need or not any(needed)]
-        if not parts or any(isinstance(arg, Reduce) for arg in parts):
+        groups = [
+            [arg for place in group if free_indices(arg := expr.args[place])]
+            for group in differing(expr.operator, fills)
+        ]
+        parts = [part for group in groups for part in group]
+        if not parts or any(isinstance(part, Reduce) for part in parts):
             return Call(STORED, (expr,))
-        join = MUL if any(needed) else ADD
-        return reduce(lambda one, other: Call(join, (one, other)), map(self._stored, parts))
+        unions = [_joined(ADD, map(self._stored, group)) for group in groups if group]
+        return _joined(MUL, unions)
 
     def _counts(self, indices: tuple[str, ...], dtype: np.dtype[np.generic]) -> bool:
         """Whether a type has every number of elements along some indices."""
@@ -136,6 +138,10 @@ def _nest(expr: Reduce) -> tuple[tuple[str, ...], Expr]:
         indices.append(body.index)
         body = body.body
     return tuple(indices), body
+
+
+def _joined(operator: Operator, parts: Iterable[Expr]) -> Expr:
+    return reduce(lambda one, other: Call(operator, (one, other)), parts)
 
 
 def _reduced(expr: Reduce, indices: tuple[str, ...], body: Expr) -> Expr:

@@ -18,7 +18,7 @@ loops over the operand's coordinates would divide each entry by itself.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import reduce
 from math import prod
@@ -28,11 +28,11 @@ from taco_py.concrete.terms import whole_reduction
 from taco_py.formats import dense
 from taco_py.legal.absent import (
     arg_fill,
+    differing,
     divides,
     fill_of,
     is_nonzero_number,
     reduced_fill,
-    restricting,
     restricts,
     same,
 )
@@ -314,12 +314,13 @@ class _Stored:
             return None
         operator, args = expr.operator, expr.args
         fills = [arg_fill(operator, arg, self.fill(arg)) for arg in args]
-        needed = restricting(operator, fills)
-        if any(needed):
-            pairs = zip(args, needed, strict=True)
-            parts = [self.stored(arg) for arg, need in pairs if need]
-            return _joined(MUL, parts) if any(parts) else None
-        parts = [self.stored(arg) for arg in args if not isinstance(arg, Literal)]
+        groups = differing(operator, fills)
+        parts = [self._of_any([args[place] for place in group]) for group in groups]
+        return _joined(MUL, parts) if any(parts) else None
+
+    def _of_any(self, args: Sequence[Expr]) -> Expr | None:
+        """True where one of several arguments is stored; None where that is everywhere."""
+        parts = [self.stored(arg) for arg in args if len(args) == 1 or not isinstance(arg, Literal)]
         if not parts:
             return Call(PRESENT, (Literal(0),))
         return _joined(ADD, parts) if all(parts) else None
