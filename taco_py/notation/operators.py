@@ -138,7 +138,11 @@ class Operator:
         return self.associative and self.commutative and all(self.linear)
 
     def at(self, numbers: tuple[Number | None, ...]) -> Number:
-        """Evaluate the function at the fill values of its arguments."""
+        """Evaluate the function at the fill values of its arguments.
+
+        NaN where that is another number of whole numbers than of others: 0 // 0 is 0, 0.0 // 0.0 is
+        not a number, and fill values have no type.
+        """
         if self.at_absent is not None:
             return self.at_absent(*numbers)
         whole = "f" not in self.kinds  # a zero of any type is then one of integers
@@ -149,6 +153,10 @@ class Operator:
         with np.errstate(all="ignore"):
             arrays = (np.asarray(x) if widest is None else np.asarray(x, widest) for x in given)
             value: Number = np.asarray(self.evaluate(*arrays)).item()
+            whole = not self.loops and all(isinstance(x, int) for x in given)
+            if whole and {"i", "f"} <= {*self.kinds}:
+                real = np.asarray(self.evaluate(*map(np.float64, given))).item()
+                value = value if real == value else float("nan")
         return value
 
     def annihilated(self, place: int, fill: Number | None) -> Number | None:

@@ -74,7 +74,9 @@ def _power(x: Any, y: Any) -> Any:
     """NumPy's power; of whole numbers also with exponents below 0: 1 / x**-y without a remainder,
     and 0 of 0."""
     x, y = np.asarray(x), np.asarray(y)
-    negative = y < 0 if np.result_type(x, y).kind == "i" else np.False_
+    if np.result_type(x, y).kind != "i":
+        return np.power(x, y)
+    negative = y < 0
     found = np.power(x, np.where(negative, y % 2, y).astype(y.dtype))
     return np.where(negative & (np.abs(x) != 1), found.dtype.type(0), found)
 
