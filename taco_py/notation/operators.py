@@ -155,7 +155,8 @@ class Operator:
             value: Number = np.asarray(self.evaluate(*arrays)).item()
             whole = not self.loops and all(isinstance(x, int) for x in given)
             if whole and {"i", "f"} <= {*self.kinds}:
-                real = np.asarray(self.evaluate(*map(np.float64, given))).item()
+                reals = (np.asarray(x, np.float64) for x in given)
+                real = np.asarray(self.evaluate(*reals)).item()
                 value = value if real == value else float("nan")
         return value
 
