@@ -18,6 +18,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.legal.absent import fill_of
+from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import DType, dtype_of_number, is_weak, value_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, KEPT, MUL, VALUE, Operator
@@ -69,7 +70,9 @@ def meeting_of(
             return replace(expr, dtype=expr.dtype or dtype.name)
         return map_children(expr, typed)
 
-    absent = fill_of(assignment.value, lambda access: None if is_full(access) else 0) == 0
+    fill = fill_of(assignment.value, lambda access: None if is_full(access) else 0)
+    reduces = any(isinstance(node, Reduce) for node, _ in walk(assignment.value))
+    absent = fill == 0 or (reduces and not all(map(is_full, accesses(assignment.value))))
     numeric = begins and is_weak(assignment.value)
     return Meeting(operator, dtype, typed if numeric else lambda expr: expr, absent)
 
