@@ -288,7 +288,7 @@ def _evaluate(expr: Expr, world: _World) -> _Value:
             places = [_spread(arg.stored, arg.indices, indices) for arg in args]
             value = np.asarray(expr.operator.evaluate(*values))
             fills = [arg.fill for arg in args]
-            fill = call_fill(expr.operator, fills)
+            fill = call_fill(expr.operator, fills, dtype)
             stored = np.broadcast_to(_stored(expr.operator, places, fills), value.shape)
             if fill is None and None not in fills:
                 stored = np.ones_like(stored)

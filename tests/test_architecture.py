@@ -41,7 +41,16 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("taco_py.levels", ("taco_py.notation", "taco_py.concrete"), "levels know no index variables"),
     ("taco_py.lower", ("taco_py.schedule",), "lowering knows no commands"),
     ("taco_py.cost", ("codegen",), "cost knows no loop IR"),
-    ("codegen.emit", ("codegen.runtime", "codegen.toolchain"), "emission makes text only"),
+    (
+        "codegen.emit",
+        ("codegen.runtime", "codegen.toolchain", "codegen.devices"),
+        "emission makes text only",
+    ),
+    (
+        "codegen.devices",
+        ("codegen.emit", "codegen.passes", "codegen.ir"),
+        "devices run text, and know nothing of what it was made of",
+    ),
     (
         "taco_py.storage",
         ("codegen", "polyhedral", "taco_py.lower", "taco_py.driver", "taco_py.api"),
@@ -76,7 +85,7 @@ ABOVE = ("taco_py.api", "taco_py.tool", "taco_py.cli")
 # Third-party and standard modules that only some files may import, anywhere in them.
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "islpy": ("polyhedral.isl",),
-    "cffi": ("codegen.toolchain", "codegen.runtime"),
+    "cffi": ("codegen.toolchain", "codegen.runtime", "codegen.devices"),
     "opt_einsum": ("taco_py.plan.algebra.contraction_trees", "taco_py.plan.algebra.pair_orders"),
     "cotengra": ("taco_py.plan.algebra.pair_orders",),
     "subprocess": ("codegen.toolchain", "codegen.runtime"),

@@ -294,6 +294,23 @@ class KernelCache:
             self.clear_memory()
             self._store.clear()
 
+    def load_unit(self, key: str, make: Callable[[], Unit]) -> Entry:
+        """The output of the unit of `key`, which must determine it, from disk or compiled.
+
+        Raises NoCompilerError, CompileError, or ToolchainError when nothing can be written at all.
+        """
+        full_key = self.full_key(key)
+        entry = self._store.load(full_key)
+        if entry is not None:
+            return entry
+        unit, folder = make(), self._store.folder
+        text = unit.files[0][1]
+        try:
+            return build_entry(self._store, full_key, self.compiler, unit, (), text)
+        except OSError as error:
+            self._store.retreat(folder, str(error))
+            return build_entry(self._store, full_key, self.compiler, unit, (), text)
+
     def full_key(self, key: str) -> str:
         """The key on disk: `key` with the compiler, its flags, the CPU, Python and our sources."""
         with self._lock:

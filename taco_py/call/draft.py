@@ -19,6 +19,7 @@ from taco_py.fill import fill_of as fill_text
 from taco_py.formats import Format, dense
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.legal.stored import is_sparse
+from taco_py.legal.wraps import with_wraps
 from taco_py.notation.checks import accesses, operand_names, unique
 from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.einsum import parse_einsum
@@ -258,7 +259,11 @@ def _drafted(
     operands = _operands(assignment, given, known, types, index, dict(sizes))
     chosen = {name: operands[name].type.format for name in names}
     assignment = with_fills(assignment, fills_of(operands))
-    dtype = result_dtype(assignment, {n: o.type.promoted for n, o in operands.items()})
+    promoted = {n: o.type.promoted for n, o in operands.items()}
+    dtype = result_dtype(assignment, promoted)
+    assignment = with_wraps(
+        assignment, lambda a: 0 if is_sparse(chosen[a.tensor]) else None, promoted
+    )
     stored = assignment if zero is None else stored_alone(assignment)
     kind = _kind(stored, given.get(target), chosen, arrays)
     fill = ""

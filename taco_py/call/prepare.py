@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from taco_py.fill import fill_of as fill_text
 from taco_py.kernels import KERNELS
 from taco_py.legal.absent import fill_of
 from taco_py.legal.stored import is_sparse
+from taco_py.legal.wraps import with_wraps
 from taco_py.notation.checks import check_assignment, operand_names, refuse_subscripts
 from taco_py.notation.dtypes import DType, result_dtype
 from taco_py.notation.einsum import Squeezed
@@ -254,13 +255,15 @@ def _planned(
 ) -> Planned:
     dtypes = {name: g.operand.type.promoted for name, g in given.items()}
     dtype = result_dtype(assignment, dtypes) if settings.dtype is None else settings.dtype
+    fills = partial(_fill_of_access, given)
+    assignment = with_wraps(assignment, fills, dtypes)
     kind, fill = result_kind(assignment, given, settings.format), ""
-    value = fill_of(assignment.value, lambda access: _fill_of_access(given, access))
+    value = fill_of(assignment.value, fills, dtypes)
     if value is not None and value != 0:
         alone = stored_alone(assignment)
         sparse = result_kind(alone, given, settings.format)
         if sparse.kind == TENSOR and is_sparse(sparse.format):
-            assignment, kind, fill = alone, sparse, fill_text(_wrapped(value, dtype), dtype)
+            assignment, kind, fill = alone, sparse, fill_text(value, dtype)
     computed = computed_dtype(dtype).name
     type = TensorType(kind.format, computed, index_dtype(given, sizes), fill=fill)
     options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
@@ -281,14 +284,6 @@ def _planned(
     plan = make_plan(assignment, operands, request, options, squeezed)
     kind = replace(kind, format=plan.result.format)
     return Planned(plan, kind, dtype, {})
-
-
-def _wrapped(value: Number, dtype: np.dtype[Any]) -> Number:
-    """The number that a whole number is in an integer type, of which fills know nothing: ~0 is -1
-    in signed types and the largest number in others."""
-    if dtype.kind not in "bu" or isinstance(value, float | complex):
-        return value
-    return bool(value) if dtype.kind == "b" else int(value) % 2 ** (8 * dtype.itemsize)
 
 
 def _fill_of_access(given: Mapping[str, Given], access: Access) -> Number | None:

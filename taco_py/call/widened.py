@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.legal.types import computes_exactly
-from taco_py.notation.dtypes import DType, expression_dtype, operand_dtype, result_dtype
+from taco_py.notation.dtypes import DType, argument_dtype, expression_dtype, result_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.storage.pack import chain_ascends, is_unique, sparse_chains
 from taco_py.storage.tensor_data import TensorData, converted_to
@@ -66,8 +66,7 @@ def _reads(
         case Access():
             yield expr, dtype
         case Call(_, args):
-            own = operand_dtype(expr, dtypes)
             for arg in args:
-                yield from _reads(arg, own, dtypes)
+                yield from _reads(arg, argument_dtype(expr, arg, dtypes), dtypes)
         case Reduce(_, _, body):
             yield from _reads(body, expression_dtype(expr, dtypes), dtypes)

@@ -21,9 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
-import numpy as np
-
-from taco_py.notation.dtypes import DType, expression_dtype
+from taco_py.notation.dtypes import DType, operand_dtype
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number, Operator
 
@@ -41,7 +39,8 @@ def same(one: Number | None, other: Number | None) -> bool:
 def fill_of(expr: Expr, fills: Fills, dtypes: Mapping[str, DType] | None = None) -> Number | None:
     """Find the value of an expression where operands store nothing; None where it has none.
 
-    dtypes  of the operands, where integers wrap as in their types: fill(A[i,j] - 1) is 255 in uint8
+    dtypes  of the operands, to compute in their types: fill(A[i,j] - 1) is 255 in uint8; None where
+            the expression says itself what wraps (`with_wraps`)
     """
     match expr:
         case Access():
@@ -49,28 +48,12 @@ def fill_of(expr: Expr, fills: Fills, dtypes: Mapping[str, DType] | None = None)
         case Literal(value):
             return value
         case Call(operator, args):
-            known = [arg_fill(operator, a, fill_of(a, fills, dtypes)) for a in args]
-            found = call_fill(operator, known)
-            return found if dtypes is None else _wrapped(found, expr, dtypes)
+            found = [arg_fill(operator, a, fill_of(a, fills, dtypes)) for a in args]
+            return call_fill(operator, found) if dtypes is None else typed_fill(expr, found, dtypes)
         case Reduce(operator, _, body):
             return reduced_fill(operator, fill_of(body, fills, dtypes))
         case _:
             assert_never(expr)
-
-
-def _wrapped(value: Number | None, expr: Expr, dtypes: Mapping[str, DType]) -> Number | None:
-    """Find the number that a whole number is in the integer type of an expression; None where a
-    float came out that may not be the whole number meant."""
-    if value is None or isinstance(value, bool | complex) or 0 <= value < 128:
-        return value
-    dtype = expression_dtype(expr, dtypes)
-    if dtype.kind not in "iu":
-        return value
-    if isinstance(value, float):
-        return None
-    span: int = 2 ** (8 * int(dtype.itemsize))
-    least = int(np.iinfo(dtype).min)
-    return (int(value) - least) % span + least
 
 
 def arg_fill(operator: Operator, arg: Expr, fill: Number | None) -> Number | None:
@@ -108,8 +91,13 @@ def _choosing(
     return chosen + either
 
 
-def call_fill(operator: Operator, fills: Sequence[Number | None]) -> Number | None:
-    """Find the value of an operator for arguments with these fills."""
+def call_fill(
+    operator: Operator, fills: Sequence[Number | None], dtype: DType | None = None
+) -> Number | None:
+    """Find the value of an operator for arguments with these fills.
+
+    dtype  in which it is computed; None for that of the fills themselves
+    """
     if operator.everywhere:
         return None
     if operator.chooses:
@@ -123,9 +111,23 @@ def call_fill(operator: Operator, fills: Sequence[Number | None]) -> Number | No
             return value
     if any(fill is None for fill in fills):
         return None
-    value = operator.at(tuple(fills))
+    value = operator.at(tuple(fills), dtype)
     made = value != value and all(fill == fill for fill in fills)
     return None if made else value  # complex numbers may have a value where real ones have none
+
+
+def typed_fill(
+    call: Call, fills: Sequence[Number | None], dtypes: Mapping[str, DType]
+) -> Number | None:
+    """Find the value of an operation for arguments with these fills in the type it is computed in.
+
+    A truth of small whole numbers is the same in any type, which need not be found then.
+    """
+    value = call_fill(call.operator, fills)
+    small = all(isinstance(fill, int) and 0 <= fill < 128 for fill in fills)
+    if value is None or (small and value in (0, 1)):
+        return value
+    return call_fill(call.operator, fills, operand_dtype(call, dtypes))
 
 
 def reduced_fill(operator: Operator, fill: Number | None) -> Number | None:

@@ -7,7 +7,7 @@ from typing import assert_never
 from codegen import build
 from codegen.ir import Binary, Expr, Load, Ranked, Unary
 from codegen.libraries.scalar_functions import has_function
-from codegen.types import BOOL, ScalarType, scalar
+from codegen.types import BOOL, INT64, UINT64, ScalarType, scalar
 from taco_py.concrete.nodes import WorkspaceKind
 from taco_py.diagnostics.errors import InternalError
 from taco_py.legal.absent import same
@@ -15,7 +15,7 @@ from taco_py.lower import dense_workspaces as dense
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.lower.numbers import number
 from taco_py.notation import nodes
-from taco_py.notation.dtypes import operand_dtype
+from taco_py.notation.dtypes import argument_dtype, operand_dtype
 from taco_py.notation.functions.function_table import WHERE
 from taco_py.notation.operators import (
     CORRECTED,
@@ -26,6 +26,7 @@ from taco_py.notation.operators import (
     SELECTED,
     STORED,
     VALUE,
+    WRAPPED,
 )
 
 
@@ -52,7 +53,10 @@ def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarTy
 def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
     """The value of an operation, or its annihilator where that is the fill of what is absent."""
     operator = call.operator
-    type = scalar(operand_dtype(call, env.dtypes).name)
+    dtype = operand_dtype(call, env.dtypes)
+    if dtype.kind == "O":
+        return _compared(env, scope, call)
+    type = scalar(dtype.name)
     fills = [scope.regions(env).constant(arg) for arg in call.args]
     for place, fill in enumerate(fills):
         value = operator.annihilated(place, fill)
@@ -70,6 +74,21 @@ def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
     if operator.right_identity is not None and same(fills[1], 0) and operator.right_identity == 0:
         return args[0]
     return Binary(operator.c_operator, args[0], args[1])
+
+
+def _compared(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
+    """A comparison of signed with unsigned integers of 64 bits, of which none has both.
+
+    a < b  →  a < 0 || (uint64) a < b
+    """
+    types = [scalar(argument_dtype(call, arg, env.dtypes).name) for arg in call.args]
+    pairs = zip(call.args, types, strict=True)
+    args = [lower_value(env, scope, arg, type) for arg, type in pairs]
+    below = build.lt(args[types.index(INT64)], build.const(0))
+    positive = build.apply(call.operator.c_operator, *(build.cast(UINT64, arg) for arg in args))
+    if call.operator.at(tuple(-1 if type == INT64 else 0 for type in types)):
+        return build.or_(below, positive)
+    return build.and_(build.not_(below), positive)
 
 
 def _stored(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -> Expr:
@@ -116,6 +135,7 @@ _OWN = {
     NONZERO: _nonzero,
     KEPT: _kept,
     FILLED: _filled,
+    WRAPPED: _filled,
     CORRECTED: _corrected,
     WHERE: _where,
     SELECTED: _where,

@@ -7,7 +7,7 @@ from codegen.types import ScalarType
 
 
 def number(value: complex, type: ScalarType) -> Const:
-    """A number in a type that holds it."""
+    """A number in a type; whole ones wrap as in C."""
     match type.kind:
         case "bool":
             return Const(bool(value), type)
@@ -16,4 +16,5 @@ def number(value: complex, type: ScalarType) -> Const:
         case "float":
             return Const(float(value.real), type)
         case _:
-            return Const(int(value.real), type)
+            least = -(1 << (type.bits - 1)) if type.kind == "int" else 0
+            return Const((int(value.real) - least) % (1 << type.bits) + least, type)

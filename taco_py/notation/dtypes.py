@@ -165,12 +165,22 @@ def operand_dtype(call: Call, dtypes: Mapping[str, DType]) -> DType:
     """The dtype in which `call` is computed, to which each of its arguments is converted first.
 
     It is also the dtype of the result, except for operators that answer in another one, as
-    comparisons do.
+    comparisons do. Where these compare signed with unsigned integers of 64 bits it is that of
+    Python's integers, `object`: no other has all of their numbers (`argument_dtype`).
 
     Raises:
         OperandError, OperandTypeError: as `expression_dtype`.
     """
     return computed_dtype(_operand_dtype(call, [_typed(arg, dtypes) for arg in call.args]))
+
+
+def argument_dtype(call: Call, arg: Expr, dtypes: Mapping[str, DType]) -> DType:
+    """The dtype that an argument of `call` is converted to: `operand_dtype`, or 64 bits with or
+    without a sign where that has more numbers than both."""
+    dtype = operand_dtype(call, dtypes)
+    if dtype.kind != "O":
+        return dtype
+    return np.dtype(np.uint64 if expression_dtype(arg, dtypes).kind == "u" else np.int64)
 
 
 def check_literal(expr: Expr, dtype: DType, dtypes: Mapping[str, DType]) -> None:
@@ -290,6 +300,8 @@ def _not_defined(call: Call | Reduce, dtype: DType) -> OperandTypeError:
 def _operand_dtype(call: Call, args: list[_Typed]) -> DType:
     common = _converted(call.operator, _common(args[:1] if call.operator.leads else args))
     check_defined(call, common)
+    if call.operator.compares and all(arg.dtype.kind in "biu" for arg in args):
+        return _compared(common, args)
     if common.kind in "iu":
         for arg in args:
             _check_fits(arg, common, call.span)
@@ -311,6 +323,15 @@ def _common(args: list[_Typed]) -> DType:
     if needed == _RANK["c"] and number_kind(common) == "f":
         return np.result_type(common, np.complex64)
     return _DEFAULT[needed]
+
+
+def _compared(common: DType, args: Iterable[_Typed]) -> DType:
+    """The integer type in which numbers are compared as they are, literals that others have not
+    too: int16 for uint8 and -1, and that of Python's integers where no other has them all."""
+    for arg in args:
+        if arg.weak and common.kind in "iu" and not holds(common, int(arg.value)):
+            common = np.promote_types(common, np.min_scalar_type(int(arg.value)))
+    return common if common.kind in "biu" else np.dtype(object)
 
 
 def _converted(operator: Operator, common: DType) -> DType:

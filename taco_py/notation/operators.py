@@ -10,7 +10,7 @@ is an entry in this table.
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Any
 
@@ -57,6 +57,7 @@ class Operator:
     scales       whether a factor of the first argument is one of f: f(x · y, z) = f(x, z) · y.
     at_absent    of the compiler's own operators: the value where the first argument is not stored,
                  which is another than that of 0.
+    at_fills     of the compiler's own operators: the value at the fills of the arguments
     needs_elements  whether a reduction of no elements is an error, as in NumPy
     of_none      what it is all the same, as a sum of a semiring is its zero; None where an error
     limit        which end of a type's numbers is the identity: 1 the largest, -1 the smallest
@@ -71,6 +72,8 @@ class Operator:
                  False, ~1 is -2. Truths are then no numbers to it, also in sums.
     of_width     whether f of numbers without a sign depends on the width of their type, in which it
                  is computed in sums too: ~1 is 254 of uint8
+    compares     whether f is of the numbers themselves, whatever types hold them: 300 is more than
+                 any uint8, and -1 less than any uint64
     everywhere   of the compiler's own operators: whether f is a value also of what is not stored
     leads        whether the first argument alone says in which type f is computed
     root         n where f(x ** n) is x, or that without its sign
@@ -98,6 +101,7 @@ class Operator:
     signs: tuple[int, ...] = ()
     scales: bool = False
     at_absent: Callable[..., Number] | None = field(default=None, compare=False, repr=False)
+    at_fills: Callable[..., Number] | None = field(default=None, compare=False, repr=False)
     limit: int = 0
     needs_elements: bool = field(default=False, compare=False, repr=False)
     of_none: Number | None = field(default=None, compare=False, repr=False)
@@ -110,6 +114,7 @@ class Operator:
     of_truths: Operator | None = field(default=None, repr=False)
     of_width: bool = field(default=False, repr=False)
     leads: bool = False
+    compares: bool = field(default=False, compare=False, repr=False)
     chooses: bool = field(default=False, repr=False)
     everywhere: bool = False
     over: tuple[Law, ...] = field(default=(), compare=False, repr=False)
@@ -137,23 +142,28 @@ class Operator:
         """
         return self.associative and self.commutative and all(self.linear)
 
-    def at(self, numbers: tuple[Number | None, ...]) -> Number:
+    def at(self, numbers: tuple[Number | None, ...], dtype: np.dtype[Any] | None = None) -> Number:
         """Evaluate the function at the fill values of its arguments.
 
-        NaN where that is another number of whole numbers than of others: 0 // 0 is 0, 0.0 // 0.0 is
-        not a number, and fill values have no type.
+        dtype  in which it is computed; None for that of the numbers themselves: NaN then where it
+               is another number of whole numbers than of others, as 0 // 0
         """
-        if self.at_absent is not None:
-            return self.at_absent(*numbers)
+        own = self.at_absent or self.at_fills
+        if own is not None:
+            return own(*numbers)
         whole = "f" not in self.kinds  # a zero of any type is then one of integers
         given = [int(x.real) if whole and isinstance(x, float | complex) else x for x in numbers]
-        if self.floating or "b" not in self.kinds:  # NumPy computes those of booleans in 16 bits
-            given = [int(x) if isinstance(x, bool) else x for x in given]
-        widest = self.loops[-1] if self.loops else _unsigned(given)
+        typed = dtype is not None
+        if dtype is None:
+            if (
+                self.floating or "b" not in self.kinds
+            ):  # NumPy computes those of booleans in 16 bits
+                given = [int(x) if isinstance(x, bool) else x for x in given]
+            dtype = np.dtype(self.loops[-1]) if self.loops else _longest(given)
         with np.errstate(all="ignore"):
-            arrays = (np.asarray(x) if widest is None else np.asarray(x, widest) for x in given)
+            arrays = (np.asarray(x) if dtype is None else _converted(x, dtype) for x in given)
             value: Number = np.asarray(self.evaluate(*arrays)).item()
-            whole = not self.loops and all(isinstance(x, int) for x in given)
+            whole = not (typed or self.loops) and all(isinstance(x, int) for x in given)
             if whole and {"i", "f"} <= {*self.kinds}:
                 reals = (np.asarray(x, np.float64) for x in given)
                 real = np.asarray(self.evaluate(*reals)).item()
@@ -213,10 +223,18 @@ class Operator:
         return copyreg.__newobj__, (Operator,), self.__getstate__()  # type: ignore[attr-defined]
 
 
-def _unsigned(numbers: Sequence[Number | None]) -> str | None:
-    """The type of whole numbers of which some have more than 63 bits and none a sign; else None."""
-    whole = [x for x in numbers if isinstance(x, int) and x >= 0]
-    return "uint64" if len(whole) == len(numbers) and max(whole, default=0) >= 2**63 else None
+def _longest(numbers: list[Any]) -> np.dtype[Any] | None:
+    """The type of whole numbers of which one is as large as no signed one, and none below 0."""
+    whole = all(isinstance(x, int) and x >= 0 for x in numbers)
+    return np.dtype(np.uint64) if whole and max(numbers) > np.iinfo(np.int64).max else None
+
+
+def _converted(number: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """A number in a type, as NumPy converts it: whole numbers wrap, real ones have no imaginary
+    part."""
+    if isinstance(number, complex) and dtype.kind != "c":
+        number = number.real
+    return np.asarray(number).astype(dtype)
 
 
 def compilers_own(name: str) -> Operator:
@@ -287,6 +305,13 @@ FILLED = Operator(
 """The first argument where it is stored, elsewhere the second, which is a number: an operand with
 another fill value than 0. The compiler's own."""
 
+WRAPPED = Operator(
+    "wrapped", "wrapped", 2, "wrapped", 4, at_fills=lambda x, number: number,
+    evaluate=lambda x, number: x,
+)  # fmt: skip
+"""The first argument, which is the second, a number, at the fill values of operands: what it wraps
+to in its type. The compiler's own."""
+
 QUOTIENT = Operator(
     "quotient", "quotient", 2, "/", 4, right_identity=1, annihilators=(0, None),
     linear=(True, False), scales=True, true_division=True, leads=True, divides=True,
@@ -323,6 +348,17 @@ def power(exponent: int) -> Operator:
 
 COMPILER: dict[str, Operator] = {
     op.name: op
-    for op in (NONZERO, STORED, PRESENT, VALUE, KEPT, QUOTIENT, SELECTED, FILLED, CORRECTED)
+    for op in (
+        NONZERO,
+        STORED,
+        PRESENT,
+        VALUE,
+        KEPT,
+        QUOTIENT,
+        SELECTED,
+        FILLED,
+        WRAPPED,
+        CORRECTED,
+    )
 }
 """The compiler's own operators, by their names."""

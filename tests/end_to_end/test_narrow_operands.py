@@ -160,3 +160,18 @@ def test_numbers_of_texts_do_not_wrap() -> None:
     for text in ("y[i] = max(j, A[i,j] - 256)", "y[i] = max(j, max(A[i,j], -1))"):
         with pytest.raises(OverflowError, match="Expected a literal from 0 to 255"):
             tp.evaluate(text, A=stored)
+
+
+@pytest.mark.parametrize(
+    "text", ["where(B[i,j] > 9, A[i,j] * 99, B[i,j] - 1)", "(A[i,j] > 9) * ~B[i,j]"]
+)
+def test_what_stands_beside_a_truth_is_read_in_the_type_of_the_sum(text: str) -> None:
+    rng = np.random.default_rng(6)
+    dense = {"A": values("int16", (7, 9), rng), "B": values("uint16", (7, 9), rng)}
+    wanted = tp.evaluate_dense(f"y[i] = sum(j, {text})", dense)
+    for form in ("dense", "csr"):
+        found = tp.evaluate(
+            f"y[i] = sum(j, {text})", {n: stored(v, form) for n, v in dense.items()}
+        )
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)

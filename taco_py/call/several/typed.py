@@ -26,6 +26,7 @@ from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.fill import fill_of as fill_text
 from taco_py.legal.absent import fill_of
 from taco_py.legal.stored import is_sparse
+from taco_py.legal.wraps import with_wraps
 from taco_py.notation.checks import all_indices, operand_names, rename, unique
 from taco_py.notation.dtypes import DType, result_dtype
 from taco_py.notation.half_types import is_half
@@ -201,8 +202,10 @@ class _Building:
     ) -> tuple[Assignment, ResultKind, str]:
         """The assignment that stores what differs from its fill value alone, where a Tensor or a
         temporary has that; with how it is stored, and the fill value as text."""
+        dtypes = self._dtypes(assignment)
+        assignment = with_wraps(assignment, self._fill, dtypes)
         kind = self._kind(assignment)
-        value = fill_of(assignment.value, self._fill)
+        value = fill_of(assignment.value, self._fill, dtypes)
         if value is None or value == 0:
             return assignment, kind, ""
         alone = stored_alone(assignment)

@@ -51,7 +51,7 @@ def _infix(
 
 
 def _comparison(symbol: str, evaluate: np.ufunc, **algebra: Any) -> Operator:
-    return _infix(symbol, evaluate, -4, **algebra)
+    return _infix(symbol, evaluate, -4, compares=True, **algebra)
 
 
 def _special(name: str) -> Callable[[Any], Any]:

@@ -28,7 +28,14 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.notation.checks import operand_names
-from taco_py.notation.dtypes import DType, answers, expression_dtype, operand_dtype, sum_dtype
+from taco_py.notation.dtypes import (
+    DType,
+    answers,
+    argument_dtype,
+    expression_dtype,
+    operand_dtype,
+    sum_dtype,
+)
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL
 from taco_py.notation.tree import children, map_children
@@ -56,9 +63,9 @@ def wide_sums(
 
     Raises what `expression_dtype` raises.
     """
-    assignment = with_wide_answers(assignment, dtypes, target)
+    answered = with_wide_answers(assignment, dtypes, target)
     if all(sum_dtype(dtype, target) == dtype for dtype in dtypes.values()):
-        return WideSums(assignment, {}, {})
+        return WideSums(answered, {}, {})
     uses = tuple(_uses(assignment.value, dtypes, target))
     read = {
         name: _common([use for use in uses if use.access.tensor == name], dtypes[name])
@@ -78,8 +85,8 @@ def wide_sums(
                 same[other], read[other] = name, dtype
             new[id(use.access)] = other
     read = {name: dtype for name, dtype in read.items() if dtype != dtypes[same.get(name, name)]}
-    value = _renamed(assignment.value, new) if new else assignment.value
-    return WideSums(replace(assignment, value=value), read, same)
+    value = _renamed(answered.value, new) if new else answered.value
+    return WideSums(replace(answered, value=value), read, same)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,8 +119,9 @@ def _uses(expr: Expr, dtypes: Mapping[str, DType], target: DType | None) -> Iter
         case Reduce() if (wide := _wide(expr, dtypes, target)) is not None:
             yield from _uses_in_sum(expr.body, wide, dtypes, target)
         case Call():
-            converted = operand_dtype(_typed_sums(expr, dtypes, target), dtypes)
-            for arg in expr.args:
+            typed = _typed_sums(expr, dtypes, target)
+            for arg, stand_in in zip(expr.args, typed.args, strict=True):
+                converted = argument_dtype(typed, stand_in, dtypes)
                 for use in _uses(arg, dtypes, target):
                     yield replace(use, other=converted) if use.access is arg else use
         case _:

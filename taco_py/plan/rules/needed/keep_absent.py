@@ -369,7 +369,7 @@ def _value_at(expr: Expr, values: Mapping[Access, Number]) -> Number | None:
             return values[expr]
         case Literal(number):
             return number
-        case Call(operator, args) if operator.at_absent is None:
+        case Call(operator, args) if not (operator.at_absent or operator.at_fills):
             numbers = tuple(_value_at(arg, values) for arg in args)
             return None if None in numbers else operator.at(numbers)
         case Call(_, args):

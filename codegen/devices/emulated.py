@@ -1,0 +1,129 @@
+"""A device that runs kernels of CUDA on the CPU and checks each access to memory.
+
+cache = KernelCache()
+device = EmulatedDevice(cache, seed=3)          # another seed, another order of threads
+record = device.load(text).launch("spmv", 4, 128, 0, [pos, crd, vals, x, y, numpy.int32(n)])
+
+A launch in which something is wrong raises EmulationError, with reports: accesses out of bounds and
+to uninitialised or misaligned memory, races, barriers that not all reach, loops without an end.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+
+import numpy as np
+
+from codegen.devices.device import Array, Buffer, Device, DeviceError, Limits
+from codegen.devices.emulated_memory import Checks, EmulatedBuffer
+from codegen.devices.emulated_module import EmulatedModule
+from codegen.devices.emulation_library import load_library
+from codegen.runtime.kernel_cache import KernelCache
+
+
+class EmulatedDevice(Device):
+    """A device of one CPU core. `seed` draws the order of blocks, warps and lanes of each launch.
+
+    Launches have ended when `launch` returns. One runs at a time in a process.
+    """
+
+    def __init__(
+        self,
+        cache: KernelCache,
+        seed: int = 0,
+        checks: bool = True,
+        counting: bool = False,
+        most_steps: int = 2**28,
+        stack: int = 64 * 1024,
+        limits: Limits | None = None,
+    ) -> None:
+        self.limits = Limits() if limits is None else limits
+        self.seed = seed
+        self.checks = Checks(checks, counting, most_steps, stack)
+        self._cache = cache
+        self._buffers: weakref.WeakSet[EmulatedBuffer] = weakref.WeakSet()
+        self._stacks: Array = np.empty(0, np.uint8)
+        self._made = 0
+        self.epoch = 0
+        self.renewals = 0
+
+    def allocate(self, size: int, name: str = "") -> EmulatedBuffer:
+        if size < 0:
+            raise DeviceError(f"Expected a size of 0 bytes or more, found {size}")
+        self._made += 1
+        try:
+            buffer = EmulatedBuffer(self, size, name or f"buffer {self._made}")
+        except MemoryError as error:
+            raise DeviceError(
+                f"Expected {size} bytes for {name or 'a buffer'}, found no such memory free",
+                hint="free what is no longer needed",
+            ) from error
+        self._buffers.add(buffer)
+        return buffer
+
+    def upload(self, buffer: Buffer, array: Array, offset: int = 0) -> None:
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        mine = self._own(buffer, flat.size, offset)
+        mine.data[offset : offset + flat.size] = flat
+        mine.valid[offset : offset + flat.size] = 1
+
+    def download(self, buffer: Buffer, array: Array, offset: int = 0) -> None:
+        mine = self._own(buffer, array.nbytes, offset)
+        if not array.flags.c_contiguous:
+            raise DeviceError(
+                "Expected an array whose elements lie one after the other in C order",
+                hint="download into numpy.empty(shape, dtype)",
+            )
+        array.reshape(-1).view(np.uint8)[:] = mine.data[offset : offset + array.nbytes]
+
+    def fill(self, buffer: Buffer, byte: int = 0) -> None:
+        mine = self._own(buffer, 0, 0)
+        mine.data.fill(byte)
+        mine.valid.fill(1)
+
+    def free(self, buffer: Buffer) -> None:
+        mine = self._own(buffer, 0, 0)
+        mine.is_free = True
+        mine.cells = None
+
+    def load(self, text: str, options: Sequence[str] = ()) -> EmulatedModule:
+        return EmulatedModule(self, text, load_library(self._cache, text, tuple(options)))
+
+    def stacks(self, threads: int) -> Array:
+        """Memory for the stacks of so many threads."""
+        size = self.checks.stack * (threads + 1)
+        if self._stacks.size < size:
+            self._stacks = np.empty(size, np.uint8)
+        return self._stacks
+
+    def buffers(self) -> list[EmulatedBuffer]:
+        """Those that are in use."""
+        return [buffer for buffer in self._buffers if not buffer.is_free]
+
+    def renew(self) -> None:
+        """Forget who used which memory: the counter of epochs begins again."""
+        self.epoch = 0
+        self.renewals += 1
+        for buffer in self._buffers:
+            buffer.cells = None
+
+    def _own(self, buffer: Buffer, size: int, offset: int) -> EmulatedBuffer:
+        """`buffer`, if `size` bytes at `offset` are in it. Raises DeviceError."""
+        if not isinstance(buffer, EmulatedBuffer) or buffer.device is not self:
+            raise DeviceError(
+                f"Expected a buffer of this device, found {buffer!r} of another one",
+                hint="download it there, and upload it here",
+            )
+        if buffer.is_free:
+            raise DeviceError(
+                f"Expected a buffer that is in use, found {buffer!r}",
+                hint="free buffers when nothing needs them any more",
+            )
+        if offset < 0 or offset + size > buffer.size:
+            raise DeviceError(
+                f"Expected bytes 0 to {buffer.size} of buffer {buffer.name}, found {offset} to "
+                f"{offset + size}",
+                hint="allocate as many bytes as the array has",
+            )
+        return buffer
