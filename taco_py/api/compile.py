@@ -101,8 +101,8 @@ def compile(
     given = by_name(text, formats, others, named, "formats")
     asked = (threads, static, libraries, schedule_budget, forbid, allow, target)
     settings = settings_of_kernel(schedule, *asked)
-    over = read_over(semiring, as_mask(mask), replace)
     statements = statements_of(text, given)
+    over = read_over(semiring, as_mask(mask, statements[-1].assignment), replace)
     if outputs is not None or len(statements) > 1:
         if over is not None and not over.is_usual:
             over.refuse_several(statements[-1].assignment)

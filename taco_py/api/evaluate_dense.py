@@ -38,7 +38,7 @@ from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices, operand_names
 from taco_py.notation.dtypes import sum_dtype
 from taco_py.notation.nodes import Assignment, Call
-from taco_py.notation.operators import Number
+from taco_py.notation.operators import ADD, MUL, Number
 from taco_py.notation.rewrites.fills import with_fills
 from taco_py.notation.rewrites.semirings import Semiring
 from taco_py.notation.rewrites.wide_sums import wide_sums
@@ -231,7 +231,7 @@ def _at_subscripts(
         return value
     dtype = value.dtype if added is None else np.asarray(added).dtype
     sums = sum_dtype(value.dtype, target=None if added is None else dtype)
-    if assignment.operator is not None and sums != value.dtype:  # as what is summed has
+    if assignment.operator in (ADD, MUL) and sums != value.dtype:  # as what is summed has
         names = operand_names(read.assignment)
         value = value_of({name: np.asarray(read.arrays[name]).astype(sums) for name in names})
     return write(assignment, value, read.written, added)

@@ -18,6 +18,7 @@ from taco_py.explanation.estimates import SEARCH, with_estimates
 from taco_py.formats import dense
 from taco_py.indexed.indexed_call import stated_of
 from taco_py.notation.checks import accesses, has_subscripts
+from taco_py.notation.functions.averages import spelled
 from taco_py.notation.nodes import Assignment, Reduce
 from taco_py.notation.tree import walk
 from taco_py.values.settings import Settings, check_budget, merged
@@ -69,8 +70,8 @@ def frontier(
     Raises NotationError, OperandError, OperandTypeError, FormatError, ScheduleError.
     """
     given = merged(formats, named, "formats")
-    over = read_over(semiring, as_mask(mask), False)
     read = understood(text)
+    over = read_over(semiring, as_mask(mask, read.assignment), False)
     target = read.assignment.target.tensor
     uses = accumulated(read.assignment, {target: None})
     orders = {access.tensor: len(access.modes) for access in accesses(uses) if not access.is_number}
@@ -109,7 +110,7 @@ def _check_comparable(assignment: Assignment) -> None:
         if isinstance(node, Reduce) and not node.operator.additive:
             raise ScheduleError(
                 f"Expected sums alone, whose schedules are compared, found a reduction by "
-                f"{node.operator}",
+                f"{spelled(node)}",
                 node.span or assignment.span,
                 "tp.explain says how it is computed; schedule= of tp.evaluate takes commands",
             )

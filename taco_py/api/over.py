@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from taco_py.call.over_semirings import Over
+    from taco_py.notation.nodes import Assignment
 
 
 def built(schedule: Any) -> Any:
@@ -25,17 +26,19 @@ def read_over(semiring: Any, mask: Any, replace: bool) -> Over | None:
     return over_of(semiring, mask, replace)
 
 
-def as_mask(mask: Any) -> Any:
+def as_mask(mask: Any, assignment: Assignment) -> Any:
     """Return the mask that letters or the name of a format are meant as, and any other itself.
 
-    "csr"  →  Mask(CSR);  complement("csr")  →  Mask(CSR, complement=True)
+    "csr"  →  Mask(CSR);  complement("coo")  →  Mask(COO(2), complement=True)
+
+    assignment  whose result has as many modes, which names as "coo" do not say
     """
     from taco_py.notation.rewrites.masks import Mask
 
     named = mask.array if isinstance(mask, Mask) else mask
     if not isinstance(named, str):
         return mask
-    from taco_py.formats import Format
+    from taco_py.formats.format import named as format_named
 
-    stored = Format.parse(named)
+    stored = format_named(named, len(assignment.target.modes))
     return replace(mask, array=stored) if isinstance(mask, Mask) else Mask(stored)

@@ -29,8 +29,9 @@ from taco_py.explanation.plan_report import explain
 from taco_py.explanation.plan_schedule import graphs_of, recipe_of, schedule_of
 from taco_py.formats import Format
 from taco_py.kernels import KERNELS
-from taco_py.notation.checks import rename
-from taco_py.notation.nodes import Assignment
+from taco_py.legal.stored import is_full
+from taco_py.notation.checks import accesses, rename
+from taco_py.notation.nodes import Assignment, Call
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
@@ -48,6 +49,7 @@ from taco_py.values.operands import (
     give,
     informer,
     is_number,
+    taken,
 )
 from taco_py.values.result_table import TENSOR, ResultKind
 from taco_py.values.results import hand_out, kind_for
@@ -194,12 +196,15 @@ class Kernel:
         """Compute the result for these operands: scipy's array where it is sparse and operands are
         scipy's.
 
-        out      where a dense result is written; `y += …` begins from it, unless `y` is passed
+        out      where a dense result is written; `y += …` begins from it, unless `y` is passed, and
+                 without either from 0, `y *= …` from 1, `y min= …` from infinity
         threads  at most so many
 
         Raises as `evaluate` does, and FormatError for another format.
         """
         objects = self._named(operands, named) if operands else named
+        if out is None and self.begin and self.begin not in objects:
+            objects = self._from_nothing(objects)
         if out is None and threads is None:
             for call in self.ways.calls:
                 result = call(objects)
@@ -228,6 +233,22 @@ class Kernel:
                 np.copyto(out, data.values, casting="unsafe")
             return out
         return hand_out(self._scipys(data, kind), kind)
+
+    def _from_nothing(self, objects: dict[str, Any]) -> dict[str, Any]:
+        """The operands with what `y += …` begins from where there is no `y`: what the operator does
+        not change a number by. The same operands where that is sparse, or a size is not known."""
+        value, form = self.assignment.value, self.formats[self.begin]
+        shapes = {name: taken(obj, f"operand {name}").shape for name, obj in objects.items()}
+        sizes: dict[str, int] = {}
+        for access in accesses(self.assignment):
+            sizes.update(zip(access.indices, shapes.get(access.tensor, ()), strict=False))
+        indices = self.assignment.target.indices
+        known = is_full(form) and all(index in sizes for index in indices)
+        if not (known and isinstance(value, Call)):
+            return objects
+        dtype = np.dtype(self.types[self.begin].element)
+        shape, nothing = tuple(sizes[index] for index in indices), value.operator.identity_of(dtype)
+        return {self.begin: np.full(shape, nothing, dtype), **objects}
 
     def _begun(self, objects: dict[str, Any], out: Array) -> tuple[str, dict[str, Any]]:
         """The operand that `out` itself is, or "", and the operands with it."""

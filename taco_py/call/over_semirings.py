@@ -16,7 +16,7 @@ from taco_py.diagnostics.errors import DimensionError, OperandError, OperandType
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import operand_names
-from taco_py.notation.dtypes import expression_dtype
+from taco_py.notation.dtypes import value_dtype
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.functions.function_table import NOT, nonzero
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal
@@ -140,7 +140,7 @@ def over_numbers(
     dtypes = {n: settings.dtype or g.data.dtype for n, g in given.items()}
     sparse = [name for name in names if not is_full(given[name].data.format)]
     read = with_semiring(assignment, over.semiring, dtypes, sparse)
-    dtype = expression_dtype(read.value, dtypes)
+    dtype = value_dtype(read.value, dtypes)
     zero = over.semiring.zero_of(dtype)
     zero = None if zero == 0 else zero
     shown = assignment
@@ -333,11 +333,11 @@ def written_over(
 
     Raises as `with_semiring`.
     """
-    dtypes = {name: np.dtype(type.dtype) for name, type in types.items()}
+    dtypes = {name: type.promoted for name, type in types.items()}
     names = operand_names(assignment)
     sparse = [name for name in names if not is_full(types[name].format)]
     read = with_semiring(assignment, over.semiring, dtypes, sparse)
-    dtype = expression_dtype(read.value, dtypes)
+    dtype = value_dtype(read.value, dtypes)
     own = over.semiring.zero_of(dtype)
     zero = None if own is None or own == 0 else Literal(own, dtype=dtype.name)
     target = types.get(assignment.target.tensor)

@@ -18,7 +18,9 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import DimensionError, NotationError, OperandError
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, free_indices
+from taco_py.notation.dtypes import is_weak
+from taco_py.notation.half_types import computed_dtype
 from taco_py.notation.nodes import Access, Assignment, Subscript
 from taco_py.notation.operators import Operator
 from taco_py.notation.printer import to_text
@@ -97,7 +99,9 @@ def gather(
 
     value = map_accesses(assignment.value, plain)
     target = assignment.target
-    whole = replace(assignment, value=value, target=Access(target.tensor, target.indices))
+    present = free_indices(value) if target.subscripts else target.indices
+    kept = tuple(index for index in target.indices if index in present)
+    whole = replace(assignment, value=value, target=Access(target.tensor, kept))
     ends = tuple(sizes[index] for index in target.indices)
     if not target.subscripts:
         return Gathered(whole, found, places, None, sources, ends)
@@ -166,13 +170,14 @@ def write(
 ) -> Array:
     """Put a value where the subscripts of the left-hand side say."""
     (*places, inside), shape = written
+    value, present = np.asarray(value), free_indices(assignment.value)
+    lacks = [axis for axis, name in enumerate(assignment.target.indices) if name not in present]
+    wide = np.broadcast_to(np.expand_dims(value, tuple(lacks)), inside.shape)
+    chosen, where = wide[inside], tuple(places)
+    if assignment.operator is not None:
+        weak = is_weak(assignment.value)
+        return _reduced(assignment.operator, chosen, where, shape, added, weak)
     start = np.zeros(shape, value.dtype) if added is None else np.array(added)
-    chosen, where = np.asarray(value)[inside], tuple(places)
-    operator: Operator | None = assignment.operator
-    if operator is not None:
-        dtype = start.dtype if added is not None else value.dtype
-        np.add.at(start, where, chosen.astype(dtype))
-        return start
     if len({*zip(*(place.tolist() for place in places), strict=True)}) < len(chosen):
         raise OperandError(
             f"Expected each element of {assignment.target.tensor} once on the left-hand side",
@@ -180,6 +185,28 @@ def write(
         )
     start[where] = chosen
     return start
+
+
+def _reduced(
+    operator: Operator,
+    values: Array,
+    where: tuple[Array, ...],
+    shape: tuple[int, ...],
+    added: Any,
+    weak: bool,
+) -> Array:
+    """Reduce values with what is at their places, in the type of both; numbers are weak."""
+    own = values.dtype if added is None else np.asarray(added).dtype
+    if added is not None:
+        own = np.result_type(own, values.flat[0].item() if weak and values.size else values)
+    start = np.full(shape, operator.identity_of(own)) if added is None else np.array(added)
+    found, chosen = (each.astype(computed_dtype(own)) for each in (start, values))
+    if isinstance(operator.evaluate, np.ufunc):
+        operator.evaluate.at(found, where, chosen)
+        return found.astype(own)
+    for place, each in zip(zip(*where, strict=True), chosen, strict=True):
+        found[place] = operator.evaluate(found[place], each)
+    return found.astype(own)
 
 
 def _sizes(
@@ -256,6 +283,9 @@ def _largest(mode: Subscript, index: str, size: int, sizes: Mapping[str, int]) -
     while True:
         grid = _grid(mode, mode.names, {**others, index: count + 1}, {})
         if grid.min() < 0 or grid.max() >= size:
+            reached = count or not size or 0 in (sizes.get(name) for name in mode.names)
+            if not reached and (grid.max() < 0 or grid.min() > size):
+                raise DimensionError(f"Expected positions below {size}, found {grid.min()}")
             return count
         count += 1
 

@@ -15,9 +15,9 @@ from dataclasses import replace
 
 from codegen.names import Names
 from codegen.records import dataclass
+from taco_py.indexed.scattered import Meeting
 from taco_py.notation.checks import accesses, all_indices
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce, Subscript
-from taco_py.notation.operators import ADD, MUL
+from taco_py.notation.nodes import Access, Assignment, Expr, Subscript
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import map_accesses
 
@@ -60,12 +60,14 @@ def without_subscripts(
     assignment: Assignment,
     whole: Callable[[Access], bool],
     ordered: Callable[[Access], tuple[str, ...]],
+    meets: Callable[[], Meeting],
     names: Names | None = None,
 ) -> Plain:
     """The assignment over derived operands.
 
     whole    whether an access reads its operand as it is
     ordered  the indices of an access in the order of the modes of its operand
+    meets    finds how what meets in one place is reduced
     names    from which to take new ones; None for those that the assignment does not use
     """
     if names is None:
@@ -83,7 +85,7 @@ def without_subscripts(
         return Access(found.name, found.access.indices, access.span)
 
     value = map_accesses(assignment.value, plain)
-    target, value, selections = _scattered(assignment, value, names)
+    target, value, selections = _scattered(assignment, value, meets, names)
     found = replace(assignment, target=target, value=value)
     return Plain(found, tuple(derived.values()), selections)
 
@@ -101,14 +103,14 @@ def name_of(access: Access) -> str:
 
 
 def _scattered(
-    assignment: Assignment, value: Expr, names: Names
+    assignment: Assignment, value: Expr, meets: Callable[[], Meeting], names: Names
 ) -> tuple[Access, Expr, tuple[Selection, ...]]:
     """The target with indices alone, the value that it takes, and the selections of that."""
     target = assignment.target
     if not target.subscripts:
         return target, value, ()
     fresh = Names(all_indices(assignment))
-    modes, selections = [], []
+    modes, selections, selected = list[str](), list[Selection](), list[Access]()
     for place, mode in enumerate(target.subscripts):
         index = mode.index
         if index is not None and index in _fixed(target):
@@ -117,9 +119,9 @@ def _scattered(
         modes.append(fresh.fresh(f"r{place}"))
         name = names.fresh(name_of(replace(target, subscripts=(mode,))))
         selections.append(Selection(name, mode, place))
-        value = Call(MUL, (Access(name, (modes[-1], *mode.names), target.span), value))
-    for index in reversed([index for index in target.indices if index not in modes]):
-        value = Reduce(ADD, index, value, target.span)
+        selected.append(Access(name, (modes[-1], *mode.names), target.span))
+    met = tuple(index for index in target.indices if index not in modes)
+    value = meets().reduced(value, tuple(selected), met)
     return Access(target.tensor, tuple(modes), target.span), value, tuple(selections)
 
 

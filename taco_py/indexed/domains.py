@@ -174,11 +174,33 @@ def _bound(
             for size, mode in zip(shapes[access.tensor], access.modes, strict=True):
                 left = [name for name, _ in mode.indices if name not in sizes]
                 if len(left) == 1 and not mode.gathered:
+                    _check_reached(access, mode, left[0], int(size), sizes)
                     most = _most(mode, left[0], int(size), sizes)
                     found[left[0]] = min(most, found.get(left[0], most))
         if not found:
             return
         sizes.update(found)
+
+
+def _check_reached(access: Access, mode: Subscript, index: str, size: int, sizes: Sizes) -> None:
+    """Raise DimensionError where no value of an index makes a subscript a position of its mode.
+
+    x[i+100] of 20 elements; x[i+20] is empty, as the slice x[20:] is
+    """
+    if size == 0 or any(sizes.get(name) == 0 for name in mode.names):
+        return
+    low, high = bounds(mode, {**sizes, index: 1})
+    rises = dict(mode.indices)[index] > 0
+    if (low > size) if rises else (high < 0):
+        others = ", ".join(f"{n} below {sizes[n]}" for n in mode.names if n != index)
+        ranges = f"{low} on" if rises else f"{high} down"
+        raise DimensionError(
+            f"Expected positions from 0 to {size - 1} in mode {access.modes.index(mode)} of "
+            f"{access.tensor}, found {subscript_text(mode)} from {ranges}"
+            f"{', with ' * bool(others)}{others}",
+            access.span,
+            f'no value of {index} is inside; border="fill" reads 0 outside of {access.tensor}',
+        )
 
 
 def _most(mode: Subscript, index: str, size: int, sizes: Sizes) -> int:

@@ -23,6 +23,7 @@ from taco_py.indexed.make_operands import (
     layout_of,
     make_operands,
 )
+from taco_py.indexed.scattered import dtypes_for_meeting
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import has_subscripts
 from taco_py.notation.nodes import Assignment, Reduce
@@ -68,12 +69,14 @@ class IndexedCall:
     """A text with subscripts, its operands' names and options; it remembers layouts by shapes.
 
     identity  what tells such calls from others, but for the text: see `keys.call_key`
+    dtype     in which everything is computed, None for the types of operands
     """
 
     assignment: Assignment
     stated: Stated
     identity: tuple[object, ...]
     layouts: dict[tuple[object, ...], tuple[Layout, str]]
+    dtype: Any = None
 
     def made(self, objects: Mapping[str, Any], out: Any) -> tuple[Layout, str, Made]:
         """The layout for such operands, its text, and the operands that it reads."""
@@ -81,12 +84,14 @@ class IndexedCall:
         tensors = arrays_of_operands(objects)
         if out is not None:
             stated = replace(stated, out=getattr(out, "shape", None))
-        key = (stated.out, *(data.shape for data in tensors.values()))
+        dtypes = dtypes_for_meeting(assignment, objects, tensors, self.dtype)
+        facts = ((data.shape, data.format.is_dense) for data in tensors.values())
+        key = (stated.out, *facts, *dtypes.values())
         known = self.layouts.get(key)
         if known is None:
             added = {assignment.target.tensor} if assignment.operator is not None else set()
             check_names(assignment, [name for name in objects if name not in added])
-            layout = layout_of(assignment, tensors, stated)
+            layout = layout_of(assignment, tensors, stated, dtypes=dtypes)
             known = layout, to_text(layout.plain.assignment)
             if len(self.layouts) < MOST_LAYOUTS:
                 self.layouts[key] = known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -16,12 +17,14 @@ from taco_py.indexed.dense_windows import View, dense_window, fixed_view
 from taco_py.indexed.derived import Derived, Plain, without_subscripts
 from taco_py.indexed.domains import FILL, Domain, Stated, domain_of
 from taco_py.indexed.picked_rows import picked_rows
+from taco_py.indexed.scattered import meeting_of
 from taco_py.indexed.selections import as_operand, check_once, selection
 from taco_py.indexed.sparse_stored import held_like, stored_like
 from taco_py.indexed.sparse_windows import sparse_window
 from taco_py.indexed.stretched import stretched
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import operand_names, unique
+from taco_py.notation.dtypes import DType
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import subscript_text, to_text
 from taco_py.notation.rewrites.index_numbers import index_of, is_size
@@ -51,14 +54,17 @@ def layout_of(
     stated: Stated,
     made: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
     names: Names | None = None,
+    dtypes: Mapping[str, DType] = MappingProxyType({}),
 ) -> Layout:
     """Find which operands to make. Raises DimensionError or OperandError (`domains`).
 
     made   the shapes of what earlier statements make
     names  from which to take new ones; None for those that the assignment does not use
+    dtypes in which values are read that meet in a place of the result
     """
     shapes = {**{name: data.shape for name, data in tensors.items()}, **made}
-    assignment = stretched(assignment, shapes)
+    sparse = {name for name, data in tensors.items() if not data.format.is_dense}
+    assignment = stretched(assignment, shapes, sparse)
     domain = domain_of(assignment, shapes, stated)
     sizes = domain.sizes
 
@@ -74,7 +80,8 @@ def layout_of(
             return indices
         return _result_last(indices, assignment.target.indices, sizes)
 
-    plain = without_subscripts(assignment, whole, ordered, names)
+    meets = partial(meeting_of, assignment, dtypes, lambda a: a.is_number or is_dense(a))
+    plain = without_subscripts(assignment, whole, ordered, meets, names)
     used = operand_names(plain.assignment)
     if assignment.operator is not None:
         used = (assignment.target.tensor, *used)

@@ -160,6 +160,9 @@ def sparse_window(
         place, mode = min(modes, key=lambda each: _steps(each[1], entries))
         if _advance(entries, place, mode, grids.get(place)):
             modes.remove((place, mode))
+    for name in access.indices:
+        if name not in entries.columns:  # of no subscript: the same elements for all of its values
+            entries.spread(name)
     columns = [entries.columns[name] for name in access.indices]
     return columns, entries.found_values()
 

@@ -1,11 +1,13 @@
 """Modes of size 1 beside an index of another size, which are read at their one element.
 
 Y[i,j] = A[i,j] - m[i,j]    m of shape (n, 1)   →   Y[i,j] = A[i,j] - m[i,0]
+
+A sparse operand of one element alone keeps an index, for a number is stored everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from taco_py.indexed.domains import alone
@@ -14,11 +16,16 @@ from taco_py.notation.nodes import Access, Assignment, Reduce, Subscript
 from taco_py.notation.tree import map_accesses, walk
 
 
-def stretched(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> Assignment:
+def stretched(
+    assignment: Assignment,
+    shapes: Mapping[str, tuple[int, ...]],
+    sparse: Container[str] = frozenset(),
+) -> Assignment:
     """The assignment with 0 in the place of indices that stretch a mode of size 1; the same object
     where there is none, and where a sum would lose its index.
 
     shapes  of the operands, the one that is added to among them
+    sparse  the names of those that may not store an element
     """
     sizes = _other_sizes(assignment, shapes)
 
@@ -35,6 +42,8 @@ def stretched(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> 
         if modes == access.modes:
             return access
         names = unique(name for mode in modes for name in mode.names)
+        if not names and access.tensor in sparse:
+            names = access.indices[:1]
         return Access(access.tensor, names, access.span, modes)
 
     value = map_accesses(assignment.value, at_zero)

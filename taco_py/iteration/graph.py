@@ -24,6 +24,7 @@ from taco_py.concrete.nodes import (
     Race,
     Sequence,
     Statement,
+    Unit,
     Where,
     Workspace,
     WorkspaceKind,
@@ -196,6 +197,8 @@ class IterationGraph:
         if not isinstance(self.statement, Forall):
             return False
         race = self.statement.mode.parallel
+        if self.statement.mode.unit is not Unit.CORE:
+            return False
         shared = race is not None and race not in APART
         return shared and (shared_in_pieces(self) or (self.teams and self.weighs_rows))
 

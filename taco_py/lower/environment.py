@@ -156,6 +156,15 @@ class Carry:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockSum:
+    """A sum of which each block of a GPU has its own, where it is kept, and what it begins with."""
+
+    own: Var
+    parts: Array
+    first: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """What is known at one point of the code.
 
@@ -171,6 +180,7 @@ class Scope:
     read         the indices whose coordinates are those that the result has
     serial       whether no loop is shared among threads
     zeroing      whether what is absent is stored as zero, where nothing else would write it
+    sums         the loop of blocks that keep their sums apart, and these
     """
 
     positions: Mapping[tuple[Access, int], Expr]
@@ -185,6 +195,7 @@ class Scope:
     read: frozenset[str] = frozenset()
     serial: bool = False
     zeroing: bool = False
+    sums: tuple[str, tuple[BlockSum, ...]] | None = None
 
     def position(self, access: Access, level: int) -> Expr | None:
         """The position at `level`, 0 or what was said above the root, None while it is unknown."""

@@ -45,6 +45,7 @@ from taco_py.lower.threads.atomic_updates import (
     lower_atomic,
     lower_carrying,
 )
+from taco_py.lower.threads.block_sums import begin_sums, keep_sums, lower_in_parts
 from taco_py.lower.threads.value_ranges import Lower, lower_apart
 from taco_py.lower.zero import zero_below
 from taco_py.notation.checks import accesses
@@ -238,7 +239,7 @@ class Lowerer:
             condition, rest = self._split(forall)
             below = tuple(self.statement(rest, inner))
             if below:
-                if race is not None and not self.env.graph.teams:
+                if race is not None and not self.env.graph.teams and inner.piece is None:
                     yield from self._own(forall)
                 if inner.carry is not None and race is not None:
                     yield from empty_carry(inner.carry)
@@ -246,7 +247,9 @@ class Lowerer:
                 if forall is self.env.graph.zeroing:
                     yield zero_below(self.env, inner)
                 code = tuple(self._with_result(forall, inner, below))
+                yield from begin_sums(inner, forall.index)
                 yield from _if_true(lower_condition(self.env, inner, condition), code)
+                yield from keep_sums(self.env, inner, forall.index)
 
         code = tuple(lower_loop(self.env, self.result, forall, scope, body))
         if code:
@@ -279,6 +282,8 @@ class Lowerer:
             return None
         if race is Race.ATOMICS and scope.atomic is None:
             return lower_atomic
+        if race is Race.ORDERED and not self.env.graph.teams and scope.sums is None:
+            return lower_in_parts
         team = self.env.graph.in_team(self.env.graph.loop_of(forall))
         if not team or scope.piece is not None or scope.carry is not None:
             return None

@@ -16,8 +16,8 @@ from taco_py.diagnostics.errors import (
     NotationError,
     OperandError,
 )
+from taco_py.notation.functions.averages import spelled
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.notation.operators import ADD
 from taco_py.notation.tree import children, map_children, walk
 
 # Passes over an expression recurse, as do the equality and hash of its nodes, at a few frames a
@@ -194,17 +194,9 @@ def check_target(assignment: Assignment) -> None:
     """The left-hand side has each index once, and a tensor that is not on the right.
 
     Raises:
-        NotationError: `y[i,i] = …`, `y[i] = y[i] + …` or `y[p[i]] min= …`.
+        NotationError: `y[i,i] = …` or `y[i] = y[i] + …`.
     """
     target = assignment.target
-    if target.subscripts and assignment.operator not in (None, ADD):
-        raise NotationError(
-            f"Expected = or += where subscripts say the place in {target.tensor}, found another "
-            "assignment",
-            target.span,
-            hint="only sums are taken of what meets in one place; scatter with NumPy, as in "
-            "np.minimum.at(y, p, x)",
-        )
     for place, index in enumerate(target.indices):
         if index in target.indices[:place]:
             raise NotationError(
@@ -296,7 +288,17 @@ def _unused(expr: Reduce) -> NotationError:
 
 
 def refuse_subscripts(assignment: Assignment) -> None:
-    """Raise NotationError where an access has more than indices for subscripts."""
+    """Raise NotationError where an access has more than indices for subscripts, or an index is a
+    number, as for argmax and mean."""
+    for node, _ in walk(assignment.value):
+        if isinstance(node, Access) and node.is_number:
+            text = "" if node.span is None else node.span.source.text[node.span.start :]
+            raise NotationError(
+                "Expected no numbers of indices here, found "
+                f"{text.partition('(')[0].strip() or node.tensor}, which needs one",
+                node.span,
+                "tp.evaluate, tp.explain, tp.compile and tp.evaluate_dense take it",
+            )
     for access in (assignment.target, *accesses(assignment)):
         if access.subscripts:
             raise NotationError(
@@ -308,12 +310,14 @@ def refuse_subscripts(assignment: Assignment) -> None:
 
 
 def check_output_indices(assignment: Assignment) -> None:
-    """Each index of the left-hand side is on the right, where its size comes from.
+    """Each index of the left-hand side is on the right, or in a gather of the left, where its size
+    comes from.
 
     Raises:
         NotationError: `y[i,j] = A[i,k]`.
     """
     target, present = assignment.target, free_indices(assignment.value)
+    present += tuple(index for access in _gathered(target) for index in access.indices)
     for index in target.indices:
         if index not in present:
             found = f"only {', '.join(present)}" if present else "no index"
@@ -343,12 +347,15 @@ def check_elements(assignment: Assignment, sizes: Mapping[str, int]) -> None:
     """
     for node in need_elements(assignment):
         if sizes[node.index] == 0 and all(sizes[index] for index in free_indices(node)):
+            name, index = spelled(node), node.index.rstrip("_")
+            hint = f"leave out what has no {index}"
+            if name == str(node.operator):
+                hint += f", or begin from a number, as in y[…] {name}= …"
             raise DimensionError(
-                f"Expected elements for {node.operator} over {node.index}, found size 0, and no "
-                f"elements have a {node.operator}",
+                f"Expected elements for {name} over {index}, found size 0, and no elements have "
+                f"{'an' if name.startswith('a') else 'a'} {name}",
                 node.span,
-                hint=f"leave out what has no {node.index}, or begin from a number, as in "
-                f"y[…] {node.operator}= …",
+                hint,
             )
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import NumberOverflowError, OperandError, OperandTypeError
 from taco_py.diagnostics.source import Span
+from taco_py.notation.functions.averages import spelled
 from taco_py.notation.half_types import computed_dtype, number_kind
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL, NEG, SUB, Operator
@@ -119,7 +120,13 @@ def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
         OperandTypeError: an operator does not take these dtypes, or an integer literal does not
             fit.
     """
-    return computed_dtype(_typed(expr, dtypes).dtype)
+    return computed_dtype(value_dtype(expr, dtypes))
+
+
+def value_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
+    """The dtype in which the value of `expr` is stored: `expression_dtype`, but that of 16-bit
+    operands itself. Raises as that does."""
+    return _typed(expr, dtypes).dtype
 
 
 def sum_dtype(terms: DType, target: DType | None = None) -> DType:
@@ -142,9 +149,12 @@ def answers(call: Call, dtypes: Mapping[str, DType]) -> bool:
     """Tell whether an operation has another dtype than its arguments, or would have of numbers.
 
     A comparison answers in truths, also where it compares these. It is computed in the dtype of its
-    arguments wherever it stands: the sum of `not a[i]` adds up truths, not the other way round.
+    arguments wherever it stands: the sum of `not a[i]` adds up truths, not the other way round. So
+    is what depends on the width of a type: the sum of `~a[i]` of uint8 adds up numbers below 256.
     """
     own = operand_dtype(call, dtypes)
+    if own.kind == "u" and call.operator.of_width:
+        return True
     if own.kind != "b":
         return expression_dtype(call, dtypes) != own
     numbers = replace(call, args=tuple(Literal(1, dtype="int64") for _ in call.args))
@@ -281,7 +291,7 @@ def _not_defined(call: Call | Reduce, dtype: DType) -> OperandTypeError:
         to = f"A.astype({'np.int8' if dtype.kind == 'b' else to})"
         to += "; a power is written x[i]**2" if call.operator.symbol == "^" else ""
     return OperandTypeError(
-        f"Expected operands that {call.operator} is defined for, found dtype {dtype}",
+        f"Expected operands that {spelled(call)} is defined for, found dtype {dtype}",
         call.span,
         hint=f"convert an operand first, for instance with {to}",
     )

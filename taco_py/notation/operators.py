@@ -70,10 +70,13 @@ class Operator:
     divides      whether f(0, 0) is not a number
     of_truths    what f is of truths where that is another function than of whole numbers: ~True is
                  False, ~1 is -2. Truths are then no numbers to it, also in sums.
+    of_width     whether f of numbers without a sign depends on the width of their type, in which it
+                 is computed in sums too: ~1 is 254 of uint8
     compares     whether f is of the numbers themselves, whatever types hold them: 300 is more than
                  any uint8, and -1 less than any uint64
     everywhere   of the compiler's own operators: whether f is a value also of what is not stored
     leads        whether the first argument alone says in which type f is computed
+    root         n where f(x ** n) is x, or that without its sign
     chooses      whether f is its second argument where the first is not 0, else its third
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
                  products.
@@ -109,11 +112,13 @@ class Operator:
     true_division: bool = False  # integers promote to float64, as in NumPy
     divides: bool = False
     of_truths: Operator | None = field(default=None, repr=False)
+    of_width: bool = field(default=False, repr=False)
     leads: bool = False
     compares: bool = field(default=False, compare=False, repr=False)
     chooses: bool = field(default=False, repr=False)
     everywhere: bool = False
     over: tuple[Law, ...] = field(default=(), compare=False, repr=False)
+    root: int = field(default=0, repr=False)
     exponent: int | None = field(default=None, repr=False)
     body: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
@@ -140,13 +145,15 @@ class Operator:
     def at(self, numbers: tuple[Number | None, ...], dtype: np.dtype[Any] | None = None) -> Number:
         """Evaluate the function at the fill values of its arguments.
 
-        dtype  in which it is computed; None for that of the numbers themselves
+        dtype  in which it is computed; None for that of the numbers themselves: NaN then where it
+               is another number of whole numbers than of others, as 0 // 0
         """
         own = self.at_absent or self.at_fills
         if own is not None:
             return own(*numbers)
         whole = "f" not in self.kinds  # a zero of any type is then one of integers
         given = [int(x.real) if whole and isinstance(x, float | complex) else x for x in numbers]
+        typed = dtype is not None
         if dtype is None:
             if (
                 self.floating or "b" not in self.kinds
@@ -156,6 +163,11 @@ class Operator:
         with np.errstate(all="ignore"):
             arrays = (np.asarray(x) if dtype is None else _converted(x, dtype) for x in given)
             value: Number = np.asarray(self.evaluate(*arrays)).item()
+            whole = not (typed or self.loops) and all(isinstance(x, int) for x in given)
+            if whole and {"i", "f"} <= {*self.kinds}:
+                reals = (np.asarray(x, np.float64) for x in given)
+                real = np.asarray(self.evaluate(*reals)).item()
+                value = value if real == value else float("nan")
         return value
 
     def annihilated(self, place: int, fill: Number | None) -> Number | None:

@@ -28,7 +28,7 @@ from functools import reduce
 
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.diagnostics.source import Span
-from taco_py.diagnostics.suggest import nearest, nearest_of
+from taco_py.diagnostics.suggest import nearest, nearest_of, with_suggestion
 from taco_py.notation.checks import check_depth, free_indices
 from taco_py.notation.functions.defined import DEFINED
 from taco_py.notation.functions.function_table import (
@@ -162,7 +162,8 @@ class Parser(SubscriptRules):
             found: Operator = _WORDS.get(word) or DEFINED.operators[word]
             return found
         if self.token.text not in _ASSIGNMENTS:
-            raise self.error(f"'=' or '+=' after {target.tensor}", self.assignment_hint())
+            what = f"'=' or another assignment after {target.tensor}"
+            raise self.error(what, self.assignment_hint())
         return _ASSIGNMENTS[self.take().text]
 
     def whole_expression(self) -> Expr:
@@ -184,6 +185,9 @@ class Parser(SubscriptRules):
                 return f"divide by *= of 1 over it; assignments accumulate by {_ACCUMULATE}"
             case "//" | "%" | "**" | "<<" | ">>" if self.ahead(1).text == "=":
                 return f"assignments accumulate by {_ACCUMULATE}, whose order does not matter"
+            case _ if self.ahead(1).text == "=":
+                hint = f"assignments accumulate by {_ACCUMULATE}, and by functions that reduce"
+                return with_suggestion(hint, self.token.text, (*_WORDS, *DEFINED.operators))
             case _:
                 return "begin with the result, as in y[i] = A[i,j] * x[j]"
 

@@ -110,7 +110,10 @@ def _price(problem: Problem, schedule: Schedule, stats: Statistics, sharing: Sha
         own, last = _own_order(sharing, order), len(order) - 1
         if own:
             nested = replace(
-                sharing, order=own, lane=min(sharing.lane, last), groups=min(sharing.groups, last)
+                sharing,
+                order=own,
+                lane=min(sharing.lane, last),
+                groups=min(sharing.groups, len(order)),
             )
             prices.append(Nest(problem, term, stats, nested).price())
     return total(prices)

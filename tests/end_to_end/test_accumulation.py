@@ -76,3 +76,15 @@ def test_nan_is_kept():
     for y in ([5.0, np.nan], [np.nan, -1.0]):
         found = tp.evaluate("y[j] min= A[i,j]", A=A, y=np.array(y))
         np.testing.assert_array_equal(found, np.minimum(y, [np.nan, 0.0]))
+
+
+@pytest.mark.parametrize("text", ["y[j] min= u[i] * B[j,k]", "y[j] *= u[i] * B[j,k] * w[k]"])
+def test_nothing_is_absent_from_a_reduction_of_nothing(text):
+    """Rows of B lack entries, but no i is there: nothing is reduced."""
+    B = sp.csr_array(np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 4.0]]))
+    for size in (0, 1, 3):
+        given = {"u": np.arange(2.0, 2.0 + size), "B": B, "w": np.ones(2)}
+        given = {name: each for name, each in given.items() if f"{name}[" in text}
+        for y in ({}, {"y": np.array([-1.0, 0.5, 7.0])}):
+            wanted = tp.evaluate_dense(text, **given, **y)
+            np.testing.assert_array_equal(tp.evaluate(text, **given, **y), wanted)

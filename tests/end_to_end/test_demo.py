@@ -108,7 +108,7 @@ def test_bad_numbers_of_threads(threads: str) -> None:
 def test_what_is_no_command_is_taken_for_an_expression(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nonsense"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "Expected '=' or '+=' after nonsense" in line
+    assert "Expected '=' or another assignment after nonsense" in line
 
 
 def test_comparison_sees_every_difference() -> None:

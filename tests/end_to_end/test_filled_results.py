@@ -71,3 +71,25 @@ def test_means_of_no_elements() -> None:
         for compute in (tp.evaluate, tp.evaluate_dense):
             assert (np.asarray(compute(text, A=sp.csr_array((4, 0)))) == 0).all()
             assert np.isnan(compute(text, A=np.zeros((4, 0)))).all()
+
+
+QUOTIENTS = (
+    "y[i] = S[i]**-1", "y[i] = (S[i] - 3)**-1", "y[i] = S[i]**-2 * w[i]", "y[i] = 1 // S[i]",
+    "y[i] = 5 % S[i]", "y[i] = -1 // S[i]", "s = sum(i, 1 // S[i])", "s = sum(i, (S[i] + 1)**-1)",
+    "y[i] = 0**S[i]", "y[i] = S[i]**0.5",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64"])
+@pytest.mark.parametrize("text", QUOTIENTS)
+def test_what_is_absent_is_divided_as_its_type_is(text: str, dtype: str) -> None:
+    """0**-1 and 1 // 0 of real numbers are infinite, of whole ones 0."""
+    values = np.array([0, 1, 0, 2], dtype)
+    for own in (sp.coo_array(values), tp.tensor(values, format="s"), values):
+        given = {"S": own, "w": np.ones(4, dtype)} if "w[" in text else {"S": own}
+        found = tp.evaluate(text, given)
+        found = found.to_numpy() if isinstance(found, tp.Tensor) else found
+        found = found.toarray() if sp.issparse(found) else found
+        wanted = tp.evaluate_dense(text, given)
+        assert np.asarray(found).dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)

@@ -335,3 +335,37 @@ def test_several_statements_ask_for_a_wider_type() -> None:
     assert tp.evaluate(text, given, dtype="float32").tolist() == [2, 2, 2, 2]
     with pytest.raises(tp.OperandTypeError, match="found dtype= of float16"):
         tp.evaluate(text, {"E": np.ones((3, 4))}, dtype="float16", casting="same_kind")
+
+
+SEMIRINGS = ("min_plus", "max_times", "max_plus", "max_min", "min_first", "min_second", "min_max")
+
+
+@pytest.mark.parametrize("form", ["dense", "CSR", "ss"])
+@pytest.mark.parametrize("semiring", SEMIRINGS)
+def test_semirings_keep_the_type(semiring: str, form: str, dtype: np.dtype[Any]) -> None:
+    """The result is that of the same numbers in float32, rounded."""
+    a, b, x = (numbers(k, shape, dtype) for k, shape in enumerate([(5, 7), (7, 4), (4,)]))
+    own = {"A": store(a, form), "B": store(b, form), "x": x}
+    wide: dict[str, Any] = {"A": a, "B": b, "x": x}
+    if form != "dense":
+        wide = {"A": sp.csr_array(a.astype("f4")), "B": sp.csr_array(b.astype("f4")), "x": x}
+    wide = {name: each.astype("f4") for name, each in wide.items()}
+    mask = np.arange(20).reshape(5, 4) % 3 > 0
+    for text, options in (
+        ("Y[i,k] = A[i,j] * B[j,k]", {"format": "dd"}),
+        ("Y[i,k] = A[i,j] * B[j,k]", {"format": "dd", "mask": mask}),
+        ("y[i] = A[i,j] * B[j,k] * x[k]", {"format": "d"}),
+    ):
+        used = [name for name in wide if f"{name}[" in text]
+        options = {**options, "semiring": semiring}
+        wanted = tp.evaluate(text, {name: wide[name] for name in used}, **options)
+        assert wanted.dtype == np.float32
+        for _ in range(2):
+            same(
+                tp.evaluate(text, {name: own[name] for name in used}, **options),
+                wanted.astype(dtype),
+            )
+        dense = {name: options[name] for name in options if name != "format"}
+        same(tp.evaluate_dense(text, {n: own[n] for n in used}, **dense), wanted.astype(dtype))
+    kernel = tp.compile("y[i] = A[i,j] * x[j]", A="dd", x="d", dtypes=dtype, semiring=semiring)
+    same(kernel(A=a, x=b[:, 0]), tp.einsum("ij,j->i", a, b[:, 0], semiring=semiring))

@@ -350,3 +350,18 @@ def test_what_a_sparse_tensor_does_not_store_is_the_zero_where_it_is_added_to():
         tp.compile(text, W=tp.CSR, e=tp.dense(1), d=tp.CSF(1), semiring="min_plus")
     sums = tp.evaluate("R[i,j] += W[i,j]", W=W, R=W, semiring="plus_second")
     np.testing.assert_array_equal(sums.toarray(), 2 * W.toarray())
+
+
+@pytest.mark.filterwarnings("ignore::taco_py.NotationWarning")  # j is used once
+@pytest.mark.parametrize("stored", [0, 2])
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float64"])
+@pytest.mark.parametrize("semiring", ["and_or", "or_and", "min_plus", "max_min", "max_times"])
+def test_sums_that_are_computed_first_may_be_of_nothing(semiring, dtype, stored):
+    w = np.array([0, 1, -2]).astype(dtype)
+    u = tp.Tensor.from_coo([np.arange(stored)], np.ones(stored, dtype), (4,), format="s")
+    text = "R[k] = w[k] * u[j]"
+    try:
+        wanted = tp.evaluate_dense(text, w=w, u=u, semiring=semiring)
+    except tp.OperandTypeError:
+        pytest.skip("the semiring has no such numbers")
+    np.testing.assert_array_equal(tp.evaluate(text, w=w, u=u, semiring=semiring), wanted)

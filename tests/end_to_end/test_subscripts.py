@@ -76,6 +76,24 @@ TEXTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("y[i-2] += x[i]", {"x": x}, {"border": "fill", "shape": 9}),
     ("y[P[i,k]] += V[i,k]", {"P": P, "V": RNG.random((4, 3))}, {"shape": 20}),
     ("y[0] = x[i]", {"x": x}, {}),
+    ("h[p[i]] += 1", {"p": p}, {"shape": 5}),
+    ("h[2*p[i]-1] += 1", {"p": p, "h": np.zeros(6, np.int64)}, {"border": "fill"}),
+    ("h[P[i,k]] += 1", {"P": P, "h": np.zeros(20, np.float32)}, {}),
+    ("h[p[i],q[j]] += 1", {"p": p, "q": q}, {"shape": (4, 5)}),
+    ("h[p[i]] = 2", {"p": p[[0, 1, 3]]}, {"shape": 5}),
+    ("y[p[i]] max= v[i]", {"p": p, "v": v, "y": np.full(5, 0.5)}, {}),
+    ("y[p[i]] min= v[i] * w[i] - 1", {"p": p, "v": v, "w": w}, {"shape": 4}),
+    ("y[p[i]-1] *= v[i]", {"p": p, "v": v}, {"shape": 4, "border": "fill"}),
+    ("y[p[i],q[j]] max= A[i,j]", {"p": p, "q": q, "A": A[:4, :3]}, {"shape": (4, 5)}),
+    ("y[p[i]] min= A[i,j]", {"p": p, "A": A[:4]}, {"shape": 4}),
+    ("y[i+k] max= v[i] * w[k]", {"v": v, "w": w}, {}),
+    ("y[q[i]] min= S[i,j]", {"q": q, "S": S[:3]}, {"shape": 5}),
+    ("y[q[i],j] max= S[i,j] - 1", {"q": q, "S": S[:3]}, {"shape": (5, 11)}),
+    ("y[q[i],j] *= S[i,j]", {"q": q, "S": S[:3], "y": np.full((5, 11), 2.0)}, {}),
+    ("y[q[i]] max= exp(S[i,2])", {"q": q, "S": S[:3]}, {"shape": 5}),
+    ("y[q[i]] *= S[i,j]", {"q": q, "S": S[:3, :1]}, {"shape": 5}),
+    ("y[q[i]] *= S[i,j]", {"q": q, "S": sp.csr_array(np.eye(3, 2))}, {"shape": 5}),
+    ("y[q[i]] min= 0", {"q": q, "y": np.full(5, 0.5)}, {}),
     ("y[p[i],j] += A[i,k] * X[k,j]", {"p": p, "A": A[:4], "X": X[:7]}, {"shape": (4, 13)}),
     ("y[i,j] = S[i,j]", {"S": S}, {"shape": (3, 4)}),
 ]  # fmt: skip
@@ -153,6 +171,67 @@ def test_types_are_those_of_the_text_without_subscripts(dtype: str) -> None:
     check("y[i,j] = D[i+1,j] * a[j]", {"D": sp.csr_array(np.diag(a)), "a": a}, {})
 
 
+AT: dict[str, np.ufunc] = {
+    "+=": np.add, "*=": np.multiply, "min=": np.minimum, "max=": np.maximum, "|=": np.bitwise_or,
+    "&=": np.bitwise_and, "^=": np.bitwise_xor,
+}  # fmt: skip
+"""NumPy's functions for the operators of assignments."""
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint8", "int64", "uint64", "float16", "float64"]
+)
+@pytest.mark.parametrize("operator", AT)
+def test_what_meets_is_reduced_as_by_at(operator: str, dtype: str) -> None:
+    if dtype.startswith("float") and AT[operator].nin and operator in ("|=", "&=", "^="):
+        pytest.skip("bits are those of whole numbers")
+    places, rng = np.array([3, 1, 1, 0, 3]), np.random.default_rng(3)
+    values = (rng.integers(-9, 9, 5)).astype(dtype)
+    begun = rng.integers(0, 4, 6).astype(dtype)
+    wanted = begun.copy()
+    AT[operator].at(wanted, places, values)
+    texts = {f"d[p[i]] {operator} a[i]": {"a": values}}
+    if dtype != "bool":
+        texts[f"d[p[i]] {operator} 3"] = {}
+    if dtype != "float16":
+        texts[f"d[p[i]] {operator} s[i]"] = {"s": sp.coo_array(values)}
+    for text, operands in texts.items():
+        check(text, {"p": places, "d": begun, **operands}, {})
+        check(text, {"p": places, **operands}, {"shape": 6})
+        found = as_array(tp.evaluate(text, p=places, d=begun, **operands))
+        if operands:
+            assert found.dtype == wanted.dtype and np.array_equal(found, wanted)
+            out = begun.copy()
+            tp.evaluate(text, p=places, out=out, **operands)
+            assert np.array_equal(out, wanted)
+            empty = as_array(tp.evaluate(text, p=places, shape=6, **operands))[[2, 4, 5]]
+            assert np.array_equal(
+                empty, np.full(3, AT[operator].reduce(empty[:0], initial=empty[0]))
+            )
+
+
+def test_what_meets_in_the_type_that_is_asked_for() -> None:
+    """No largest number of whole ones is left where nothing meets."""
+    found = tp.evaluate(
+        "d[p[i]] min= n[i]", p=p, n=np.arange(4), shape=5, dtype="float32", casting="unsafe"
+    )
+    assert found.tolist() == [3.0, 1.0, np.inf, 0.0, np.inf] and found.dtype == np.float32
+    for own in (np.float32, np.int8):
+        assert tp.evaluate("d[p[i]] += 1", p=p, d=np.zeros(5, own)).dtype == own
+        half = tp.evaluate("d[p[i]] max= a[i] * s", p=p, a=np.ones(4, own), s=2, d=np.zeros(5, own))
+        assert half.dtype == own and half.tolist() == [2, 2, 0, 2, 0]
+    with pytest.raises(tp.NumberOverflowError, match="found 300"):
+        tp.evaluate("d[p[i]] max= 300", p=p, d=np.zeros(5, np.int8))
+
+
+def test_functions_of_users_reduce_what_meets() -> None:
+    tp.function(
+        "either", lambda x, y: x + y - x * y, associative=True, commutative=True, identity=0
+    )
+    check("y[p[i]] either= v[i]", {"p": p, "v": v, "y": np.full(5, 0.25)}, {})
+    check("y[q[i],j] either= S[i,j]", {"q": q, "S": S[:3]}, {"shape": (5, 11)})
+
+
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "uint32", "uint64"])
 def test_positions_of_any_integer_type(kind: str) -> None:
     check("y[i] = x[p[i]+1]", {"x": x, "p": p.astype(kind)}, {})
@@ -187,12 +266,77 @@ def test_modes_of_size_1_are_read_at_their_one_element() -> None:
         tp.evaluate("y[i] = x[i] * D[i,i]", x=x, D=A[:1])
 
 
+ONES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("y[i] = x[i] * u[i]", {}),
+    ("y[i] = x[i] + u[i]", {}),
+    ("Y[i,j] = S[i,j] * C[i,j]", {}),
+    ("Y[i,j] = S[i,j] * c[i,j]", {}),
+    ("y[i] = S[i,j] * C[i,j] * x[j]", {}),
+    ("y[i] = x[i] + 2 * stored(u[i])", {"arithmetic": True}),
+    ("Y[i,j] = S[i,j] + stored(C[i,j])", {"arithmetic": True}),
+    ("y[i] = count(j, stored(c[i,j]) * stored(S[i,j]))", {"arithmetic": True}),
+    ("y[i] = x[i] / u[i] + stored(u[i])", {"arithmetic": True}),
+)
+
+
+@pytest.mark.parametrize("semiring", [None, "min_plus", "max_times", "plus_pair", "or_and"])
+@pytest.mark.parametrize("has", [False, True])
+@pytest.mark.parametrize(("text", "notes"), ONES, ids=[text for text, _ in ONES])
+def test_sparse_modes_of_size_1_are_absent_or_not(
+    text: str, notes: dict[str, Any], has: bool, semiring: str | None
+) -> None:
+    """What an operand of one element does not store is absent wherever it is read."""
+    if semiring is not None and notes:
+        pytest.skip("semirings give + and * a meaning alone")
+    u, whole = np.array([3.0 * has]), np.array([[3.0 * has]])
+    column = sp.csr_array(np.where(np.arange(9) % 3, 2.0, 0.0).reshape(9, 1))
+    options = {} if semiring is None else {"semiring": semiring}
+    for form in ("coo", "tensor"):
+        sparse = {"u": sp.coo_array(u), "C": sp.csr_array(whole).asformat("coo")}
+        if form == "tensor":
+            sparse = {"u": tp.tensor(u, format="s"), "C": tp.tensor(whole, format="ss")}
+        given = {**sparse, "S": S, "c": column, "x": x[:11] if "x[j]" in text else x}
+        used = {name: each for name, each in given.items() if f"{name}[" in text}
+        wanted = tp.evaluate_dense(text, used, **options)
+        for _ in range(2):
+            found = as_array(tp.evaluate(text, used, format="d" * wanted.ndim, **options))
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found, wanted)
+
+
 def test_empty_ranges() -> None:
     check("y[i] = x[i+k] * w[k]", {"x": x[:2], "w": w}, {})
     check("y[p[i]] += v[i]", {"p": p[:0], "v": v[:0]}, {"shape": 3})
     check("y[i,j] = S[p[i],j]", {"p": p[:0], "S": S}, {})
     check("y[i,j] = S[i,j+1]", {"S": sp.csr_array((3, 1))}, {})
     check("y[i+1] = x[i]", {"x": x[:0]}, {})
+
+
+BEYOND: list[tuple[str, dict[str, Any], str]] = [
+    ("y[i] = x[i+21]", {"x": x}, "from 0 to 19 in mode 0 of x, found i+21 from 21 on"),
+    ("s = x[3*i+21]", {"x": sp.coo_array(x)}, "found 3*i+21 from 21 on"),
+    ("y[i] = x[i+k+40] * w[k]", {"x": x, "w": w}, "found i+k+40 from 40 on, with k below 4"),
+    ("y[i] = x[-i-3]", {"x": x}, "found -i-3 from -3 down"),
+    ("y[i] = A[i,i+9]", {"A": A}, "from 0 to 6 in mode 1 of A, found i+9 from 9 on"),
+    ("y[i] = x[i+21]; z[i] = y[i] * 2", {"x": x}, "found i+21 from 21 on"),
+]
+
+
+@pytest.mark.parametrize(("text", "operands", "says"), BEYOND)
+def test_no_range_begins_beyond_the_end(text: str, operands: dict[str, Any], says: str) -> None:
+    for call in (tp.evaluate, tp.explain, tp.evaluate_dense):
+        with pytest.raises(tp.DimensionError) as caught:
+            call(text, operands)
+        assert call is tp.evaluate_dense or says in caught.value.message
+    if text.startswith("y[i]") and ";" not in text:
+        check(text, operands, {"border": "fill", "shape": 3})
+
+
+def test_ranges_that_begin_at_the_end_are_empty() -> None:
+    for text in ("y[i] = x[i+20]", "y[i] = x[i+k+20] * w[k]", "s = x[i+20]"):
+        check(text, {"x": x, "w": w} if "w" in text else {"x": x}, {})
+    check("y[i] = x[i+21]", {"x": x[:0]}, {})
+    check("y[i] = x[i+k+40] * w[k]", {"x": x, "w": w[:0]}, {})
 
 
 def test_operands_of_any_strides() -> None:
@@ -363,7 +507,7 @@ def calls(draw: st.DrawFn) -> tuple[str, dict[str, Any], dict[str, Any]]:
         pins.append(f"u{name}[{name}]")
     read = f"B[{draw(subscripts())},{draw(subscripts())}]"
     target = draw(st.sampled_from(["y[i,j]", "y[j]", "y", "y[k,i]", "y[j+1,2*k]", "y[p[i],j]"]))
-    operator = draw(st.sampled_from(["=", "+="]))
+    operator = draw(st.sampled_from(["=", "+=", "min=", "*="]))
     text = f"{target} {operator} {' * '.join(pins)} * {read}"
     options: dict[str, Any] = {"border": draw(st.sampled_from(["fill", "fill", "error"]))}
     if "+1" in target or "[p" in target:

@@ -115,7 +115,6 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("a[i] = x[i]; b[i] = a[i+1]", {"x": x}, {}, "Expected all of a"),
     ("y[p[i]] += x[i]; z[i] = y[i]", {"p": p, "x": X3}, {}, "of a statement among several"),
     ("a[i] = x[i]; b[i] = a[i]", {"x": x}, {"shape": 3}, "no shape= for several statements"),
-    ("y[p[i]] min= x[i]", {"p": p, "x": X3}, {"shape": 5}, "Expected = or \\+= where"),
     ("y[p[i]] += x[i]", {"p": p, "x": X3}, {"shape": 5, "semiring": "min_plus"}, "under semiring="),
     ("a[i] = x[i+1]; b[i] = q[i]", {"x": x}, {}, "Expected an operand q"),
     ("a[i] = x[i+1]; b[i] = a[i]", {"x": x, "q": x}, {}, "found q besides"),

@@ -9,7 +9,7 @@ import pytest
 
 from taco_py.diagnostics.errors import OperandError, OperandTypeError
 from taco_py.notation.dtypes import expression_dtype, is_weak, operand_dtype, result_dtype
-from taco_py.notation.functions.function_table import FACTORS, LADDER
+from taco_py.notation.functions.function_table import FACTORS, FUNCTIONS, LADDER
 from taco_py.notation.nodes import Access, Call, Expr, Literal
 from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
 from taco_py.notation.parser import parse_assignment
@@ -54,6 +54,34 @@ def test_operands_promote_as_in_numpy(operator: Operator) -> None:
             args = (np.ones(1, left), np.ones(1, right))[: operator.arity]
             found = ours(call, {"a": left, "b": right})
             assert found == numpys(operator, *args), (left, right)
+
+
+OTHERWISE = {("round", "bool"): "bool", ("angle", "bool"): "float32"}
+"""Types of functions of truths that are not NumPy's."""
+
+
+@pytest.mark.parametrize("name", [n for n, op in FUNCTIONS.items() if op.arity == 1])
+def test_functions_have_the_types_of_numpys_and_scipys(name: str) -> None:
+    """What NumPy computes in float16, of one byte, is computed in float32."""
+    operator = FUNCTIONS[name]
+    for dtype in DTYPES:
+        found, wanted = (
+            ours(Call(operator, (a,)), {"a": dtype}),
+            numpys(operator, np.ones(1, dtype)),
+        )
+        if found is None:
+            continue  # which a check of kinds is about
+        if wanted == np.float16:
+            wanted = np.dtype(np.float32)
+        assert found == OTHERWISE.get((name, dtype.name), wanted), dtype
+
+
+def test_error_functions_of_integers_are_of_float64() -> None:
+    special = pytest.importorskip("scipy.special")
+    for name, function in (("erf", special.erf), ("sigmoid", special.expit)):
+        for dtype in DTYPES[:9]:
+            found = expression_dtype(Call(FUNCTIONS[name], (a,)), {"a": dtype})
+            assert found == function(np.ones(1, dtype)).dtype == np.float64
 
 
 @numpy_2

@@ -131,17 +131,17 @@ ERRORS = [
     ),
     (
         "A[i,j] * x[j]",
-        "Expected '=' or '+=' after A, found '*'\n  A[i,j] * x[j]\n         ^\n"
+        "Expected '=' or another assignment after A, found '*'\n  A[i,j] * x[j]\n         ^\n"
         "hint: begin with the result, as in y[i] = A[i,j] * x[j]",
     ),
     (
         "y -= x",
-        "Expected '=' or '+=' after y, found '-='\n  y -= x\n    ^^\n"
+        "Expected '=' or another assignment after y, found '-='\n  y -= x\n    ^^\n"
         "hint: write += and negate the right-hand side; tp.program takes -=",
     ),
     (
         "y == x",
-        "Expected '=' or '+=' after y, found '=='\n  y == x\n    ^^\n"
+        "Expected '=' or another assignment after y, found '=='\n  y == x\n    ^^\n"
         "hint: an assignment has one equals sign",
     ),
     (
@@ -188,12 +188,12 @@ ERRORS = [
     ),
     (
         "y[i] /= x[i]",
-        "Expected '=' or '+=' after y, found '/='\n  y[i] /= x[i]\n       ^^\n"
+        "Expected '=' or another assignment after y, found '/='\n  y[i] /= x[i]\n       ^^\n"
         "hint: divide by *= of 1 over it; assignments accumulate by +=, *=, |=, ^=, &=, min=, max=",
     ),
     (
         "y[i] **= x[i]",
-        "Expected '=' or '+=' after y, found '**'\n  y[i] **= x[i]\n       ^^\n"
+        "Expected '=' or another assignment after y, found '**'\n  y[i] **= x[i]\n       ^^\n"
         "hint: assignments accumulate by +=, *=, |=, ^=, &=, min=, max=, whose order does not "
         "matter",
     ),

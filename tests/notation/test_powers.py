@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.notation.parser import parse_assignment
@@ -121,3 +122,33 @@ def test_whole_numbers_to_exponents_below_zero() -> None:
 def test_a_caret_is_no_power() -> None:
     with pytest.raises(tp.OperandTypeError, match=r"a power is written x\[i\]\*\*2"):
         tp.evaluate("y[i] = x[i]^2", x=np.ones(3))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_powers_of_complex_numbers(dtype: str) -> None:
+    z = np.array([1 + 2j, 0, -3j, 2, -1.5], dtype)
+    w = np.array([0.5, 2 - 1j, 1j, 0, -2], dtype)
+    near = 1e-5 if dtype == "complex64" else 1e-12
+    for text, wanted in (
+        ("y[i] = z[i]**2.5", z**2.5),
+        ("y[i] = z[i]**w[i]", z**w),
+        ("y[i] = z[i]**1j", z**1j),
+        ("y[i] = 2**w[i]", 2**w),
+        ("s = z[i]**(0.5 + 0j)", (z**0.5).sum()),
+        ("y[i] = pow(z[i], 3)", z**3),
+    ):
+        given = {name: each for name, each in (("z", z), ("w", w)) if f"{name}[" in text}
+        with np.errstate(all="ignore"):
+            for found in (tp.evaluate(text, given), tp.evaluate_dense(text, given)):
+                np.testing.assert_allclose(found, wanted, rtol=near, atol=near)
+                assert np.asarray(found).dtype == dtype
+    sparse = sp.coo_array(z)
+    np.testing.assert_allclose(tp.evaluate("y[i] = z[i]**2.5", z=sparse).toarray(), z**2.5, near)
+
+
+def test_powers_of_negative_numbers_are_numpys() -> None:
+    x = np.array([-1.0, 4.0, 0.0, -8.0])
+    with np.errstate(all="ignore"):
+        for text, wanted in (("y[i] = x[i]**0.5", x**0.5), ("y[i] = x[i]**-1", x**-1.0)):
+            np.testing.assert_array_equal(tp.evaluate(text, x=x), wanted)
+        np.testing.assert_allclose(tp.evaluate("y[i] = x[i]**(1 + 0j)", x=x), x ** (1 + 0j))

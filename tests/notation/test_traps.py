@@ -36,7 +36,26 @@ ALONE = [
     "s[j] = -x[i] * y[j]",
     "p[i] = x[i] / x[k]",
 ]
+ROOT = [
+    "s = sqrt(x[i]**2)",
+    "s = 2 * sqrt(square(x[i]))",
+    "y[i] = sqrt(A[i,j]**2) + b[i]",
+    "D[i,j] = sqrt((X[i,k] - Y[j,k])**2)",
+    "s = sqrt(1 + w[j] * x[i]**2) / sum(j, w[j])",
+    "s = cbrt(x[i]**3)",
+    "s = (x[i]**2)**0.5",
+]
 ORDINARY = [
+    "s = sum(i, sqrt(x[i]**2))",
+    "s = sqrt(sum(i, x[i]**2))",
+    "s = sqrt(x[i] * x[i])",
+    "s = sqrt(x[i]**2 + y[i]**2)",
+    "y[i] = sqrt(x[i]**2)",
+    "s = sqrt(x[i])",
+    "s = sqrt(x[i]**3)",
+    "s = cbrt(x[i]**2)",
+    "s = exp(-x[i]**2)",
+    "s = (x[i]**2)**2.5",
     "y[i] = A[i,j] * x[j] + b[i]",
     "d[i] = A[i,j]",
     "s = A[i,j]",
@@ -85,6 +104,7 @@ ORDINARY = [
         *((text, "is summed around the whole quotient") for text in QUOTIENT),
         *((text, "so nothing is summed over it in") for text in LEFT),
         *((text, "is used once, so") for text in ALONE),
+        *((text, "is summed around the root: sum(") for text in ROOT),
     ],
 )
 def test_traps_are_told_with_the_place_and_the_other_way(text: str, says: str) -> None:

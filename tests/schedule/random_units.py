@@ -46,7 +46,7 @@ NESTS = (
     (Unit.BLOCK, Unit.WARP, Unit.THREAD),
     (Unit.CORE,),
 )
-RACES = (Race.NONE, Race.ATOMICS, Race.ATOMICS, Race.TEMPORARY)
+RACES = (Race.NONE, Race.ATOMICS, Race.ATOMICS, Race.TEMPORARY, Race.ORDERED)
 DTYPES = ("float64", "float64", "float32", "int64", "int32")
 
 

@@ -118,6 +118,7 @@ REFUSED = {
     "split(i,b,w,8), parallelize(b,GPUBlock), parallelize(w,GPUBlock)": "b around it is parallel",
     "parallelize(i,GPUBlock), parallelize(j,GPUThread)": "its iterations add to one number",
     "parallelize(j,GPUBlock,Ordered)": "atomic operations come in any order",
+    "reorder(j,i), parallelize(j,CPUThread,Ordered)": "threads of the grid add in any order",
     "vectorize(j)": "found CPUVector, which it has not",
 }  # fmt: skip
 
@@ -173,7 +174,7 @@ def test_workspaces_are_of_a_thread_or_a_block(units: str, memory: str) -> None:
 
 
 def test_memory_that_no_thread_has_is_refused() -> None:
-    schedule = "reorder(i,j,k), parallelize(i), precompute(A(i,j)*B(j,k),k,k,w)"
+    schedule = "reorder(i,j,k), parallelize(i,GPUBlock), precompute(A(i,j)*B(j,k),k,k,w)"
     given = {"A": sp.csr_array(np.eye(3)), "B": np.ones((3, 5))}
     with pytest.raises(tp.DeviceError, match="each thread would need memory of its own for w"):
         tp.evaluate("C[i,k] = A[i,j] * B[j,k]", given, schedule=schedule, target="cuda-emulated")
@@ -208,6 +209,44 @@ def test_units_reduce_by_any_operator(name: str, dtype: str) -> None:
     for schedule in (None, first.format(race), second.format(race)):
         found = tp.evaluate(text, A=operand, schedule=schedule, target="cuda-emulated")
         np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+@pytest.mark.parametrize("text", ["s = A[i,j]", "s = max(i, j, A[i,j])", "s = prod(i, j, A[i,j])"])
+def test_blocks_keep_their_sums_apart_in_order(text: str, dtype: str) -> None:
+    operand = np.random.default_rng(4).choice([-3, -1, 1, 1, 1], (19, 70)).astype(dtype)
+    schedule = "split(i,b,w,4), parallelize(b,GPUBlock,Ordered), parallelize(w,GPUWarp,Ordered)"
+    found = tp.evaluate(text, A=operand, schedule=schedule, target="cuda-emulated")
+    np.testing.assert_allclose(found, tp.evaluate_dense(text, A=operand))
+    kernel = tp.compile(text, {"A": "dd"}, dtypes=dtype, schedule=schedule, target="cuda")
+    assert "atomic" not in kernel.source
+
+
+def test_units_of_a_block_write_no_sparse_result() -> None:
+    with pytest.raises(tp.ScheduleError, match="would write a sparse result"):
+        tp.evaluate(
+            "C[i,j] = 2 * A[i,j]", A=sp.csr_array(np.eye(4)), target="cuda-emulated",
+            schedule="parallelize(i,GPUBlock)",
+        )  # fmt: skip
+
+
+# What once went wrong.
+FIXED = (
+    ("C[i,j] = A[i,j] - B[i,j] + D[i,j]", "parallelize(j,GPUBlock,NoRaces)"),
+    (
+        "C[i,j] = A[j,i]",
+        "split(i,a,b,1), split(a,c,d,1), split(d,e,f,1), parallelize(c,GPUBlock,NoRaces), "
+        "parallelize(e,GPUThread,NoRaces)",
+    ),
+)
+
+
+@pytest.mark.parametrize(("text", "schedule"), FIXED)
+def test_fixed(text: str, schedule: str) -> None:
+    names = [name for name in "ABD" if f"{name}[" in text.split("=")[1]]
+    given = {n: np.arange(25.0).reshape(5, 5) * k for k, n in enumerate(names, 1)}
+    found = tp.evaluate(text, given, schedule=schedule, format="dd", target="cuda-emulated")
+    np.testing.assert_array_equal(found, dense_result(text, given))
 
 
 # ---------------------------------------------------------------- what memory is touched

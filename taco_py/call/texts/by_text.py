@@ -120,7 +120,8 @@ def explain_text(
     from taco_py.indexed.indexed_call import IndexedCall, settled, stated_of
     from taco_py.indexed.make_operands import told_operands
 
-    indexed = IndexedCall(one.assignment, stated_of(asks.border, asks.shape), (), {})
+    stated = stated_of(asks.border, asks.shape)
+    indexed = IndexedCall(one.assignment, stated, (), {}, settings.dtype)
     layout, _, made = indexed.made(objects, None)
     assignment = layout.plain.assignment
     settings = along(settled(one.assignment, layout, made, settings), assignment, path)
@@ -180,7 +181,7 @@ def _compute_indexed(
     out = asks.out
     identity = () if key is None else (key[0],)
     stated = stated_of(asks.border, asks.shape)
-    indexed = IndexedCall(read.assignment, stated, identity, {})
+    indexed = IndexedCall(read.assignment, stated, identity, {}, settings.dtype)
     layout, text, made = indexed.made(objects, out)
     assignment = layout.plain.assignment
     settings = along(settled(read.assignment, layout, made, settings), assignment, asks.path)

@@ -111,7 +111,7 @@ class KernelOfSubscripts:
         begins = self.read.assignment.operator is not None and target not in objects
         if begins and out is not None:
             objects = {target: out, **objects}
-        uses = accumulated(self.read.assignment, {target: None})
+        uses = accumulated(self.read.assignment, objects)
         mask = {name: obj for name, obj in objects.items() if name == _MASK and self._masked}
         objects = {name: obj for name, obj in objects.items() if name not in mask}
         check_names(uses, objects, ("out", "threads"))
@@ -211,7 +211,7 @@ def _sampled(
     orders = {a.tensor: len(a.modes) for a in (target, *accesses(assignment))}
     formats = {name: format_of(given[name], orders[name], name) for name in names}
     dtypes = _dtypes(assignment, names, given, told.dtypes)
-    indexed = IndexedCall(assignment, stated, (), {})
+    indexed = IndexedCall(assignment, stated, (), {}, told.settings.dtype)
     kernel = KernelOfSubscripts(read, stated, told, formats, dtypes, indexed)
     shapes = _sample_shapes(uses, given, stated, target)
     samples = {

@@ -22,6 +22,15 @@ from taco_py.notation.rewrites.index_numbers import INDEX, SIZE, index_number, i
 from taco_py.notation.tree import map_children
 
 Indices = tuple[str, ...]
+PARTS = ("mean", "var", "argmin", "argmax")
+"""Reductions as texts call them, that are made of others."""
+
+
+def spelled(expr: Call | Reduce) -> str:
+    """Find what the text calls an operation: argmax, of which a part is a reduction by max."""
+    text = "" if expr.span is None else expr.span.source.text[expr.span.start : expr.span.stop]
+    word = text.partition("(")[0].strip()
+    return word if word in PARTS else str(expr.operator)
 
 
 def mean(indices: Indices, body: Expr, span: Span) -> Expr:

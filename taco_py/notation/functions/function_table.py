@@ -74,7 +74,9 @@ def _power(x: Any, y: Any) -> Any:
     """NumPy's power; of whole numbers also with exponents below 0: 1 / x**-y without a remainder,
     and 0 of 0."""
     x, y = np.asarray(x), np.asarray(y)
-    negative = y < 0 if np.result_type(x, y).kind == "i" else np.False_
+    if np.result_type(x, y).kind != "i":
+        return np.power(x, y)
+    negative = y < 0
     found = np.power(x, np.where(negative, y % 2, y).astype(y.dtype))
     return np.where(negative & (np.abs(x) != 1), found.dtype.type(0), found)
 
@@ -156,7 +158,9 @@ FACTORS = (
 )
 """Operators that bind as products do, beside * and /."""
 
-INVERT = Operator("invert", "~", 1, "invert", 3, kinds=INTEGERS, of_truths=NOT, evaluate=np.invert)
+INVERT = Operator(
+    "invert", "~", 1, "invert", 3, kinds=INTEGERS, of_truths=NOT, of_width=True, evaluate=np.invert
+)
 
 FUNCTIONS: dict[str, Operator] = {
     each.name: each
@@ -174,8 +178,8 @@ FUNCTIONS: dict[str, Operator] = {
         _same("real", np.real),
         _same("imag", np.imag),
         _real("angle", np.angle),
-        _real("sqrt", np.sqrt),
-        _real("cbrt", np.cbrt, REAL),
+        replace(_real("sqrt", np.sqrt), root=2),
+        replace(_real("cbrt", np.cbrt, REAL), root=3),
         _real("exp", np.exp),
         _real("expm1", np.expm1),
         _real("log", np.log),
@@ -195,8 +199,8 @@ FUNCTIONS: dict[str, Operator] = {
         _real("acosh", np.arccosh),
         _real("atanh", np.arctanh),
         _real("exp2", np.exp2),
-        _real("erf", _special("erf"), REAL),
-        _real("sigmoid", _special("expit"), REAL),
+        replace(_real("erf", _special("erf"), REAL), true_division=True),
+        replace(_real("sigmoid", _special("expit"), REAL), true_division=True),
         _binary("hypot", np.hypot, kinds=REAL, floating=True, commutative=True),
         _binary("atan2", np.arctan2, kinds=REAL, floating=True),
         _binary("copysign", np.copysign, kinds=REAL, floating=True),

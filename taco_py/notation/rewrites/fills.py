@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from taco_py.notation.dtypes import DType
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal
 from taco_py.notation.operators import FILLED, Number
 from taco_py.notation.tree import map_accesses
@@ -34,3 +35,11 @@ def stored_alone(assignment: Assignment) -> Assignment:
     """Make what is not stored absent, whatever the fill value of the right-hand side is."""
     value = Call(FILLED, (assignment.value, Literal(0)), assignment.value.span)
     return replace(assignment, value=value)
+
+
+def filled_of_type(expr: Expr, number: Number | None, dtype: DType) -> Expr:
+    """Give a number of a type to what is not stored of an expression, which else is 0."""
+    if number is None or number == 0:
+        return expr
+    typed = None if number in (1, -1) and dtype.kind != "b" else dtype.name
+    return Call(FILLED, (expr, Literal(number, dtype=typed)), expr.span)

@@ -22,7 +22,7 @@ from codegen.records import dataclass
 from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
 from taco_py.diagnostics.source import Span
 from taco_py.diagnostics.suggest import with_suggestion
-from taco_py.notation.dtypes import DType, expression_dtype
+from taco_py.notation.dtypes import DType, expression_dtype, value_dtype
 from taco_py.notation.functions.defined import DEFINED
 from taco_py.notation.functions.function_table import (
     AND,
@@ -47,6 +47,7 @@ from taco_py.notation.operators import (
     Number,
     Operator,
 )  # fmt: skip
+from taco_py.notation.rewrites.fills import filled_of_type
 
 _BITS = {each.symbol: each for level in LADDER[1:4] for each in level}
 _COMPARED = {each.symbol: each for each in LADDER[0]}
@@ -103,7 +104,7 @@ class Semiring:
     """
 
     add: str
-    multiply: str
+    multiply: str = ""
     zero: Number | None = None
     one: Number | None = None
     adds: Operator = field(init=False, repr=False)
@@ -114,6 +115,12 @@ class Semiring:
             given = getattr(self, part)
             if isinstance(given, ScalarFunction):
                 object.__setattr__(self, part, given.__name__)
+        if self.multiply == "":
+            raise NotationError(
+                f"Expected what a semiring adds by and what it multiplies by, found {self.add!r} "
+                "alone",
+                hint='as in tp.Semiring("min", "plus"); semiring="min_plus" takes names as these',
+            )
         object.__setattr__(self, "adds", _adds(self.add))
         object.__setattr__(self, "multiplies", _multiplies(self.multiply))
         _check_neutral("zero", self.zero, self.adds)
@@ -352,7 +359,7 @@ class _World:
         """Add up along an index; no elements add up to the semiring's zero."""
         operator = self.add
         if operator.needs_elements:
-            zero = self.semiring.zero_of(expression_dtype(body, self.dtypes))
+            zero = self.semiring.zero_of(value_dtype(body, self.dtypes))
             operator = replace(operator, of_none=zero)
         return Reduce(operator, index, body, span)
 
@@ -362,17 +369,13 @@ class _World:
             return expr
         if isinstance(expr, Literal):
             return replace(expr, value=bool(expr.value), dtype="bool")
-        is_truth = expression_dtype(expr, self.dtypes).kind == "b"
+        is_truth = value_dtype(expr, self.dtypes).kind == "b"
         return expr if is_truth else nonzero(expr)
 
     def filled(self, expr: Expr) -> Expr:
         """Give the semiring's zero to what is not stored of an expression, which else is 0."""
-        dtype = expression_dtype(expr, self.dtypes)
-        zero = self.semiring.zero_of(dtype)
-        if zero is None or zero == 0:
-            return expr
-        typed = None if zero in (1, -1) and dtype.kind != "b" else dtype.name
-        return Call(FILLED, (expr, Literal(zero, dtype=typed)), expr.span)
+        dtype = value_dtype(expr, self.dtypes)
+        return filled_of_type(expr, self.semiring.zero_of(dtype), dtype)
 
     def product(self, expr: Call) -> Expr:
         """Multiply; what one factor does not store is 0 and not stored in the product."""
@@ -403,7 +406,7 @@ class _World:
     def as_truth(self, expr: Expr) -> Expr:
         if isinstance(expr, Literal):
             return replace(expr, value=bool(expr.value), dtype="bool")
-        return expr if expression_dtype(expr, self.dtypes).kind == "b" else nonzero(expr)
+        return expr if value_dtype(expr, self.dtypes).kind == "b" else nonzero(expr)
 
     def chosen(self, takes: tuple[bool, ...], factors: tuple[Expr, ...]) -> Expr:
         """Multiply by a choice: the value of one factor, where all are stored.
@@ -428,7 +431,7 @@ class _World:
             return Literal(True, dtype="bool")
         if self.semiring.add == "plus":
             return Literal(1, dtype="int64")
-        dtypes = [expression_dtype(each, self.dtypes) for each in factors]
+        dtypes = [value_dtype(each, self.dtypes) for each in factors]
         return Literal(1, dtype=np.result_type(*dtypes).name)
 
     def cut(self, factor: Expr) -> Expr:
@@ -436,7 +439,7 @@ class _World:
         if isinstance(factor, Access | Literal):
             return factor
         found = self.read(factor)
-        dtype = expression_dtype(found, self.dtypes)
+        dtype = value_dtype(found, self.dtypes)
         return found if self.semiring.zero_of(dtype) == 0 else without_fill(found, dtype)
 
 

@@ -8,8 +8,9 @@ All that is summed is computed in the wide type, products included, so that it d
 a sum stands or is moved to. The outermost sum whose terms are of a small type decides for all that
 is inside it. Kernels convert values as they read them, as with `dtype=`.
 
-What answers in another type than that of its arguments, as a comparison, keeps the types of those;
-its answer is multiplied by a one of the wide type.
+What answers in another type than that of its arguments, as a comparison, keeps the types of those,
+and so does what depends on their width, as ~ of unsigned numbers; its answer is multiplied by a one
+of the wide type.
 
     s = sum(i, x[i] > 0)                   → sum(i, int64(1) * (x[i] > 0))
 
@@ -27,7 +28,14 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.notation.checks import operand_names
-from taco_py.notation.dtypes import DType, answers, argument_dtype, expression_dtype, sum_dtype
+from taco_py.notation.dtypes import (
+    DType,
+    answers,
+    argument_dtype,
+    expression_dtype,
+    operand_dtype,
+    sum_dtype,
+)
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, MUL
 from taco_py.notation.tree import children, map_children
@@ -153,8 +161,18 @@ def with_wide_answers(
 
     asked  the type in which everything is computed, None for the type of each sum
     """
-    value = _wide_answers(assignment.value, dtypes, target, None, asked)
+    value = _of_truths(assignment.value, dtypes)
+    value = _wide_answers(value, dtypes, target, None, asked)
     return assignment if value is assignment.value else replace(assignment, value=value)
+
+
+def _of_truths(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
+    """Put what operators are of truths in their place: ~a[i] of bool is not a[i]."""
+    expr = map_children(expr, lambda part: _of_truths(part, dtypes))
+    if not isinstance(expr, Call) or expr.operator.of_truths is None:
+        return expr
+    truths = operand_dtype(expr, dtypes).kind == "b"
+    return replace(expr, operator=expr.operator.of_truths) if truths else expr
 
 
 def _wide_answers(
@@ -173,8 +191,6 @@ def _wide_answers(
         summed = asked if summed is not None and asked is not None else summed
     elif summed is not None and _answers(expr, dtypes):
         inside = map_children(expr, lambda arg: _wide_answers(arg, dtypes, target, None, asked))
-        if isinstance(inside, Call) and inside.operator.of_truths is not None:
-            inside = replace(inside, operator=inside.operator.of_truths)
         return Call(MUL, (Literal(1, dtype=summed.name), inside), expr.span)
     return map_children(expr, lambda part: _wide_answers(part, dtypes, target, summed, asked))
 

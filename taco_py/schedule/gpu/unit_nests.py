@@ -104,16 +104,30 @@ def iterations(graph: IterationGraph, loop: Loop) -> int:
 def unit_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Why units of a GPU cannot share a loop with its strategy for common elements."""
     race = loop.mode.parallel
-    merged = merge_refusal(graph, loop)
-    if merged is not None:
-        return merged
+    refusal = _sparse_refusal(graph, loop) or merge_refusal(graph, loop)
     own = race_refusal(graph, loop)
-    if own is None:
-        return None
-    if race is Race.NONE:
-        return own
+    if refusal is not None or own is None or race is Race.NONE:
+        return refusal or own
     if race is Race.IGNORE:
         return common_refusal(graph, loop)
+    return _common_refusal(graph, loop)
+
+
+def _sparse_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where blocks or their parts would write a sparse result."""
+    if graph.problem.result.format.is_dense or not loop.writes_result:
+        return None
+    name = graph.called(loop)
+    return Refusal(
+        f"{loop.mode.unit.value} of {name} would write a sparse result, whose entries threads of "
+        "the grid count and place",
+        f"parallelize({name},CPUThread,NoRaces), or ask for a dense result",
+    )
+
+
+def _common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Why units cannot add to what their iterations have in common."""
+    race = loop.mode.parallel
     numbers = block_numbers(graph, loop)
     for assign in outward(loop):
         name, operator = assign.target.tensor, assign.operator
@@ -125,6 +139,8 @@ def unit_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
             )
     if all(assign.target.tensor in numbers for assign in outward(loop)):
         return None
+    if race is Race.ORDERED and sums_in_parts(graph, loop):
+        return None
     if race is Race.ORDERED:
         name = graph.called(loop)
         return Refusal(
@@ -132,6 +148,16 @@ def unit_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
             f"parallelize({name},{loop.mode.unit.value},Atomics)",
         )
     return atomic_refusal(graph, loop)
+
+
+def sums_in_parts(graph: IterationGraph, loop: Loop) -> bool:
+    """Whether all that blocks have in common is numbers, of which each can keep its own apart."""
+    scalars = {
+        name for name, w in workspaces_around(graph, loop).items() if w.kind is WorkspaceKind.SCALAR
+    }
+    counted = loop.range is Range.TILES or (loop.range is Range.WHOLE and loop.plain)
+    blocks = loop.mode.unit is Unit.BLOCK and counted
+    return blocks and all(assign.target.tensor in scalars for assign in outward(loop))
 
 
 def merge_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
@@ -152,6 +178,8 @@ def block_numbers(graph: IterationGraph, loop: Loop) -> frozenset[str]:
         return frozenset()
     outside = around(graph, loop)
     made = set(_made_in(outside[0])) if outside else set()
+    if outside and outside[0].mode.parallel is Race.ORDERED and sums_in_parts(graph, outside[0]):
+        made |= {assign.target.tensor for assign in outward(outside[0])}
     found = workspaces_around(graph, loop).values()
     return frozenset(w.name for w in found if w.kind is WorkspaceKind.SCALAR and w.name in made)
 
@@ -185,6 +213,8 @@ def strategy(graph: IterationGraph, loop: Loop) -> Race | None:
         return race
     if race_refusal(graph, loop) is None:
         return Race.NONE
+    if race is Race.ORDERED and sums_in_parts(graph, loop):
+        return Race.ORDERED
     if race is not Race.IGNORE:
         return Race.ATOMICS
     inside = (each.mode.parallel for each in foralls(loop.body))

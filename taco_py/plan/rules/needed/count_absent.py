@@ -83,15 +83,19 @@ class _Reductions:
         if not present:
             return None
         stored, all_ = summed(there, present), self.sizes.product(present, exact)
+        others = [index for index in indices if index not in present]
         if again:
             missing: Expr = Call(SUB, (all_, stored))
-            others = [index for index in indices if index not in present]
             if others:
                 missing = Call(MUL, (missing, self.sizes.product(others, exact)))
             absent = Call(MUL, (Literal(fill), missing))
             return Call(ADD, (entries, absent))
         with_absent = Call(operator, (entries, Literal(fill)))
-        found = Call(WHERE, (Call(LESS, (stored, all_)), with_absent, entries))
+        counts: list[Expr] = [stored, all_]
+        if others:  # of which there may be no values, and then nothing is reduced
+            times = self.sizes.product(others, exact)
+            counts = [Call(MUL, (count, times)) for count in counts]
+        found = Call(WHERE, (Call(LESS, tuple(counts)), with_absent, entries))
         if not same(reduced_fill(operator, fill), 0):
             return found
         return Call(KEPT, (found, Call(NOT_EQUAL, (stored, Literal(0)))))

@@ -355,7 +355,7 @@ def _tells(expr: Expr, part: Access, value: Number | None, nothing: Number | Non
     if nothing is None or value is None:
         return False
     others = [each for each in dict.fromkeys(accesses(expr)) if each != part]
-    for numbers in itertools.product((2, -3, 0.5), repeat=min(len(others), 3)):
+    for numbers in itertools.product((2, -3, 0.5, 0), repeat=min(len(others), 3)):
         values: dict[Access, Number] = dict(zip(others, itertools.cycle(numbers), strict=False))
         if not same(_value_at(expr, {**values, part: value}), nothing):
             return False
