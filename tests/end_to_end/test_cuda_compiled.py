@@ -36,7 +36,7 @@ def test_the_corpus_compiles() -> None:
             name: ("", "d", "csr", "sss", "ssss")[len(shape)] for name, shape in case.shapes.items()
         }
         for kernel in tp.compile(case.text, formats, target="cuda").compiled:
-            own = re.sub(r"\b(evaluate|taco)_", rf"\g<1>{len(texts)}_", kernel.source)
+            own = re.sub(r"\b(evaluate|taco|running)_", rf"\g<1>{len(texts)}_", kernel.source)
             texts.append(own.replace("#include <stdint.h>", ""))
     whole = "#include <stdint.h>\n" + "\n".join(texts)
     assert len(compile_report(KERNELS, whole, "sm_90")) >= len(texts)
