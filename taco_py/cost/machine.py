@@ -305,6 +305,11 @@ class Machine:
     """How many times the bytes of a row move where each thread walks a row of its own: what is
     left of a sector may be gone when it is needed. Not measured."""
 
+    @property
+    def is_gpu(self) -> bool:
+        """Whether kernels run on a GPU, emulated or not."""
+        return self.target != "c"
+
     def __hash__(self) -> int:
         """Return a hash in constant time, for machines are parts of many keys and seldom differ."""
         return hash(self.step_seconds)

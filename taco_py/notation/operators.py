@@ -153,21 +153,20 @@ class Operator:
             return own(*numbers)
         whole = "f" not in self.kinds  # a zero of any type is then one of integers
         given = [int(x.real) if whole and isinstance(x, float | complex) else x for x in numbers]
-        typed = dtype is not None
-        if dtype is None:
-            if (
-                self.floating or "b" not in self.kinds
-            ):  # NumPy computes those of booleans in 16 bits
-                given = [int(x) if isinstance(x, bool) else x for x in given]
-            dtype = np.dtype(self.loops[-1]) if self.loops else _longest(given)
+        if dtype is not None or self.loops:
+            return self._evaluated(given, np.dtype(self.loops[-1]) if dtype is None else dtype)
+        if self.floating or "b" not in self.kinds:  # NumPy computes those of booleans in 16 bits
+            given = [int(x) if isinstance(x, bool) else x for x in given]
+        value = self._evaluated(given, _longest(given))
+        may_differ = {"i", "f"} <= {*self.kinds} and all(map(_is_short, given))
+        real = self._evaluated(given, np.dtype(np.float64)) if may_differ else value
+        return value if real == value else float("nan")
+
+    def _evaluated(self, numbers: list[Any], dtype: np.dtype[Any] | None) -> Number:
+        """Evaluate the function of numbers in a type, None for their own."""
         with np.errstate(all="ignore"):
-            arrays = (np.asarray(x) if dtype is None else _converted(x, dtype) for x in given)
+            arrays = (np.asarray(x) if dtype is None else _converted(x, dtype) for x in numbers)
             value: Number = np.asarray(self.evaluate(*arrays)).item()
-            whole = not (typed or self.loops) and all(isinstance(x, int) for x in given)
-            if whole and {"i", "f"} <= {*self.kinds}:
-                reals = (np.asarray(x, np.float64) for x in given)
-                real = np.asarray(self.evaluate(*reals)).item()
-                value = value if real == value else float("nan")
         return value
 
     def annihilated(self, place: int, fill: Number | None) -> Number | None:
@@ -221,6 +220,11 @@ class Operator:
         if COMPILER.get(self.name) == self:
             return compilers_own, (self.name,)
         return copyreg.__newobj__, (Operator,), self.__getstate__()  # type: ignore[attr-defined]
+
+
+def _is_short(number: Any) -> bool:
+    """Whether a number is a whole one, of which no type of usual width is too small."""
+    return isinstance(number, int) and abs(number) < 2**31
 
 
 def _longest(numbers: list[Any]) -> np.dtype[Any] | None:

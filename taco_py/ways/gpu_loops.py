@@ -19,7 +19,7 @@ REMEDY = "leave target= out to compute it on the CPU"
 
 def can(question: Question) -> bool:
     """Problems that are planned for a GPU."""
-    return question.statistics is not None and question.stats.machine.target != "c"
+    return question.statistics is not None and question.stats.machine.is_gpu
 
 
 def lower(recipe: Recipe, _: Target) -> LoweredRecipe:

@@ -74,7 +74,7 @@ def choose_sharing(problem: Problem, schedule: Schedule, stats: Statistics) -> C
     None for sparse results, whose loops are shared as `schedule.gpu.units` has it.
     """
     terms, orders = split_terms(problem.assignment.value), schedule.orders
-    if len(terms) != len(orders) or not problem.result.format.is_dense:
+    if len(terms) != len(orders) or is_sparse(problem.result.format):
         return None
     main = max(range(len(orders)), key=lambda n: len(orders[n]))
     if not orders[main]:
