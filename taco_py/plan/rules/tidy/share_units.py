@@ -23,7 +23,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Write the commands that share the loops of a GPU's kernel."""
     kernel = program.kernel(site.target)
     target = way_of(kernel.schedule.make).target
-    if target == "c" or kernel.schedule.on_loops.commands:
+    if not MACHINES[target].is_gpu or kernel.schedule.on_loops.commands:
         return None
     facts = {name: program.facts[kernel.source(name)] for name, _ in kernel.problem.operands}
     stats = real_statistics(kernel.problem.assignment, facts, MACHINES[target])
