@@ -308,7 +308,7 @@ class Machine:
     @property
     def is_gpu(self) -> bool:
         """Whether kernels run on a GPU, emulated or not."""
-        return self.target != "c"
+        return self.target.startswith("cuda")
 
     def __hash__(self) -> int:
         """Return a hash in constant time, for machines are parts of many keys and seldom differ."""
