@@ -16,6 +16,7 @@ from taco_py.kernels import KERNELS
 
 if TYPE_CHECKING:
     from codegen.devices.device import Device, Module
+    from codegen.devices.host_function import HostFunction
     from codegen.devices.open_device import Devices
     from codegen.runtime.signature import Signature
 
@@ -58,28 +59,35 @@ def loaded(target: str, text: str) -> tuple[Device, Module | None]:
     return device, remembered(("module", target, text), lambda: device.load(text))
 
 
-def function_of(target: str, text: str, host: str, signature: Signature) -> Callable[..., Any]:
+class DeviceCall:
     """The function of a host's text that launches the kernels of `text`.
 
     The device is opened by the first call, which raises DeviceError where there is none.
     """
 
-    def call(*arguments: Any) -> Any:
+    def __init__(self, target: str, text: str, host: str, signature: Signature) -> None:
+        self._key = (target, text, host)
+        self._signature = signature
+
+    @property
+    def function(self) -> HostFunction:
+        """The function on its device. Raises DeviceError."""
+        return remembered(("function", *self._key), self._opened)
+
+    def _opened(self) -> HostFunction:
+        from codegen.devices.host_function import HostFunction
+
+        target, text, host = self._key
+        device, module = loaded(target, text)
+        return HostFunction(device, module, host, self._signature)
+
+    def __call__(self, *arguments: Any) -> Any:
         from codegen.devices.device import DeviceError as Failed
         from codegen.devices.reports import EmulationError
 
-        key = ("function", target, text, host)
         try:
-            return remembered(key, opened)(*arguments)
+            return self.function(*arguments)
         except EmulationError as error:
-            raise internal_error("run", text, error) from error
+            raise internal_error("run", self._key[1], error) from error
         except Failed as error:
             raise DeviceError(error.message, hint=error.hint) from error
-
-    def opened() -> Callable[..., Any]:
-        from codegen.devices.host_function import host_function
-
-        device, module = loaded(target, text)
-        return host_function(device, module, host, signature)
-
-    return call

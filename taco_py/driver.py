@@ -133,7 +133,7 @@ def compile_recipes(
 
 def _device_kernel(recipe: Recipe, target: str) -> CompiledKernel:
     """The kernel of a recipe on a device. Raises DeviceError."""
-    from taco_py.devices import function_of, remembered
+    from taco_py.devices import DeviceCall, remembered
 
     begin, key = perf_counter(), ("source", recipe.key)
     hit = "built" if KERNELS.memo.get(key) is None else "memory"
@@ -142,7 +142,7 @@ def _device_kernel(recipe: Recipe, target: str) -> CompiledKernel:
     bindings: dict[str, Source] = dict(bindings_from_json(facts["bindings"]))
     (signature,) = source.signatures
     parameters = tuple((p, bindings.get(p.name)) for p in signature.parameters)
-    call = function_of(target, source.source, host, signature)
+    call = DeviceCall(target, source.source, host, signature)
     seconds = perf_counter() - begin
     return _with_facts(recipe, call, parameters, facts, source.source, hit, seconds)
 

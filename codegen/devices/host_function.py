@@ -1,7 +1,9 @@
 """Host functions as callables over arrays of the host: operands go over, results come back.
 
-    call = host_function(device, module, text, signature)
-    call(y, A2_pos, A2_crd, A_vals, x, n, threads)
+    function = HostFunction(device, module, text, signature)
+    function(y, A2_pos, A2_crd, A_vals, x, n, threads)
+    there = function.prepared(y, A2_pos, A2_crd, A_vals, x, n, threads)     # operands go over once
+    there.run()
 
 It takes and gives what functions of C do (`runtime.call`), so that a plan carries both out alike.
 How many elements a growing array has room for is known when it is reserved: what callers expect of
@@ -15,47 +17,76 @@ from typing import Any
 
 import numpy as np
 
-from codegen.devices.device import Device, Module
-from codegen.devices.host_side import GrowingArray, Host
-from codegen.runtime.signature import Kind, Signature
+from codegen.devices.device import Array, Device, Module
+from codegen.devices.host_side import DeviceArray, GrowingArray, Host
+from codegen.runtime.signature import Kind, Parameter, Signature
 
 
-def host_function(
-    device: Device, module: Module | None, text: str, signature: Signature
-) -> Callable[..., Any]:
+class HostFunction:
     """The function of a signature in the Python text of a module's host."""
-    space: dict[str, Any] = {}
-    exec(compile(text, "<host of a device>", "exec"), space)
-    function = space[signature.name]
 
-    def call(*arguments: Any) -> tuple[Any, ...] | None:
-        if len(arguments) != len(signature.parameters):
-            expected = len(signature.parameters)
+    def __init__(
+        self, device: Device, module: Module | None, text: str, signature: Signature
+    ) -> None:
+        space: dict[str, Any] = {}
+        exec(compile(text, "<host of a device>", "exec"), space)
+        self.device = device
+        self._module = module
+        self._function = space[signature.name]
+        self._signature = signature
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...] | None:
+        there = self.prepared(*arguments)
+        there.run()
+        return there.results()
+
+    def prepared(self, *arguments: Any) -> Prepared:
+        """The function with its arguments on the device."""
+        parameters = self._signature.parameters
+        if len(arguments) != len(parameters):
             raise TypeError(
-                f"Expected {expected} arguments for {signature.name}, found {len(arguments)}"
+                f"Expected {len(parameters)} arguments for {self._signature.name}, "
+                f"found {len(arguments)}"
             )
-        host = Host(device, module)
-        given: list[Any] = []
-        results, growing = [], []
-        for parameter, argument in zip(signature.parameters, arguments, strict=True):
-            if parameter.kind is Kind.THREADS:
-                continue
-            if parameter.kind is Kind.GROWING:
-                growing.append(GrowingArray(np.dtype(parameter.element.name)))
-                given.append(growing[-1])
-                continue
-            if not parameter.is_array:
-                given.append(argument)
-                continue
-            array = np.asarray(argument)
-            there = host.array(array, parameter.name, parameter.kind is Kind.INPUT)
-            given.append(there)
-            if parameter.kind is Kind.OUTPUT and array.size:
-                results.append((there, array))
-        function(host, *given)
-        device.synchronize()
-        for there, array in results:
-            host.fetch(there, array)
-        return tuple(host.grown(array) for array in growing) if growing else None
+        there = Prepared(Host(self.device, self._module), self._function)
+        for parameter, argument in zip(parameters, arguments, strict=True):
+            if parameter.kind is not Kind.THREADS:
+                there.give(parameter, argument)
+        return there
 
-    return call
+
+class Prepared:
+    """A host function whose arguments are on a device."""
+
+    def __init__(self, host: Host, function: Callable[..., Any]) -> None:
+        self._host = host
+        self._function = function
+        self._given: list[Any] = []
+        self._outputs: list[tuple[DeviceArray, Array]] = []
+        self._growing: list[GrowingArray] = []
+
+    def give(self, parameter: Parameter, argument: Any) -> None:
+        """Pass the next argument: an array of the host goes over."""
+        if parameter.kind is Kind.GROWING:
+            self._growing.append(GrowingArray(np.dtype(parameter.element.name)))
+            self._given.append(self._growing[-1])
+            return
+        if not parameter.is_array:
+            self._given.append(argument)
+            return
+        array = np.asarray(argument)
+        there = self._host.array(array, parameter.name, parameter.kind is Kind.INPUT)
+        self._given.append(there)
+        if parameter.kind is Kind.OUTPUT and array.size:
+            self._outputs.append((there, array))
+
+    def run(self) -> None:
+        """Launch the kernels; they may be running still when this returns."""
+        self._function(self._host, *self._given)
+
+    def results(self) -> tuple[Any, ...] | None:
+        """Copy outputs back to where they came from, and return what has grown."""
+        self._host.device.synchronize()
+        for there, array in self._outputs:
+            self._host.fetch(there, array)
+        return tuple(map(self._host.grown, self._growing)) if self._growing else None

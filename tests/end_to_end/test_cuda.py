@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from benchmarks import gpu
 from tests.corpus.data import dense_result, initial, operands
 from tests.corpus.expressions import CASES, Case
 from tests.corpus.formats import store, to_dense
@@ -92,3 +94,18 @@ def test_a_missing_gpu_is_said_with_what_to_do() -> None:
 def test_targets_have_names() -> None:
     with pytest.raises(tp.OperandTypeError, match="c, cuda, cuda-emulated"):
         tp.evaluate("y[i] = 2 * x[i]", x=np.ones(3), target="gpu")
+
+
+def test_the_benchmark_is_ready_for_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All of its cases, small and emulated, give SciPy's results."""
+    monkeypatch.setattr(gpu, "SECONDS", 0.0)
+    monkeypatch.setattr(gpu, "RESULTS", tmp_path / "benchmarks" / "results")
+    (tmp_path / "benchmarks").mkdir()
+    monkeypatch.setattr("sys.argv", ["gpu", "--target", EMULATED, "--small"])
+    gpu.main()
+    printed = capsys.readouterr().out
+    assert "SGEMM" in printed and "WRONG" not in printed
+    rows = json.loads((tmp_path / "benchmarks" / "results" / "gpu.json").read_text())["rows"]
+    assert len(rows) >= 12 and all(row["right"] for row in rows)
