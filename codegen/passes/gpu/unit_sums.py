@@ -13,7 +13,7 @@
 
 The inner loops come first: threads of a warp, warps of a block, then the blocks that a block takes
 one after another, of which each adds once. Any operator is reduced alike: each unit begins with
-its identity, and what the units have is combined by it (`emit.unit_functions`).
+its identity, and what the units have is combined by it (`emit.cuda_combining`).
 """
 
 from __future__ import annotations
