@@ -17,7 +17,6 @@ from taco_py.call.libraries import libraries_of, without_libraries
 from taco_py.call.over_semirings import Over, unfilled
 from taco_py.call.prepare import Prepared
 from taco_py.cost.effort import Effort
-from taco_py.cost.machine import MACHINES
 from taco_py.diagnostics.errors import (
     OperandError,
     OperandTypeError,
@@ -405,8 +404,7 @@ def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
         effort=effort,
         left_out=settings.forbid,
         allow=settings.allow,
-        machine=MACHINES[settings.target],
-    )
+    ).on(settings.target)
     plan = make_plan(drafted.assignment, drafted.operands, request, options)
     plan = replace(plan, sizes=drafted.size_note)
     return compile_plan(

@@ -16,7 +16,6 @@ from taco_py.call.row_major import lined_up
 from taco_py.call.widened import widened
 from taco_py.convert.in_type import values_in_type
 from taco_py.cost.effort import Effort
-from taco_py.cost.machine import MACHINES
 from taco_py.diagnostics.cautions import give as give_cautions
 from taco_py.diagnostics.errors import NotationError, OperandTypeError
 from taco_py.driver import CompiledKernel
@@ -281,8 +280,7 @@ def _planned(
         allow=settings.allow,
         reversed=settings.reversed,
         any_order=kind.kind == "tensor" and settings.format is None,
-        machine=MACHINES[settings.target],
-    )
+    ).on(settings.target)
     plan = make_plan(assignment, operands, request, options, squeezed)
     kind = replace(kind, format=plan.result.format)
     return Planned(plan, kind, dtype, {})

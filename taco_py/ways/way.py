@@ -95,3 +95,8 @@ class Way:
     seconds: Callable[[Question], float] | None = None
     target: str = "c"
     traffic: Callable[[Problem, Make, Mapping[str, int], Target], str] | None = None
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether kernels run on a GPU, emulated or not."""
+        return self.target.startswith("cuda")

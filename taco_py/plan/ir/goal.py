@@ -10,7 +10,7 @@ from codegen.records import dataclass
 from taco_py.concrete.concretize import copies_pattern
 from taco_py.cost.effort import Effort
 from taco_py.cost.estimate import Pattern, Statistics
-from taco_py.cost.machine import NOMINAL, Machine
+from taco_py.cost.machine import MACHINES, NOMINAL, Machine
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, all_indices, operand_names
 from taco_py.notation.nodes import Assignment
@@ -67,6 +67,10 @@ class Request:
         elements."""
         known = statistics if self.memory == inf else real_statistics
         return known(assignment, operands, self.machine)
+
+    def on(self, target: str) -> Request:
+        """For kernels on what `target` names."""
+        return self if self.machine.target == target else replace(self, machine=MACHINES[target])
 
     @property
     def as_written(self) -> Request:

@@ -8,13 +8,13 @@ Prices and candidates are those of `ways.unit_prices` and `ways.unit_choices`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from taco_py.cost.machine import MACHINES
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import real_statistics
 from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, kernels
+from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site
 from taco_py.ways.unit_choices import choose_sharing, scheduled
 from taco_py.ways.ways import way_of
 
@@ -22,11 +22,10 @@ from taco_py.ways.ways import way_of
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Write the commands that share the loops of a GPU's kernel."""
     kernel = program.kernel(site.target)
-    target = way_of(kernel.schedule.make).target
-    if not MACHINES[target].is_gpu or kernel.schedule.on_loops.commands:
+    if kernel.schedule.on_loops.commands:
         return None
     facts = {name: program.facts[kernel.source(name)] for name, _ in kernel.problem.operands}
-    stats = real_statistics(kernel.problem.assignment, facts, MACHINES[target])
+    stats = real_statistics(kernel.problem.assignment, facts, context.goal.machine)
     choice = choose_sharing(kernel.problem, kernel.schedule, stats)
     if choice is None:
         return None
@@ -35,4 +34,10 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     return Rewrite(program.with_kernel(kernel), choice.sharing.words)
 
 
-RULE = Rule("share_units", Phase.KERNEL, apply, kernels, Numbers.ROUNDS)
+def gpu_kernels(program: Program) -> Iterator[Site]:
+    """Every kernel that runs on a GPU."""
+    found = (each for each in program.kernels if way_of(each.schedule.make).on_gpu)
+    return (Site(each.target) for each in found)
+
+
+RULE = Rule("share_units", Phase.KERNEL, apply, gpu_kernels, Numbers.ROUNDS)
