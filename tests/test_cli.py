@@ -89,7 +89,7 @@ BAD: tuple[tuple[tuple[str, ...], str], ...] = (
     ((SPMV, "-nthreads=0"), "Expected a positive number for -nthreads, found 0"),
     ((SPMV, "-g=A:many"), "or a number from 0 to 1 for -g=A, found many"),
     ((SPMV, "-s=split(k,a,b,3)"), "there is no loop over k"),
-    ((SPMV, "-s=parallelize(i,GPUBlock)"), "CPUThread and CPUVector alone"),
+    ((SPMV, "-s=parallelize(i,GPUBlock)"), "found GPUBlock, of which the CPU has none"),
     ((SPMV, "-f=A:ds", "-g=A:s", "-d=i:9999999", "-verify"), "for -verify, found"),
     (
         (SPMV, "-prefix=1 x", "-print-compute"),
