@@ -67,7 +67,7 @@ class Row:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
-    parser.add_argument("--target", default="cuda", help="cuda, cuda:1 or cuda-emulated")
+    parser.add_argument("--target", default="cuda", help="cuda or cuda-emulated")
     parser.add_argument("--small", action="store_true", help="operands of a few entries")
     chosen = parser.parse_args()
     facts = facts_of(chosen.target)

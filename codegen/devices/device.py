@@ -180,6 +180,21 @@ class Device(ABC):
         """Give back the memory that is kept for new buffers."""
 
 
+def check_place(buffer: Buffer, size: int, offset: int) -> None:
+    """Raise DeviceError unless `size` bytes at `offset` are in a buffer that is in use."""
+    if buffer.is_free:
+        raise DeviceError(
+            f"Expected a buffer that is in use, found {buffer!r}",
+            hint="free buffers when nothing needs them any more",
+        )
+    if offset < 0 or offset + size > buffer.size:
+        raise DeviceError(
+            f"Expected bytes 0 to {buffer.size} of buffer {buffer.name}, found {offset} to "
+            f"{offset + size}",
+            hint="allocate as many bytes as the array has",
+        )
+
+
 def check_shape(kernel: str, grid: Size, block: Size, shared_bytes: int, limits: Limits) -> Shape:
     """The shape of a launch. Raises LaunchError for one beyond the limits, which it names."""
     shape = Shape(_three(grid), _three(block), shared_bytes)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codegen.devices.device import Array, Buffer, Device, DeviceError, Limits
+from codegen.devices.device import Array, Buffer, Device, DeviceError, Limits, check_place
 from codegen.devices.emulated_memory import Checks, EmulatedBuffer
 from codegen.devices.emulated_module import EmulatedModule
 from codegen.devices.emulation_library import load_library
@@ -115,15 +115,5 @@ class EmulatedDevice(Device):
                 f"Expected a buffer of this device, found {buffer!r} of another one",
                 hint="download it there, and upload it here",
             )
-        if buffer.is_free:
-            raise DeviceError(
-                f"Expected a buffer that is in use, found {buffer!r}",
-                hint="free buffers when nothing needs them any more",
-            )
-        if offset < 0 or offset + size > buffer.size:
-            raise DeviceError(
-                f"Expected bytes 0 to {buffer.size} of buffer {buffer.name}, found {offset} to "
-                f"{offset + size}",
-                hint="allocate as many bytes as the array has",
-            )
+        check_place(buffer, size, offset)
         return buffer

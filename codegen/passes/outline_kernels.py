@@ -119,12 +119,12 @@ class _Outliner:
             case Fill():
                 yield from self._of_host(_fill(statement, self._names), known)
             case For(kind=LoopKind.PARALLEL):
-                block = self._target.block
-                yield self._launch((statement,), known, _length(statement), block)
+                threads, block = _length(statement), self._target.block
+                yield self._launch((statement,), known, threads, block, shared=True)
             case For(kind=LoopKind.BLOCKS):
                 block = _block_size(statement, self._target)
                 threads = build.mul(_length(statement), block)
-                yield self._launch((statement,), known, threads, block)
+                yield self._launch((statement,), known, threads, block, shared=True)
             case For(body=body):
                 inner = tuple(self._statements(body.body, known))
                 yield replace(statement, body=Block(inner), kind=LoopKind.SERIAL)
@@ -138,12 +138,17 @@ class _Outliner:
 
     def _serial(self, statements: list[Stmt], known: Known) -> Iterator[Stmt]:
         if statements:
-            yield self._launch(tuple(statements), known, build.const(1), 1)
+            yield self._launch(tuple(statements), known, build.const(1), 1, shared=False)
 
     def _launch(
-        self, statements: tuple[Stmt, ...], known: Known, threads: Expr, block: int
+        self,
+        statements: tuple[Stmt, ...],
+        known: Known,
+        threads: Expr,
+        block: int,
+        *,
+        shared: bool,
     ) -> Launch:
-        shared = threads != build.const(1)
         body = tuple(_of_threads(statement, shared, self._names) for statement in statements)
         body = _needed((*known.values(), *body))
         used = {node for part in body for node in walk(part)}

@@ -60,5 +60,5 @@ def standing(
     operands = {name: given.operand for name, given in prepared.given.items()}
     type = TensorType(prepared.kind.format, computed_dtype(prepared.dtype).name)
     request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)
-    request = replace(request, libraries=libraries_of(settings))
+    request = replace(request, libraries=libraries_of(settings)).on(settings.target)
     return report(prepared.assignment, operands, request, prepared.plan, seconds)

@@ -91,6 +91,7 @@ def alternatives(
         return ()
     assignment = normal_form(assignment, operands)
     request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)
+    request = request.on(settings.target)
     found = [*_forms(assignment, operands, request, settings)]
     found.append(
         Choice(replace(settings, look_up=False), "in loops that walk all operands together")

@@ -14,13 +14,6 @@ from taco_py.phase import EVALUATE
 from taco_py.ways.recipe import LoweredRecipe, Recipe
 from taco_py.ways.way import Offer, Question, Way
 
-REMEDY = "leave target= out to compute it on the CPU"
-
-
-def can(question: Question) -> bool:
-    """Problems that are planned for a GPU."""
-    return question.statistics is not None and question.stats.machine.is_gpu
-
 
 def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
     """The loops of a recipe, with those marked that a GPU's threads share.
@@ -34,7 +27,7 @@ def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
         raise DeviceError(
             "Expected kernels on a GPU that make a result, found those that make its structure or "
             "values alone",
-            hint=REMEDY,
+            hint="leave target= out to compute it on the CPU",
         )
     return lower_recipe(recipe, choose_units)
 
@@ -43,8 +36,8 @@ def _way(name: str) -> Way:
     target = name.replace("_", "-")
 
     def choose(question: Question) -> Offer | None:
-        found = can(question) and question.stats.machine.target == target
-        return Offer() if found else None
+        planned = question.statistics is not None and question.stats.machine.target == target
+        return Offer() if planned else None
 
     return Way(name, lambda q: choose(q) is not None, choose, lower, in_loops=True, target=target)
 

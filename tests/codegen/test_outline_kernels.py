@@ -56,6 +56,14 @@ def test_a_shared_loop_is_a_kernel_with_the_constants_that_it_needs() -> None:
     )
 
 
+def test_a_shared_loop_of_one_iteration_is_one_threads() -> None:
+    """Whole warps are launched: the others have no iteration."""
+    loop = For(I, const(0), const(1), block(Store(Y, I, load(X, I), "+")), kind=LoopKind.PARALLEL)
+    found = text_of(loop)
+    assert "launch f_1 by 1 threads, 256 a block" in found
+    assert "grid for i in 0..1:" in found
+
+
 def test_what_no_loop_shares_is_a_kernel_of_one_thread() -> None:
     loop = For(J, const(0), N_I, block(Store(Y, J, load(X, J))))
     found = text_of(loop, Store(Y, const(0), const(1.0, FLOAT64)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from benchmarks import gpu
+from codegen.devices.emulated_module import EmulatedModule
 from tests.corpus.data import dense_result, initial, operands
 from tests.corpus.expressions import CASES, Case
 from tests.corpus.formats import store, to_dense
@@ -109,3 +111,43 @@ def test_the_benchmark_is_ready_for_a_gpu(
     assert "SGEMM" in printed and "WRONG" not in printed
     rows = json.loads((tmp_path / "benchmarks" / "results" / "gpu.json").read_text())["rows"]
     assert len(rows) >= 12 and all(row["right"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("y[i] = A[i,j] * x[j]; z[i] = 2 * y[i]", {}),
+        ("y[i] = A[i,j] * x[j]; z[i] = 2 * y[i]", {"outputs": ("y", "z")}),
+        ("y[i] = x[i+k] * x[k]", {"shape": 10, "border": "fill"}),
+        ("h[p[i]] += x[i]", {"shape": 7}),
+        ("h[p[i]] max= x[i]", {"shape": 7}),
+        ("y[i] = x[i] * i", {}),
+        ("y[i] = A[i,j] * x[j]", {"semiring": "min_plus"}),
+        ("C[i,k] = A[i,j] * A[j,k]", {"mask": sp.eye_array(20, format="csr")}),
+        ("y[i] = A[i,j] * x[j]", {"schedule": "measure"}),
+    ],
+)
+def test_every_way_to_ask_computes_on_the_device(
+    text: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launches: list[str] = []
+    usual = EmulatedModule.launch
+
+    def counted(module: EmulatedModule, kernel: str, *arguments: Any, **others: Any) -> Any:
+        launches.append(kernel)
+        return usual(module, kernel, *arguments, **others)
+
+    monkeypatch.setattr(EmulatedModule, "launch", counted)
+    rng = np.random.default_rng(1)
+    every = {
+        "A": sp.random_array((20, 20), density=0.2, format="csr", rng=rng),
+        "x": rng.random(20),
+        "p": np.arange(20) % 7,
+    }
+    given = {name: value for name, value in every.items() if f"{name}[" in text}
+    found = tp.evaluate(text, given, target=EMULATED, **options)
+    wanted = tp.evaluate(text, given, **options)
+    assert launches
+    pairs = zip(found, wanted, strict=True) if isinstance(found, tuple) else [(found, wanted)]
+    for ours, theirs in pairs:
+        np.testing.assert_allclose(to_dense(ours), to_dense(theirs))

@@ -45,7 +45,15 @@ from codegen.devices.cuda.driver_errors import (
     DriverError,
 )
 from codegen.devices.cuda.driver_library import Driver, driver_path
-from codegen.devices.device import Array, Buffer, Device, DeviceError, LaunchError, Limits
+from codegen.devices.device import (
+    Array,
+    Buffer,
+    Device,
+    DeviceError,
+    LaunchError,
+    Limits,
+    check_place,
+)
 from codegen.runtime.kernel_cache import KernelCache
 from codegen.toolchain.cuda.cuda_compilers import CudaCompiler
 from codegen.toolchain.processor import digest
@@ -383,17 +391,7 @@ class CudaDevice(Device):
                 f"Expected a buffer of {self.name}, found {buffer!r} of another device",
                 hint="download it there, and upload it here",
             )
-        if buffer.is_free:
-            raise DeviceError(
-                f"Expected a buffer that is in use, found {buffer!r}",
-                hint="free buffers when nothing needs them any more",
-            )
-        if offset < 0 or offset + size > buffer.size:
-            raise DeviceError(
-                f"Expected bytes 0 to {buffer.size} of buffer {buffer.name}, found {offset} to "
-                f"{offset + size}",
-                hint="allocate as many bytes as the array has",
-            )
+        check_place(buffer, size, offset)
         if writes and buffer.read_only:
             raise DeviceError(
                 f"Expected a buffer that can be written, found {buffer!r}, which its owner has "

@@ -126,7 +126,7 @@ class KernelOfSeveral:
         check_outs_apart(asked.outs)
         execution = ready.start(replace(self.settings, threads=limit))
         made = run_all(self.plan, execution)
-        if not execution.wide:
+        if not execution.wide and self.settings.target == "c":
             self._remember(ready, objects, asked, begun)
         found: list[Any] = []
         for name, target in self.statements.outputs.items():
@@ -203,7 +203,7 @@ def compile_several(drafted: DraftOfSeveral, settings: Settings) -> KernelOfSeve
         Effort(settings.budget),
         left_out=settings.forbid,
         allow=settings.allow,
-    )
+    ).on(settings.target)
     options = Options(libraries=libraries_of(settings, compiled=True))
     plan = plan_statements(
         found.assignments, drafted.operands, found.types, request, results, options

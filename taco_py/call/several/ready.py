@@ -145,7 +145,7 @@ def _recalled(
             sized=True,
             left_out=settings.forbid,
             allow=settings.allow,
-        )
+        ).on(settings.target)
         options = Options(libraries=libraries_of(settings))
         plan = plan_statements(found.assignments, operands, found.types, request, results, options)
         planned = _Planned(plan, {})
