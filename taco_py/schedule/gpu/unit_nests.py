@@ -188,6 +188,11 @@ def _made_in(loop: Loop) -> Iterator[str]:
     return (part.workspace.name for part in walk(loop.body) if isinstance(part, Where))
 
 
+def units_of(target: str) -> tuple[Unit, ...]:
+    """The units that share loops on a target, beside the lanes of a vector."""
+    return (Unit.CORE,) if target == "c" else tuple(_AROUND)
+
+
 def check_units(graph: IterationGraph, target: str) -> None:
     """Raise ScheduleError for units that a target has not."""
     for loop in graph.loops:
