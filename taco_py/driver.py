@@ -176,6 +176,13 @@ def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, st
     return KernelSource(text, signatures, json.dumps(facts), False), host
 
 
+def source_of(recipe: Recipe, name: str = "") -> str:
+    """The text of a recipe's kernel on what it runs on, C or CUDA, in the phase that it says."""
+    if way_of(recipe.schedule.make).on_gpu:
+        return make_device_source(recipe, name)[0].source
+    return make_source(recipe, name).source
+
+
 def _routine_kernel(recipe: Recipe, routine: Routine) -> CompiledKernel:
     """The kernel of a routine, for which nothing is compiled."""
     name = routine_name(routine.maker, routine.text)

@@ -203,7 +203,7 @@ def check_units(graph: IterationGraph, target: str) -> None:
             f"Expected CPUThread or CPUVector for the loop {graph.called(loop)}, found "
             f"{unit.value}, of which the CPU has none",
             hint='target="cuda" computes it on a GPU, target="cuda-emulated" by the same kernels '
-            "without one",
+            "without one; on the command line -cuda and -cuda=emulated",
         )
 
 
