@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from codegen.records import dataclass
 from codegen.runtime.kernel_cache import KernelCache
 from codegen.runtime.signature import Parameter
+from codegen.target import CUDA
 from codegen.toolchain.errors import ToolchainError
 from taco_py.diagnostics.errors import CompilerError, DeviceError, InternalError, TacoError
 from taco_py.kernels import KERNELS, find_routine, routine_name
@@ -152,28 +153,65 @@ def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, st
 
     Raises DeviceError for what kernels of devices do not compute.
     """
-    from codegen.emit.cuda import emit_cuda
     from codegen.emit.host_python import emit_host
     from codegen.passes.gpu.launch_notes import launch_notes
-    from codegen.passes.order import run_passes
     from codegen.runtime.kernel_cache import KernelSource
     from codegen.runtime.signature import signature_of
-    from codegen.target import CUDA, UnsupportedError
 
     lowered = _lowered(recipe, CUDA)
-    try:
-        module = run_passes(_named(lowered.module, name or recipe.phase), CUDA)
-        text, host = emit_cuda(module, CUDA), emit_host(module)
-    except UnsupportedError as error:
-        raise DeviceError(
-            f"Expected what kernels of a GPU compute, found {recipe.problem}: {error}",
-            hint="leave target= out to compute it on the CPU",
-        ) from error
+    module = _named(lowered.module, name or recipe.phase)
+    module, text, host = _device_texts(recipe, module, emit_host)
     bindings = bindings_to_json(_used(lowered.bindings, module))
     report = {"tiles": [], "launches": launch_notes(module), **lowered.facts["report"]}
     facts = {**lowered.facts, "bindings": bindings, "report": report, "threaded": False}
     signatures = tuple(signature_of(f) for f in module.exported)
     return KernelSource(text, signatures, json.dumps(facts), False), host
+
+
+def make_cuda_program(recipe: Recipe, name: str) -> tuple[str, str]:
+    """The kernels of `recipe` in CUDA, and the functions of its host, `name`, in C++.
+
+    What they call begins with `name` too, so that texts of several recipes make one program. Raises
+    DeviceError as `make_device_source`.
+    """
+    from codegen.emit.host_cuda import emit_host_cuda
+
+    module = _apart(_named(_lowered(recipe, CUDA).module, name), name)
+    _, text, host = _device_texts(recipe, module, emit_host_cuda)
+    return text, host
+
+
+def _device_texts(
+    recipe: Recipe, module: Module, emit_host: Callable[[Module], str]
+) -> tuple[Module, str, str]:
+    """A module after passes, its kernels in CUDA and its host as `emit_host` writes it."""
+    from codegen.emit.cuda import emit_cuda
+    from codegen.passes.order import run_passes
+    from codegen.target import UnsupportedError
+
+    try:
+        module = run_passes(module, CUDA)
+        return module, emit_cuda(module, CUDA), emit_host(module)
+    except UnsupportedError as error:
+        raise DeviceError(
+            f"Expected what kernels of a GPU compute, found {recipe.problem}: {error}",
+            hint="leave target= out to compute it on the CPU",
+        ) from error
+
+
+def _apart(module: Module, prefix: str) -> Module:
+    """With other names for the functions that others do not see: `prefix`_running_totals."""
+    from codegen.ir import Invoke
+    from codegen.tree import map_children
+
+    own = {f.name: f"{prefix}_{f.name}" for f in module.functions if f.internal}
+
+    def renamed(node: Any) -> Any:
+        node = map_children(node, renamed)
+        return replace(node, function=own[node.function]) if isinstance(node, Invoke) else node
+
+    functions = (renamed(replace(f, name=own.get(f.name, f.name))) for f in module.functions)
+    return replace(module, functions=tuple(functions))
 
 
 def source_of(recipe: Recipe, name: str = "") -> str:
