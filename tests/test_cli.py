@@ -250,6 +250,8 @@ def test_kernels_of_a_gpu_are_printed_written_and_run(
     assert main([SPMV, *flags]) == 0
     assert capsys.readouterr().out == alone.replace("evaluate", "spmv_evaluate")
     assert Path("s.cu").read_text() == alone.replace("evaluate", "spmv_evaluate")
+    assert main([SPMV, "-f=A:ds", "-cuda", "-export=gpu"]) == 0
+    assert {"kernel.cu", "kernel.h", "main.cu"} <= {path.name for path in Path("gpu").iterdir()}
     flags = ["-f=A:ds", "-cuda=emulated", "-i=A:A.mtx", "-o=y:y.tns", "-verify", "-time=2"]
     units = "split(i,b,w,8), parallelize(b,GPUBlock), parallelize(w,GPUWarp)"
     assert main([SPMV, *flags, f"-s={units}", "-print-schedule", "-explain"]) == 0
