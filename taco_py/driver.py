@@ -42,6 +42,7 @@ class Report:
 
     stored    indices of which a sparse result stores every coordinate
     launches  of the kernels of a GPU: their grids, blocks and shared memory
+    blocks    the most threads of a block of each kernel of a GPU
     """
 
     concrete: str
@@ -51,6 +52,7 @@ class Report:
     tiles: tuple[str, ...] = ()
     stored: tuple[str, ...] = ()
     launches: tuple[str, ...] = ()
+    blocks: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,7 +164,12 @@ def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, st
     module = _named(lowered.module, name or recipe.phase)
     module, text, host = _device_texts(recipe, module, emit_host)
     bindings = bindings_to_json(_used(lowered.bindings, module))
-    report = {"tiles": [], "launches": launch_notes(module), **lowered.facts["report"]}
+    own = {
+        "tiles": [],
+        "launches": launch_notes(module),
+        "blocks": [(kernel.name, kernel.block) for kernel in module.kernels],
+    }
+    report = {**own, **lowered.facts["report"]}
     facts = {**lowered.facts, "bindings": bindings, "report": report, "threaded": False}
     signatures = tuple(signature_of(f) for f in module.exported)
     return KernelSource(text, signatures, json.dumps(facts), False), host
@@ -257,6 +264,7 @@ def _with_facts(
             tuple(report.get("tiles", ())),
             tuple(report.get("stored", ())),
             tuple(report.get("launches", ())),
+            tuple((str(name), int(block)) for name, block in report.get("blocks", ())),
         ),
         hit,
         seconds,

@@ -91,6 +91,19 @@ def choose_sharing(problem: Problem, schedule: Schedule, stats: Statistics) -> C
     return None
 
 
+def price_of(problem: Problem, schedule: Schedule, stats: Statistics) -> Price | None:
+    """The price of a kernel whose loops are shared in one of these ways, None for others."""
+    terms, orders = split_terms(problem.assignment.value), schedule.orders
+    if len(terms) != len(orders) or is_sparse(problem.result.format):
+        return None
+    main = max(range(len(orders)), key=lambda n: len(orders[n]))
+    commands = schedule.on_loops.commands
+    for sharing in sharings(problem, terms, main, orders[main]) if orders[main] else ():
+        if sharing.commands == commands and sharing.order == orders[main]:
+            return _price(problem, schedule, stats, sharing)
+    return None
+
+
 def scheduled(schedule: Schedule, sharing: Sharing) -> Schedule:
     """A kernel's schedule with its loops shared."""
     orders = (_own_order(sharing, order) for order in schedule.orders)

@@ -60,7 +60,8 @@ class ExportedProgram:
         self._buffers: dict[int, Buffer] = {}
         self._next = 1 << 40
         texts = {p.name: p.read_text() for p in sorted(folder.glob("*.cu"))}
-        kernels = {name: text.split(HOST)[0] for name, text in texts.items() if HOST in text}
+        parts = {name: text.partition(HOST)[0] for name, text in texts.items()}
+        kernels = {name: text for name, text in parts.items() if KERNEL.search(text)}
         self._modules = {name: self.device.load(text) for name, text in kernels.items()}
         self._owner = {k: name for name, text in kernels.items() for k in _stubs(text)}
         self.library = self.ffi.dlopen(str(_built(folder, texts)))
