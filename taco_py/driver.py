@@ -136,11 +136,10 @@ def compile_recipes(
 
 def _device_kernel(recipe: Recipe, target: str) -> CompiledKernel:
     """The kernel of a recipe on a device. Raises DeviceError."""
-    from taco_py.devices import DeviceCall, remembered
+    from taco_py.devices import DeviceCall
 
-    begin, key = perf_counter(), ("source", recipe.key)
-    hit = "built" if KERNELS.memo.get(key) is None else "memory"
-    source, host = remembered(key, lambda: make_device_source(recipe))
+    begin = perf_counter()
+    source, host, hit = _device_source(recipe)
     facts = json.loads(source.metadata)
     bindings: dict[str, Source] = dict(bindings_from_json(facts["bindings"]))
     (signature,) = source.signatures
@@ -148,6 +147,36 @@ def _device_kernel(recipe: Recipe, target: str) -> CompiledKernel:
     call = DeviceCall(target, source.source, host, signature)
     seconds = perf_counter() - begin
     return _with_facts(recipe, call, parameters, facts, source.source, hit, seconds)
+
+
+def _device_source(recipe: Recipe) -> tuple[KernelSource, str, str]:
+    """The CUDA of a recipe, its host's Python, and whether they were in memory, on disk or built.
+
+    Raises DeviceError.
+    """
+    key = recipe.source_key
+    known: tuple[KernelSource, str] | None = KERNELS.memo.get(key)
+    if known is not None:
+        return *known, "memory"
+    text = KERNELS.text(key)
+    if text is not None:
+        known, hit = _kept_source(json.loads(text)), "disk"
+    else:
+        known, hit = make_device_source(recipe), "built"
+        source, host = known
+        signatures = [signature.to_json() for signature in source.signatures]
+        KERNELS.write_text(key, json.dumps([source.source, signatures, source.metadata, host]))
+    KERNELS.memo.put(key, known)
+    return *known, hit
+
+
+def _kept_source(kept: Sequence[Any]) -> tuple[KernelSource, str]:
+    """What `_device_source` has written."""
+    from codegen.runtime.kernel_cache import KernelSource
+    from codegen.runtime.signature import signature_from_json
+
+    source, signatures, metadata, host = kept
+    return KernelSource(source, tuple(map(signature_from_json, signatures)), metadata), host
 
 
 def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, str]:

@@ -16,6 +16,7 @@ from benchmarks import gpu
 from codegen.devices.emulated_module import EmulatedModule
 from codegen.toolchain.cuda.ptxas_report import KernelReport
 from codegen.toolchain.errors import NoCompilerError
+from taco_py.kernels import KERNELS
 from tests.corpus.data import dense_result, initial, operands
 from tests.corpus.expressions import CASES, Case
 from tests.corpus.formats import store, to_dense
@@ -54,6 +55,25 @@ def test_corpus(case: Case, form: str) -> None:
         pytest.skip("a temporary has no kernel yet")
     assert found.dtype == wanted.dtype
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_another_process_lowers_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text and its host are on disk: neither planning nor compiling makes loops of a recipe."""
+    text, formats = "y[i] = 5 * A[i,j] * x[j]", {"A": "csr", "x": "d", "y": "d"}
+    first = tp.compile(text, formats, target=EMULATED)
+    assert tp.compile(text, formats, target=EMULATED).compiled[0].hit == "memory"
+
+    def refused(*_: object) -> None:
+        raise AssertionError("lowered again")
+
+    for module in ("unit_choices", "loops"):
+        monkeypatch.setattr(f"taco_py.ways.{module}.lower_recipe", refused)
+    KERNELS.memo.clear()
+    again = tp.compile(text, formats, target=EMULATED)
+    assert again.compiled[0].hit == "disk"
+    assert (again.source, again.schedule) == (first.source, first.schedule)
+    assert again.explain().splitlines()[:-1] == first.explain().splitlines()[:-1]
+    np.testing.assert_array_equal(again(A=sp.eye_array(3, format="csr"), x=np.ones(3)), [5, 5, 5])
 
 
 def test_explain_says_what_kernels_take(monkeypatch: pytest.MonkeyPatch) -> None:
