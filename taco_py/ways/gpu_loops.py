@@ -47,10 +47,14 @@ def shares(graph: IterationGraph, schedule: Schedule) -> Parallelism:
 
 def check(recipe: Recipe) -> None:
     """Raise ScheduleError where kernels of a GPU cannot do as a schedule says."""
+    from codegen.emit.cuda import emit_cuda
+    from codegen.emit.host_python import emit_host
     from codegen.passes.order import run_passes
 
     try:
-        run_passes(lower(recipe, CUDA).module, CUDA)
+        module = run_passes(lower(recipe, CUDA).module, CUDA)
+        emit_cuda(module, CUDA)
+        emit_host(module)  # which has no words for some expressions
     except UnsupportedError as error:
         raise ScheduleError(
             f"Expected what kernels of a GPU compute, found {recipe.problem}: {error}",
