@@ -15,6 +15,7 @@ from taco_py.diagnostics.cautions import give
 from taco_py.diagnostics.errors import OutputDtypeError, OutputError
 from taco_py.driver import compile_recipes
 from taco_py.execute.run import copies_in_order, run
+from taco_py.interop.numpy_arrays import dense_of
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.half_types import computed_dtype, is_half
@@ -24,7 +25,8 @@ from taco_py.replay.call_text import by_place
 from taco_py.replay.find import ShortCall, no_short_way
 from taco_py.replay.make_call import compiled_kernels, keep_call, make_call, remember_shown
 from taco_py.replay.state import Task
-from taco_py.storage.tensor_data import Array, TensorData, arrays_of
+from taco_py.storage.tensor_data import Array, TensorData, arrays_of, on_host
+from taco_py.values.device_tensor import targets_of
 from taco_py.values.operands import copies_made
 from taco_py.values.result_table import ResultKind
 from taco_py.values.results import hand_out
@@ -55,6 +57,7 @@ def compute(
         if key is not None:
             remember_shown(key, look)
         return look.function()(*objects.values())
+    place = "".join(targets_of(objects.values()))
     begin, target = "", assignment.target.tensor
     if assignment.operator is not None and out is not None and target not in objects:
         begin, objects = target, {target: out, **objects}  # y += value, written where y is
@@ -63,6 +66,10 @@ def compute(
     prepared = prepare(assignment, objects, settings, squeezed)
     execution = start(prepared, settings, writable(out, prepared, settings))
     data = rounded(run(prepared.plan, execution), prepared.dtype, out)
+    if place and out is None:
+        return stay(data, prepared, axes, place)
+    if out is not None:
+        data = on_host(data)
     if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
         once = execution.wide or prepared.copied
         task = None if once else task_of(prepared, objects, out, begin, axes)
@@ -76,13 +83,19 @@ def compute(
     return found.transpose(axes) if axes else found
 
 
+def stay(data: TensorData, prepared: Prepared, axes: tuple[int, ...], place: str) -> Any:
+    """The result as a tensor of the device that operands are on."""
+    turned = dense_of(data.values.transpose(axes)) if axes else data
+    return hand_out(turned, prepared.kind, place)
+
+
 def rounded(data: TensorData, dtype: np.dtype[Any], out: Array | None = None) -> TensorData:
     """Round a result that was computed in float32 to the 16-bit type that it has.
 
     An `out` of a wider type takes it as it was computed.
     """
     wide = out is not None and not is_half(out.dtype)
-    return values_in_type(data, dtype) if is_half(dtype) and not wide else data
+    return values_in_type(on_host(data), dtype) if is_half(dtype) and not wide else data
 
 
 def told_rounding(dtype: np.dtype[Any]) -> str:
@@ -247,6 +260,8 @@ def _check_memory(out: Array) -> None:
 
 
 def _direct(out: Array, prepared: Prepared) -> bool:
+    if prepared.plan.machine.is_gpu:
+        return False
     own = computed_dtype(prepared.dtype)
     plain = out.flags.c_contiguous and out.flags.aligned and out.dtype == own
     if not plain or not out.dtype.isnative or type(out) is not np.ndarray:
