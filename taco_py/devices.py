@@ -59,7 +59,7 @@ def device_of(target: str) -> Device:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Raise what a device refuses as an error of this package; faults of kernels stay as they are."""
+    """Raise what a device refuses as an error of this package; reports of kernels stay."""
     from codegen.devices.device import DeviceError as Refused
     from codegen.devices.reports import EmulationError
 

@@ -40,7 +40,16 @@ class DeviceArray:
     mirror    the same elements on the host, None where they have to be copied to be read
     """
 
-    __slots__ = ("__weakref__", "buffer", "constant", "dtype", "mirror", "offset", "shape", "strides")
+    __slots__ = (
+        "__weakref__",
+        "buffer",
+        "constant",
+        "dtype",
+        "mirror",
+        "offset",
+        "shape",
+        "strides",
+    )
 
     def __init__(
         self,

@@ -113,7 +113,7 @@ class Host:
         if array.array is not None and size <= array.room:
             return
         made = self.allocate(size, array.dtype.name, False)
-        if array.room:
+        if array.array is not None and array.room:
             self.device.upload(made.buffer, array.array.to_host())
         array.array = made
 

@@ -82,7 +82,12 @@ def einsum(
             replace=replace, target=target,
         ))  # fmt: skip
     outs, key = () if out is None else (out,), None
-    if target in (None, "c") and operands and not unknown and (threads is None or type(threads) is int):
+    if (
+        target in (None, "c")
+        and operands
+        and not unknown
+        and (threads is None or type(threads) is int)
+    ):
         first, rest = parted(operands)
         identity: tuple[object, ...] = (first, format, casting, schedule, threads)
         usual = out is None and dtype is None and optimize is None and order == "K"
@@ -99,7 +104,8 @@ def einsum(
 
     if unknown:
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
-    operands, where = placed_operands(operands, target)
+    masks = () if over is None else over.arrays
+    operands, where = placed_operands(operands, target, masks)
     own = (threads, dtype, casting, static, libraries, schedule_budget, forbid, (), where)
     numpys = NumpyOptions(out, dtype, order, casting, optimize)
     return computed(operands, numpys, (format, schedule, *own), key, over)

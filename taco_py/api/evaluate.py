@@ -123,7 +123,9 @@ def evaluate(
     by_names = outputs is not None or type(format) is dict or type(out) is dict
     form, kinds, outs = by_outputs(outputs, format, out) if by_names else whole
     key: Any = None
-    if target in (None, "c") and (threads is None or type(threads) is int):  # True is no number of threads
+    if target in (None, "c") and (
+        threads is None or type(threads) is int
+    ):  # True is no number of threads
         identity: tuple[object, ...] = (text, form, casting, schedule, threads, *given)
         usual = out is None and dtype is None and path is None and outputs is None
         if not usual or (border, shape, static, libraries, schedule_budget, forbid, allow) != USUAL:
@@ -137,7 +139,7 @@ def evaluate(
     from taco_py.call.placed import placed
     from taco_py.call.texts.by_text import Asks, compute_text
 
-    given, where = placed(given, target)
+    given, where = placed(given, target, () if over is None else over.arrays)
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, where)
     asks = Asks(border, shape, path, outputs, format, out, over)
     return compute_text(text, given, (schedule, *options), asks, key)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.call.on_device import remember_on_device, stay, told_place
 from taco_py.call.prepare import Prepared, prepare, start
 from taco_py.call.timing import measured, told_times
 from taco_py.call.views import shared_look
@@ -15,7 +16,6 @@ from taco_py.diagnostics.cautions import give
 from taco_py.diagnostics.errors import OutputDtypeError, OutputError
 from taco_py.driver import compile_recipes
 from taco_py.execute.run import copies_in_order, run
-from taco_py.interop.numpy_arrays import dense_of
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.half_types import computed_dtype, is_half
@@ -42,51 +42,61 @@ def compute(
     key: tuple[object, ...] | None = None,
     axes: tuple[int, ...] = (),
     cautions: tuple[UserWarning, ...] = (),
+    place: str | None = None,
 ) -> Any:
     """Plan and run `assignment`, whose sums are explicit.
 
     key   under which to remember the short way for calls like this one
     axes  of the result in the order in which they are wanted, () for that of `assignment`
     cautions  what such calls are warned of
+    place  the device that the result stays on, "" for the host; None for where operands are
     """
     give(cautions)
-    look = (
-        None if out is not None or axes or squeezed else shared_look(assignment, objects, settings)
-    )
+    if place is None:
+        place = "".join(targets_of(objects.values()))
+    usual = out is None and not (axes or squeezed or place)
+    look = shared_look(assignment, objects, settings) if usual else None
     if look is not None:
         if key is not None:
             remember_shown(key, look)
         return look.function()(*objects.values())
-    place = "".join(targets_of(objects.values()))
-    begin, target = "", assignment.target.tensor
-    if assignment.operator is not None and out is not None and target not in objects:
-        begin, objects = target, {target: out, **objects}  # y += value, written where y is
+    begin, objects = _begun(assignment, objects, out)
     if settings.measure:
         settings = measured(assignment, objects, settings, squeezed).settings
     prepared = prepare(assignment, objects, settings, squeezed)
     execution = start(prepared, settings, writable(out, prepared, settings))
     data = rounded(run(prepared.plan, execution), prepared.dtype, out)
     if place and out is None:
+        if key is not None and not execution.wide and not is_half(prepared.dtype):
+            remember_on_device(key, prepared, objects, settings, axes, cautions)
         return stay(data, prepared, axes, place)
-    if out is not None:
-        data = on_host(data)
-    if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
+    if key is not None and settings.target == "c" and KERNELS.memo.get(key) in (None, no_short_way):
         once = execution.wide or prepared.copied
         task = None if once else task_of(prepared, objects, out, begin, axes)
         if task is not None:
             remember(key, task, settings, execution.threads, cautions)
     if out is not None:
-        if not np.may_share_memory(data.values, out):  # else it was written there
-            np.copyto(out, data.values, casting="unsafe")
-        return out
+        return written(out, data)
     found = hand_out(data, prepared.kind)
     return found.transpose(axes) if axes else found
 
 
-def stay(data: TensorData, prepared: Prepared, axes: tuple[int, ...], place: str) -> Any:
-    """The result as a tensor of the device that operands are on."""
-    turned = dense_of(data.values.transpose(axes)) if axes else data
-    return hand_out(turned, prepared.kind, place)
+def _begun(
+    assignment: Assignment, objects: Mapping[str, Any], out: Array | None
+) -> tuple[str, Mapping[str, Any]]:
+    """The operand that is `out` itself, or "", and the operands with it: y += value into y."""
+    target = assignment.target.tensor
+    if assignment.operator is None or out is None or target in objects:
+        return "", objects
+    return target, {target: out, **objects}
+
+
+def written(out: Array, data: TensorData) -> Array:
+    """`out` with the values of a dense result, where it was not written by the kernel."""
+    values = on_host(data).values
+    if not np.may_share_memory(values, out):
+        np.copyto(out, values, casting="unsafe")
+    return out
 
 
 def rounded(data: TensorData, dtype: np.dtype[Any], out: Array | None = None) -> TensorData:
@@ -193,7 +203,7 @@ def planned_text(
         execution.threads,
         execution.tensors,
     )
-    return times + told_rounding(prepared.dtype) + told
+    return times + told_rounding(prepared.dtype) + told_place(objects, settings.target) + told
 
 
 def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array | None:

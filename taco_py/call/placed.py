@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,29 +17,33 @@ GPU = "cuda"
 
 
 def placed(
-    objects: Mapping[str, Any], target: str | None
+    objects: Mapping[str, Any], target: str | None, masks: Sequence[Any] = ()
 ) -> tuple[dict[str, Any], str]:
     """The operands, those of other libraries' GPU arrays in place, and what computes on them.
 
     target  what the user asks for, None where nothing
+    masks   which have to be there too
 
     Raises DeviceError for operands on several devices, or on another one than `target`.
     """
     found = {name: adopted(obj, target or GPU) for name, obj in objects.items()}
-    places = targets_of(found.values())
+    whole = {**found, **dict(zip(("the mask",), masks, strict=False))}
+    places = targets_of(whole.values())
     if len(places) > 1 or (places and target not in (None, *places)):
-        raise _apart(found, target)
-    for obj in found.values():
+        raise _apart(whole, target)
+    for obj in whole.values():
         if isinstance(obj, DeviceTensor):
             obj.require_memory()
     return found, target or (places[0] if places else "c")
 
 
 def placed_operands(
-    operands: tuple[Any, ...], target: str | None
+    operands: tuple[Any, ...], target: str | None, masks: Sequence[Any] = ()
 ) -> tuple[tuple[Any, ...], str]:
     """`placed` of operands without names, subscripts among them."""
-    found, target = placed({str(place): obj for place, obj in enumerate(operands)}, target)
+    first = 1 if operands and isinstance(operands[0], str) else 0
+    named = {f"operand {place - first}": obj for place, obj in enumerate(operands)}
+    found, target = placed(named, target, masks)
     return tuple(found.values()), target
 
 
@@ -60,7 +64,7 @@ def adopted(obj: Any, target: str) -> Any:
     if not is_on_device(obj):
         return obj
     with refusals():
-        array = gpu(GPU).adopt(obj)
+        array: Any = gpu(GPU).adopt(obj)
     return DeviceTensor(dense_of(array), "ndarray", GPU)
 
 

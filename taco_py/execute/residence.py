@@ -1,8 +1,8 @@
 """The arrays of one run of a plan on the device that its kernels run on.
 
-    there = Residence("cuda")
-    there.array(A.data)                          goes over once, however many kernels read it
-    there.new_array((n,), (0,), "float64", True)    a result, which stays for the next kernel
+there = Residence("cuda")
+there.array(A.data)                          goes over once, however many kernels read it
+there.new_array((n,), (0,), "float64", True)    a result, which stays for the next kernel
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Residence:
 
     def new_array(
         self, shape: tuple[int, ...], order: Sequence[int], dtype: str, covered: bool
-    ) -> DeviceArray:
+    ) -> Any:
         """Zeros, or any values where the kernel overwrites all, laid out in the order of levels."""
         size = int(np.prod([float(n) for n in shape])) if shape else 1
         with refusals():
@@ -65,5 +65,4 @@ class Residence:
         vector.constant = True  # once the kernel has run
         stored = vector.reshape([shape[mode] for mode in order])
         turned = tuple(order) != tuple(range(len(order)))
-        found: DeviceArray = stored.transpose(np.argsort(order)) if turned else stored
-        return found
+        return stored.transpose(np.argsort(order)) if turned else stored

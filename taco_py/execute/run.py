@@ -274,7 +274,7 @@ def _computed(
     type = step.problem.result
     shape = shape_of(step, operands)
     there = _residence(kernel, execution)
-    make = new_array if there is None else there.new_array
+    make: Callable[..., Array] = new_array if there is None else there.new_array
     operands = {**operands, **_side_results(step, execution, operands, make)}
     if type.format.is_dense:
         if out is None:

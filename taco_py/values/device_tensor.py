@@ -13,7 +13,7 @@ from taco_py.fill import as_number
 from taco_py.formats import Format
 from taco_py.interop.in_order import with_order
 from taco_py.storage.pack import is_sorted, is_unique
-from taco_py.storage.tensor_data import TensorData, arrays_of, mapped, stores_all
+from taco_py.storage.tensor_data import TensorData, arrays_of, mapped, on_host, stores_all
 from taco_py.values.hand_out import handed_out
 
 if TYPE_CHECKING:
@@ -116,18 +116,22 @@ class DeviceTensor:
         from taco_py.devices import refusals
 
         with refusals():
-            for array in arrays_of(self._data):
+            for array in self._arrays():
                 if not array.buffer.is_free:
                     array.buffer.free()
 
     def require_memory(self) -> None:
         """Raise DeviceError where the memory was given back."""
-        if any(array.buffer.is_free for array in arrays_of(self._data)):
+        if any(array.buffer.is_free for array in self._arrays()):
             raise DeviceError(
                 f"Expected a tensor in the memory of {self._target}, found one that was freed: "
                 f"{self!r}",
                 hint="free tensors when nothing needs them any more",
             )
+
+    def _arrays(self) -> list[Any]:
+        """Its arrays, which are those of a device."""
+        return [*arrays_of(self._data)]
 
     def examined(self) -> TensorData:
         """Return the arrays with the order of their coordinates, which is looked up once."""
@@ -200,12 +204,12 @@ class DeviceTensor:
 
 def examined(data: TensorData) -> TensorData:
     """The tensor with what is known of its coordinates, which are looked at where nobody has."""
-    data = with_order(data)
-    if data.sorted is None:
-        data = replace(data, sorted=is_sorted(data))
-    if data.sorted and data.unique is None:
-        data = replace(data, unique=is_unique(data))  # of unordered ones it costs a sort
-    return data
+    if data.sorted is not None and data.unique is not None:
+        return data
+    seen = with_order(on_host(data))
+    is_ordered = is_sorted(seen) if seen.sorted is None else seen.sorted
+    is_distinct = is_unique(seen) if seen.unique is None else seen.unique
+    return replace(data, sorted=is_ordered, unique=is_distinct)
 
 
 def uploaded(data: TensorData, target: str) -> TensorData:

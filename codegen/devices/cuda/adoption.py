@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from codegen.devices.cuda.cuda_array import KDL_CUDA, CudaArray
 from codegen.devices.cuda.cuda_buffer import CudaBuffer
 from codegen.devices.cuda.cuda_streams import CudaStream
-from codegen.devices.cuda.cuda_array import KDL_CUDA, CudaArray
 from codegen.devices.device import DeviceError
 from codegen.devices.device_array import c_strides, extent
 from codegen.records import dataclass
@@ -88,9 +88,7 @@ def adopt(device: CudaDevice, obj: Any, name: str) -> CudaArray:
         device.share(buffer)
         buffer.record.add_write(on.end())  # other streams wait for what this one waited for
     theirs = on if stream is not None else None
-    return CudaArray(
-        buffer, foreign.shape, foreign.dtype, foreign.strides, -low, stream=theirs
-    )
+    return CudaArray(buffer, foreign.shape, foreign.dtype, foreign.strides, -low, stream=theirs)
 
 
 def current_stream(device: CudaDevice, obj: object) -> CudaStream | None:

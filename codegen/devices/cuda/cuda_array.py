@@ -97,4 +97,3 @@ class CudaArray(DeviceArray):
         buffer = self.buffer.device.own(self.buffer, 0, 0)
         buffer.device.share(buffer)
         return buffer.address + self.offset if self.size else 0
-

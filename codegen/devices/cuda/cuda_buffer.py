@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from codegen.devices.cuda.cuda_streams import CudaStream, Use
 from codegen.devices.cuda.cuda_array import CudaArray
+from codegen.devices.cuda.cuda_streams import CudaStream, Use
 from codegen.devices.cuda.device_pool import Block
 from codegen.devices.device import Array, Buffer
 

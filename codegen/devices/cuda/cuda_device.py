@@ -26,6 +26,7 @@ import numpy as np
 
 from codegen.devices.cuda.adoption import adopt
 from codegen.devices.cuda.binaries import CudaBinaries
+from codegen.devices.cuda.cuda_array import CudaArray
 from codegen.devices.cuda.cuda_buffer import CudaBuffer, UseRecord
 from codegen.devices.cuda.cuda_module import CudaLaunch, CudaModule
 from codegen.devices.cuda.cuda_streams import (
@@ -35,7 +36,6 @@ from codegen.devices.cuda.cuda_streams import (
     no_stream,
     stream_handle,
 )
-from codegen.devices.cuda.cuda_array import CudaArray
 from codegen.devices.cuda.device_facts import DeviceFacts, device_facts
 from codegen.devices.cuda.device_pool import Block, DevicePool
 from codegen.devices.cuda.driver_errors import (
