@@ -84,6 +84,11 @@ class Buffer:
         """The place `offset` bytes behind the beginning, as an argument."""
         return Pointer(self, offset)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the device has allocated it, and nobody else knows the memory."""
+        return True
+
     def array(
         self,
         shape: Sequence[int],

@@ -42,6 +42,7 @@ class DeviceArray:
 
     __slots__ = (
         "__weakref__",
+        "_elements",
         "buffer",
         "constant",
         "dtype",
@@ -68,6 +69,7 @@ class DeviceArray:
         self.offset = offset
         self.constant = constant
         self.mirror = mirror
+        self._elements: dict[int, Any] = {}
         low, high = extent(self.shape, self.strides, dtype.itemsize)
         if offset + low < 0 or offset + high > buffer.size:
             raise DeviceError(
@@ -142,9 +144,14 @@ class DeviceArray:
         """The element `index` places behind the first one in memory, as a Python number."""
         if self.mirror is not None and self.is_contiguous:
             return self.mirror.reshape(-1)[index].item()
+        if index in self._elements:
+            return self._elements[index]
         found = np.empty(1, self.dtype)
         self.buffer.device.download(self.buffer, found, self.offset + index * self.itemsize)
-        return found[0].item()
+        element = found[0].item()
+        if self.constant:
+            self._elements[index] = element
+        return element
 
     # ------------------------------------------------------------ as NumPy's arrays
 

@@ -62,7 +62,6 @@ class Residence:
         size = int(np.prod([float(n) for n in shape])) if shape else 1
         with refusals():
             vector = self._host.allocate(size, dtype, not covered)
-        vector.constant = True  # once the kernel has run
         stored = vector.reshape([shape[mode] for mode in order])
         turned = tuple(order) != tuple(range(len(order)))
         return stored.transpose(np.argsort(order)) if turned else stored

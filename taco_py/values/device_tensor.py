@@ -222,7 +222,11 @@ def uploaded(data: TensorData, target: str) -> TensorData:
     there = Residence(target)
 
     def on_device(array: Any) -> DeviceArray:
-        return there.copied(array) if isinstance(array, np.ndarray) else there.array(array)
+        if isinstance(array, np.ndarray):
+            return there.copied(array)
+        own: DeviceArray = there.array(array)
+        own.constant = own.constant or own.buffer.is_own  # for nothing changes it any more
+        return own
 
     found = mapped(data, on_device)
     for own, level in zip(found.levels, data.levels, strict=True):

@@ -69,6 +69,10 @@ class CudaBuffer(Buffer):
         self.shared = False
 
     @property
+    def is_own(self) -> bool:
+        return self.owner is None and not self.shared
+
+    @property
     def uses(self) -> tuple[Use, ...]:
         """What a write has to wait for."""
         return self.record.uses
