@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import DeviceError
+from taco_py.diagnostics.errors import DeviceError, OperandTypeError
+from taco_py.interop.foreign import kind_of
 from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.storage.borrow import require_dtype
 from taco_py.values.device_tensor import DeviceTensor, targets_of
 from taco_py.values.tensor import Tensor
 
@@ -65,7 +67,22 @@ def adopted(obj: Any, target: str) -> Any:
         return obj
     with refusals():
         array: Any = gpu(GPU).adopt(obj)
+    _require_readable(array, obj)
     return DeviceTensor(dense_of(array), "ndarray", GPU)
+
+
+def _require_readable(array: Any, obj: object) -> None:
+    """Raise OperandTypeError unless kernels can read another library's array in place."""
+    kind = kind_of(obj)
+    require_dtype(array.dtype, f"an array of {kind}")
+    size = array.dtype.itemsize
+    gaps = any(stride % size for stride in array.strides)
+    if array.size and (gaps or (array.buffer.address + array.offset) % size):
+        raise OperandTypeError(
+            f"Expected elements of {size} bytes at multiples of {size} for {array.dtype}, found "
+            f"{kind} with others",
+            hint="pass a copy of it",
+        )
 
 
 def _apart(objects: Mapping[str, Any], target: str | None) -> DeviceError:

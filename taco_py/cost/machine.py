@@ -344,8 +344,8 @@ host and back for it. Not measured."""
 
 
 def gpu(target: str) -> Machine:
-    """A GPU, whose kernels have no hash tables over several indices, and whose tensors are copied in
-    another order on the host."""
+    """A GPU: its kernels have no hash tables over several indices, and tensors are copied in another
+    order on the host."""
     return Machine(
         target,
         hash_workspace_steps=UNAVAILABLE,
