@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from taco_py.diagnostics.errors import DeviceError
+from taco_py.diagnostics.errors import CompilerError, DeviceError
 from taco_py.diagnostics.report import internal_error
 from taco_py.kernels import KERNELS
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from codegen.devices.host_function import HostFunction
     from codegen.devices.open_device import Devices
     from codegen.runtime.signature import Signature
+    from codegen.toolchain.cuda.ptxas_report import KernelReport
 
 
 T = TypeVar("T")
@@ -77,6 +78,31 @@ def loaded(target: str, text: str) -> tuple[Device, Module | None]:
     if not text:
         return device, None
     return device, remembered(("module", target, text), lambda: device.load(text))
+
+
+def architecture_of(target: str) -> str:
+    """The architecture of the GPU that `target` names, "" where there is none: "sm_90"."""
+    if devices().why_not(target):
+        return ""
+    found = getattr(device_of(target), "facts", None)
+    return "" if found is None else str(found.architecture)
+
+
+def compiled_reports(text: str, architecture: str) -> dict[str, KernelReport]:
+    """What each kernel of a text takes, by the compiler of CUDA: compiled now, or kept.
+
+    Raises CompilerError where there is no compiler, or it fails.
+    """
+    from codegen.devices.cuda.binaries import compile_report
+    from codegen.toolchain.errors import ToolchainError
+
+    def reports() -> dict[str, KernelReport]:
+        return compile_report(KERNELS, text, architecture)
+
+    try:
+        return remembered(("reports", text, architecture), reports)
+    except ToolchainError as error:
+        raise CompilerError(error.message, hint=error.hint) from error
 
 
 class DeviceCall:

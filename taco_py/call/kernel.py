@@ -127,13 +127,16 @@ class Kernel:
         name: str = "kernel",
         **named: Any,
     ) -> tuple[Path, ...]:
-        """Write the kernel as C files that compile by themselves, and return their paths.
+        """Write the kernel as C or CUDA files that compile by themselves, and return their paths.
 
             cc -O3 *.c -lm && ./a.out
+            nvcc -O3 *.cu && ./a.out
 
         `name`.c has the function `name` (of several kernels, `name`_1.c and so on), `name`.h its
         prototype with a line about each parameter, taco_runtime.h what it needs, and main.c calls
-        it on these operands, or on small ones made up, and prints the arrays of the result.
+        it on these operands, or on small ones made up, and prints the arrays of the result. Of
+        kernels of a GPU, `name`.cu has the kernels, the host program that launches them, and the
+        function, which takes arrays of the host; then there are main.cu and taco_cuda.h.
 
         folder    where the files go; exporting again overwrites what was exported there, and no
                   other file

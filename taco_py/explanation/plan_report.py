@@ -9,6 +9,7 @@ from taco_py.driver import CompiledKernel, native_target
 from taco_py.execute.run import IN_ORDER
 from taco_py.execute.transform import transformed
 from taco_py.execute.work import told_threads
+from taco_py.explanation.gpu_resources import told_resources
 from taco_py.explanation.memory_traffic import told_traffic
 from taco_py.explanation.summary import summary
 from taco_py.notation.printer import to_text
@@ -115,6 +116,7 @@ def _kernel(
         yield f"  otherwise   {IN_ORDER}"
     yield from _block("  parallel    ", kernel.report.parallel.replace("; loop ", "\nloop "))
     yield from _block("  launches    ", "\n".join(kernel.report.launches))
+    yield from _block("  takes       ", "\n".join(told_resources(kernel, machine.target)))
     if kernel.threaded:
         yield f"  threads     {told_threads(step, tensors, limit, machine)}"
     yield f"  compiled    {kernel.seconds * 1e3:.1f} ms, {_hit(kernel.hit)}"
