@@ -25,6 +25,7 @@ from codegen.ir import (
     Apply,
     Array,
     Assign,
+    AddRuns,
     AtomicStore,
     Barrier,
     Binary,
@@ -285,7 +286,9 @@ class _Verifier:
                 self.table(stmt)
             case Allocate() | Reserve() | SetLength() | Expect():
                 self.memory(stmt)
-            case Store() | VectorStore() | AtomicStore() | Fill() | Sort() | Prefetch() | Invoke():
+            case Fill() | Sort() | Prefetch() | Invoke():
+                self.access(stmt)
+            case Store() | VectorStore() | AtomicStore() | AddRuns():
                 self.access(stmt)
             case _:
                 assert_never(stmt)
@@ -407,7 +410,8 @@ class _Verifier:
             self.expect(value, scalar.type)
 
     def access(
-        self, stmt: Store | VectorStore | AtomicStore | Fill | Sort | Prefetch | Invoke
+        self,
+        stmt: Store | VectorStore | AtomicStore | AddRuns | Fill | Sort | Prefetch | Invoke,
     ) -> None:
         if isinstance(stmt, Invoke):
             self.invoke(stmt)
@@ -420,7 +424,9 @@ class _Verifier:
             case Store(index=index, value=value, op=op):
                 self.index(index)
                 self.update(op, array.element, value)
-            case AtomicStore(index=index, value=value, op=op):
+            case AtomicStore(index=index, value=value, op=op) | AddRuns(
+                index=index, value=value, op=op
+            ):
                 self.index(index)
                 self.update(op, array.element, value)
                 atomic = has_atomic(array.element, op)

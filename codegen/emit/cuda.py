@@ -21,6 +21,7 @@ from typing import Any
 from codegen.emit.c import WIDTH, header_comment
 from codegen.emit.cuda_atomics import atomic_name
 from codegen.emit.cuda_combining import combining_name
+from codegen.emit.cuda_runs import runs_name
 from codegen.emit.cuda_complex import complex_as_pairs
 from codegen.emit.cuda_functions import definitions
 from codegen.emit.expressions import PRECEDENCE, expression, widened
@@ -29,6 +30,7 @@ from codegen.emit.statements import body_lines, for_lines
 from codegen.infer import called_functions
 from codegen.ir import (
     Array,
+    AddRuns,
     AtomicStore,
     Barrier,
     Combine,
@@ -133,6 +135,9 @@ def _shared(stmt: Any, scope: Scope) -> Lines:
         return _atomic(stmt, scope)
     if isinstance(stmt, Barrier):
         return ["__syncwarp();" if stmt.kind is LoopKind.LANES else "__syncthreads();"]
+    if isinstance(stmt, AddRuns):
+        values = f"{expression(stmt.index)}, {expression(stmt.value)}"
+        return [f"{runs_name(stmt.op, stmt.array.element)}({stmt.array.name}, {values});"]
     assert isinstance(stmt, Combine)
     name = stmt.var.name
     return [f"{name} = {combining_name(stmt.kind.value, stmt.op, stmt.var.type)}({name});"]

@@ -37,6 +37,7 @@ from codegen.ir.functions import Function, Kernel, Module
 from codegen.ir.statements import (
     Allocate,
     Assign,
+    AddRuns,
     AtomicStore,
     Barrier,
     Block,
@@ -76,6 +77,7 @@ __all__ = [
     "Apply",
     "Array",
     "Assign",
+    "AddRuns",
     "AtomicStore",
     "Barrier",
     "Binary",

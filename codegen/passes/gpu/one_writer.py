@@ -15,12 +15,14 @@ shared alike.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from codegen import build
 from codegen.ir import (
+    AddRuns,
     Allocate,
     Array,
     AtomicStore,
@@ -68,7 +70,7 @@ def _kernel(kernel: Kernel, target: Target) -> Kernel:
     private = _private(kernel.body, target)
     body = _Writers(names, private).group(kernel.body, LoopKind.THREADS)
     written = frozenset(
-        s.array for s in walk(body) if isinstance(s, Store | AtomicStore)
+        s.array for s in walk(body) if isinstance(s, Store | AtomicStore | AddRuns)
     ).difference(private)
     return replace(kernel, body=_Order(written).group(body, LoopKind.THREADS, []))
 
@@ -122,6 +124,7 @@ def _in_common(body: Block) -> Block:
             for s in walk(loop.body)
             if isinstance(s, Store | AtomicStore | Fill)
         )
+        written = itertools.chain(written, (s.array for s in find(body, AddRuns)))
         if stmt.array not in outside and stmt.array in set(written):
             made[stmt.array] = replace(stmt.array, storage=Storage.SHARED)
     if not made:
@@ -353,7 +356,7 @@ class _Order:
 
 def _how(node: Any) -> str:
     match node:
-        case AtomicStore(op=op):
+        case AtomicStore(op=op) | AddRuns(op=op):
             return op
         case Store() | Fill():
             return "write"
