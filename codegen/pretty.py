@@ -17,11 +17,11 @@ from typing import assert_never
 from codegen.emit.expressions import CONDITIONAL, POSTFIX, PRECEDENCE, PREFIX
 from codegen.infer import type_of
 from codegen.ir import (
+    AddRuns,
     Allocate,
     Apply,
     Array,
     Assign,
-    AddRuns,
     AtomicStore,
     Barrier,
     Binary,
@@ -254,10 +254,10 @@ def _simple(
             return f"{var.name} {op or ''}= {_expression(value)}"
         case Store(array=array, index=index, value=value, op=op):
             return f"{array.name}[{_expression(index)}] {op or ''}= {_expression(value)}"
-        case AtomicStore(array=array, index=index, value=value, op=op):
-            return f"atomic {array.name}[{_expression(index)}] {op}= {_expression(value)}"
-        case AddRuns(array=array, index=index, value=value, op=op):
-            return f"add runs {array.name}[{_expression(index)}] {op}= {_expression(value)}"
+        case AtomicStore() | AddRuns():
+            how = "atomic" if isinstance(stmt, AtomicStore) else "add runs"
+            place = f"{stmt.array.name}[{_expression(stmt.index)}]"
+            return f"{how} {place} {stmt.op}= {_expression(stmt.value)}"
         case VectorStore(array=array, index=index, value=value):
             past = "stream " if stmt.streaming else ""
             return f"{past}{array.name}[{_expression(index)}:+] = {_expression(value)}"

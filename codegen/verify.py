@@ -21,11 +21,11 @@ from typing import Any, assert_never
 from codegen.emit.abi import THREADS
 from codegen.infer import agree, has_atomic, supports, type_of, updates
 from codegen.ir import (
+    AddRuns,
     Allocate,
     Apply,
     Array,
     Assign,
-    AddRuns,
     AtomicStore,
     Barrier,
     Binary,
@@ -286,9 +286,10 @@ class _Verifier:
                 self.table(stmt)
             case Allocate() | Reserve() | SetLength() | Expect():
                 self.memory(stmt)
-            case Fill() | Sort() | Prefetch() | Invoke():
-                self.access(stmt)
-            case Store() | VectorStore() | AtomicStore() | AddRuns():
+            case (
+                Store() | VectorStore() | AtomicStore() | AddRuns() | Fill() | Sort() | Prefetch()
+                | Invoke()
+            ):  # fmt: skip
                 self.access(stmt)
             case _:
                 assert_never(stmt)
@@ -424,8 +425,9 @@ class _Verifier:
             case Store(index=index, value=value, op=op):
                 self.index(index)
                 self.update(op, array.element, value)
-            case AtomicStore(index=index, value=value, op=op) | AddRuns(
-                index=index, value=value, op=op
+            case (
+                AtomicStore(index=index, value=value, op=op)
+                | AddRuns(index=index, value=value, op=op)
             ):
                 self.index(index)
                 self.update(op, array.element, value)

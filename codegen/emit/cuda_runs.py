@@ -2,6 +2,8 @@
 
     static __device__ inline void taco_runs_add_f64(double *array, int64_t place, double value)
     {
+        if (!__any_sync(0xffffffff, place >= 0))
+            return;
         const int lane = threadIdx.x % 32;
         const int64_t before = __shfl_up_sync(0xffffffff, place, 1);
         const unsigned heads = __ballot_sync(0xffffffff, lane == 0 || before != place);
@@ -24,7 +26,7 @@ from __future__ import annotations
 import re
 
 from codegen.emit.cuda_atomics import atomic_name
-from codegen.emit.cuda_updates import BY_NAME, NAMES, TYPES, c_type, suffix, updated
+from codegen.emit.cuda_updates import BY_NAME, TYPES, c_type, updated
 from codegen.passes.gpu.lane_runs import ANY_LANE
 from codegen.types import ScalarType
 
@@ -47,6 +49,8 @@ def runs_function(name: str) -> str | None:
     op, element = BY_NAME.get(match[1], match[1]), TYPES[match[2]]
     within, type = {"-": "+", "/": "*"}.get(op, op), c_type(element)
     lines = [
+        "if (!__any_sync(0xffffffff, place >= 0))",
+        "    return;",
         "const int lane = threadIdx.x % 32;",
         "const int64_t before = __shfl_up_sync(0xffffffff, place, 1);",
         "const unsigned heads = __ballot_sync(0xffffffff, lane == 0 || before != place);",

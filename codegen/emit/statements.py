@@ -11,9 +11,9 @@ from codegen.emit.expressions import PRECEDENCE, expression, helper, vector_plac
 from codegen.emit.memory import Lines, Scope, indent, memory, table
 from codegen.infer import UPDATES, type_of
 from codegen.ir import (
+    AddRuns,
     Allocate,
     Assign,
-    AddRuns,
     AtomicStore,
     Barrier,
     Block,

@@ -35,9 +35,9 @@ from codegen.ir.expressions import (
 )
 from codegen.ir.functions import Function, Kernel, Module
 from codegen.ir.statements import (
+    AddRuns,
     Allocate,
     Assign,
-    AddRuns,
     AtomicStore,
     Barrier,
     Block,
@@ -73,11 +73,11 @@ from codegen.ir.statements import (
 __all__ = [
     "FALSE",
     "TRUE",
+    "AddRuns",
     "Allocate",
     "Apply",
     "Array",
     "Assign",
-    "AddRuns",
     "AtomicStore",
     "Barrier",
     "Binary",

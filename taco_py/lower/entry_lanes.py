@@ -14,6 +14,8 @@ matrix-vector multiplication on throughput-oriented processors, section 3.3.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from codegen import build
 from codegen.ir import Declare, Expr, Stmt
 from codegen.records import dataclass
@@ -32,7 +34,7 @@ from taco_py.lower.ranges import (
     segments,
 )
 from taco_py.notation.nodes import Access
-from taco_py.provenance.relations import Interval, Pos
+from taco_py.provenance.relations import Divide, Interval, Pos, Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,14 @@ def take_entry(env: Environment, forall: Forall, scope: Scope) -> Taken:
     ]
     extent = Ranges(env, scope).whole(leaf)
     scope = scope.within(leaf, frozenset())
-    here = Ranges(env, scope)
+    whole = Interval(scope.intervals[pos.child].lo, spans[-1].hi)
+    here = Ranges(env, scope.ranging(pos.child, whole))
     position: Expr = env.position_var(access, levels[-1])
-    first = Declare(env.position_var(access, levels[-1]), here.value(pos.child), constant=True)
+    value = here.value(pos.child)
+    if scope.tile is not None:
+        counter, begin = scope.tile
+        value = build.add(begin, here.value(counter))
+    first = Declare(env.position_var(access, levels[-1]), value, constant=True)
     some = here.inside(pos.child, position)
     scope = scope.at(access, levels[-1], position)
     scope = scope.leaving(access, levels[-1], spans[-1])
@@ -97,7 +104,27 @@ def open_entries(env: Environment, forall: Forall, scope: Scope) -> Opening:
     shared = next((inner for inner in foralls(forall.body) if inner.parallel), None)
     if shared is None or not env.graph.takes_entries(env.graph.loop_of(shared)):
         return Opening(scope)
-    return open_chain(env, scope, pos) if _positions(env, shared) == pos else Opening(scope)
+    if _positions(env, shared) != pos:
+        return Opening(scope)
+    opening = open_chain(env, scope, pos)
+    access, levels = chain(env, pos)
+    counter = _counter(env, forall.index, pos)
+    left = opening.scope.left.get((access, levels[-1]))
+    if counter is None or left is None:
+        return opening
+    return replace(opening, scope=replace(opening.scope, tile=(counter, left.lo)))
+
+
+def _counter(env: Environment, tiles: str, pos: Pos) -> str | None:
+    """The variable that counts the positions of one of these tiles, None where none does."""
+    cut = env.provenance.above(tiles)
+    inner = cut.inner if isinstance(cut, Split | Divide) and cut.outer == tiles else None
+    while isinstance(cut, Split | Divide) and cut.parent != pos.child:
+        above = env.provenance.above(cut.parent)
+        if not isinstance(above, Split | Divide) or above.inner != cut.parent:
+            return None
+        cut = above
+    return inner if isinstance(cut, Split | Divide) else None
 
 
 def entry_level(env: Environment, scope: Scope, forall: Forall) -> tuple[Access, int] | None:

@@ -182,6 +182,7 @@ class Scope:
     zeroing      whether what is absent is stored as zero, where nothing else would write it
     sums         the loop of blocks that keep their sums apart, and these
     single       the levels that the one entry is of that a thread has taken
+    tile         the variable that counts the entries of a tile, and the position of the first one
     """
 
     positions: Mapping[tuple[Access, int], Expr]
@@ -198,6 +199,7 @@ class Scope:
     zeroing: bool = False
     sums: tuple[str, tuple[BlockSum, ...]] | None = None
     single: frozenset[tuple[Access, int]] = frozenset()
+    tile: tuple[str, Expr] | None = None
 
     def position(self, access: Access, level: int) -> Expr | None:
         """The position at `level`, 0 or what was said above the root, None while it is unknown."""

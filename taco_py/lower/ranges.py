@@ -261,7 +261,9 @@ def segments(
         yield found
 
 
-def parent_position(env: Environment, access: Access, level: int, above: Interval, position: Expr) -> Expr:
+def parent_position(
+    env: Environment, access: Access, level: int, above: Interval, position: Expr
+) -> Expr:
     """The position, one of those in `above`, below which `position` of `level` lies."""
     form = env.tensors[access.tensor].type.format
     if form.levels[level].full:

@@ -235,7 +235,8 @@ def _in_entries(problem: Problem, term: Term, order: tuple[str, ...]) -> Iterato
     for access in dict.fromkeys(accesses(term.body)):
         form = problem.type_of(access.tensor).format
         stored = form.stored(access.indices)
-        plain = is_sparse(form) and restricts(term.body, access) and len(set(stored)) == len(stored)
+        value = term.as_sum(problem.result.dtype)
+        plain = is_sparse(form) and restricts(value, access) and len(set(stored)) == len(stored)
         if not plain or form.levels[-1].kind is LevelKind.DENSE or set(stored) - set(order):
             continue
         others = tuple(i for i in order if i not in stored)

@@ -100,7 +100,8 @@ class Nest:
             return 1.0
         if depth not in self.known:
             bound = frozenset(self.sharing.order[: depth + 1])
-            self.known[depth] = max(self.stats.iterations(self.term.body, bound), 1e-9)
+            value = self.term.as_sum(self.problem.result.dtype)
+            self.known[depth] = max(self.stats.iterations(value, bound), 1e-9)
         return self.known[depth]
 
     def mean(self, depth: int) -> float:

@@ -47,7 +47,7 @@ from codegen.ir import (
 from codegen.names import Names
 from codegen.passes.gpu.unit_sums import identity
 from codegen.records import dataclass
-from codegen.tree import find, map_children, walk
+from codegen.tree import map_children, walk
 from codegen.types import BOOL, ScalarType
 
 ANY_LANE = "taco_any_lane"
@@ -159,8 +159,8 @@ def _meeting(loop: For) -> AtomicStore | None:
     for update in _straight(loop.body):
         accesses = [
             node
-            for node in find(loop.body, AtomicStore | Store | Load | Fill)
-            if node.array == update.array
+            for node in walk(loop.body)
+            if isinstance(node, AtomicStore | Store | Load | Fill) and node.array == update.array
         ]
         if update.meets and len(accesses) == 1:
             return update

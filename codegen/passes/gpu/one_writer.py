@@ -15,7 +15,6 @@ shared alike.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -118,14 +117,14 @@ def _in_common(body: Block) -> Block:
     made: dict[Array, Array] = {}
     outside = {s.array for loop in _unit_loops(body) for s in find(loop.body, Allocate)}
     for stmt in find(body, Allocate):
-        written = (
+        written = {
             s.array
             for loop in _unit_loops(body)
             for s in walk(loop.body)
             if isinstance(s, Store | AtomicStore | Fill)
-        )
-        written = itertools.chain(written, (s.array for s in find(body, AddRuns)))
-        if stmt.array not in outside and stmt.array in set(written):
+        }
+        written.update(s.array for s in find(body, AddRuns))
+        if stmt.array not in outside and stmt.array in written:
             made[stmt.array] = replace(stmt.array, storage=Storage.SHARED)
     if not made:
         return body
