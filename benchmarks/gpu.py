@@ -5,8 +5,9 @@
     python -m benchmarks.gpu --target cuda-emulated --small  the same, to see that it works
 
 Operands are on the device before a run begins, and results stay there: what is timed is launches
-and kernels, and beside them whole calls of `tp.evaluate`. Peers are those of CuPy and torch, where these are installed, on the same operands in
-the same process. Bytes are those that have to move at least: each operand once, each result once.
+and kernels, and beside them whole calls of `tp.evaluate`. Peers are those of CuPy and torch, where
+these are installed, on the same operands in the same process. Bytes are those that have to move at
+least: each operand once, each result once.
 Results are checked against SciPy.
 """
 

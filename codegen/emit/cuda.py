@@ -23,11 +23,13 @@ from codegen.emit.cuda_atomics import atomic_name
 from codegen.emit.cuda_combining import combining_name
 from codegen.emit.cuda_complex import complex_as_pairs
 from codegen.emit.cuda_functions import definitions
+from codegen.emit.cuda_runs import runs_name
 from codegen.emit.expressions import PRECEDENCE, expression, widened
 from codegen.emit.memory import INDENT, Dialect, Lines, Scope, indent
 from codegen.emit.statements import body_lines, for_lines
 from codegen.infer import called_functions
 from codegen.ir import (
+    AddRuns,
     Array,
     AtomicStore,
     Barrier,
@@ -109,6 +111,12 @@ def _loop(loop: Any, scope: Scope) -> Lines:
     once = loop.start == Const(0) and loop.stop == Const(1) and loop.kind is not LoopKind.GRID
     if once and loop.var not in variables_read(loop.body):
         return [f"if ({unit.first} == 0) {{", *indent(body), "}"]
+    if loop.kind is LoopKind.LANES and _span(loop) == (0, scope.target.warp, 1):
+        return [
+            "{",
+            *indent([f"const {loop.var.type.c} {loop.var.name} = {unit.first};", *body]),
+            "}",
+        ]
     var, start = loop.var, widened(loop.start, PRECEDENCE["+"])
     first = unit.first if start == "0" else f"{start} + {unit.first}"
     step = unit.step if loop.step == 1 else f"{loop.step} * ({unit.step})"
@@ -122,6 +130,12 @@ def _loop(loop: Any, scope: Scope) -> Lines:
     return [head, *indent(body), "}"]
 
 
+def _span(loop: For) -> tuple[object, object, int]:
+    """The first iteration of a loop, the end, and the step; None for what the text does not say."""
+    ends = (end.value if isinstance(end, Const) else None for end in (loop.start, loop.stop))
+    return (*ends, loop.step)  # type: ignore[return-value]
+
+
 def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
     place = f"&{stmt.array.name}[{widened(stmt.index)}]"
     return [f"{atomic_name(stmt.op, stmt.array.element)}({place}, {expression(stmt.value)});"]
@@ -133,6 +147,9 @@ def _shared(stmt: Any, scope: Scope) -> Lines:
         return _atomic(stmt, scope)
     if isinstance(stmt, Barrier):
         return ["__syncwarp();" if stmt.kind is LoopKind.LANES else "__syncthreads();"]
+    if isinstance(stmt, AddRuns):
+        values = f"{expression(stmt.index)}, {expression(stmt.value)}"
+        return [f"{runs_name(stmt.op, stmt.array.element)}({stmt.array.name}, {values});"]
     assert isinstance(stmt, Combine)
     name = stmt.var.name
     return [f"{name} = {combining_name(stmt.kind.value, stmt.op, stmt.var.type)}({name});"]

@@ -344,8 +344,7 @@ host and back for it. Not measured."""
 
 
 def gpu(target: str) -> Machine:
-    """A GPU: its kernels have no hash tables over several indices, and tensors are copied in another
-    order on the host."""
+    """A GPU: no hash tables over several indices, and copies in another order on the host."""
     return Machine(
         target,
         hash_workspace_steps=UNAVAILABLE,

@@ -21,6 +21,7 @@ from typing import Any
 
 from codegen import build
 from codegen.ir import (
+    AddRuns,
     Allocate,
     Array,
     AtomicStore,
@@ -68,7 +69,7 @@ def _kernel(kernel: Kernel, target: Target) -> Kernel:
     private = _private(kernel.body, target)
     body = _Writers(names, private).group(kernel.body, LoopKind.THREADS)
     written = frozenset(
-        s.array for s in walk(body) if isinstance(s, Store | AtomicStore)
+        s.array for s in walk(body) if isinstance(s, Store | AtomicStore | AddRuns)
     ).difference(private)
     return replace(kernel, body=_Order(written).group(body, LoopKind.THREADS, []))
 
@@ -116,13 +117,14 @@ def _in_common(body: Block) -> Block:
     made: dict[Array, Array] = {}
     outside = {s.array for loop in _unit_loops(body) for s in find(loop.body, Allocate)}
     for stmt in find(body, Allocate):
-        written = (
+        written = {
             s.array
             for loop in _unit_loops(body)
             for s in walk(loop.body)
             if isinstance(s, Store | AtomicStore | Fill)
-        )
-        if stmt.array not in outside and stmt.array in set(written):
+        }
+        written.update(s.array for s in find(body, AddRuns))
+        if stmt.array not in outside and stmt.array in written:
             made[stmt.array] = replace(stmt.array, storage=Storage.SHARED)
     if not made:
         return body
@@ -353,7 +355,7 @@ class _Order:
 
 def _how(node: Any) -> str:
     match node:
-        case AtomicStore(op=op):
+        case AtomicStore(op=op) | AddRuns(op=op):
             return op
         case Store() | Fill():
             return "write"
