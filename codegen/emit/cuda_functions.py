@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from codegen.emit.cuda_atomics import atomic_function
 from codegen.emit.cuda_combining import combining_function
 from codegen.emit.cuda_sorting import sorting_function
+from codegen.emit.cuda_vectors import vector_type
 from codegen.libraries.header_functions import Header, HeaderFunction
 from codegen.libraries.scalar_functions import CFunction
 from codegen.target import UnsupportedError
@@ -80,6 +81,7 @@ def _macros(texts: Sequence[str]) -> list[str]:
 def _definition(name: str) -> str:
     """The definition of a function or a type that kernels have a name for."""
     found = atomic_function(name) or combining_function(name) or sorting_function(name)
+    found = found or vector_type(name)
     if found is not None:
         return found
     for header in HEADERS:

@@ -40,6 +40,7 @@ from codegen.ir import (
     Storage,
     Store,
     Var,
+    VectorStore,
     While,
 )
 from codegen.names import Names
@@ -68,7 +69,7 @@ def _kernel(kernel: Kernel, target: Target) -> Kernel:
     private = _private(kernel.body, target)
     body = _Writers(names, private).group(kernel.body, LoopKind.THREADS)
     written = frozenset(
-        s.array for s in walk(body) if isinstance(s, Store | AtomicStore)
+        s.array for s in walk(body) if isinstance(s, Store | AtomicStore | VectorStore)
     ).difference(private)
     return replace(kernel, body=_Order(written).group(body, LoopKind.THREADS, []))
 
@@ -325,7 +326,7 @@ class _Order:
                     local = local | ({part.var} if not part.constant else set())
             return
         array = getattr(node, "array", None)
-        if array in self.written:
+        if array in self.written and not isinstance(node, Allocate):
             how = _how(node)
             yield self._access(array, how, node, loops, values, local, first)
             if isinstance(node, Store) and node.op is not None:
@@ -355,7 +356,7 @@ def _how(node: Any) -> str:
     match node:
         case AtomicStore(op=op):
             return op
-        case Store() | Fill():
+        case Store() | VectorStore() | Fill():
             return "write"
     return "read"
 
