@@ -14,6 +14,7 @@ from codegen.passes.full_tiles import separate_full_tiles
 from codegen.passes.function_chains import split_function_chains
 from codegen.passes.gpu.counting_loops import count_at_once
 from codegen.passes.gpu.one_writer import write_once
+from codegen.passes.gpu.short_integers import count_in_short
 from codegen.passes.gpu.slices import cut_slices
 from codegen.passes.gpu.unit_sums import sum_in_units
 from codegen.passes.jam import jam_rows
@@ -91,6 +92,7 @@ CUDA_PASSES: tuple[Step, ...] = (
     Step("kernels", outline_kernels, "the passes before know functions alone"),
     Step("unit_sums", _for_any_target(sum_in_units), "of kernels: which units share a loop"),
     Step("one_writer", write_once, "sums leave one number to be written"),
+    Step("short_integers", _for_any_target(count_in_short), "no pass behind it makes a loop"),
     Step("device_names", _for_any_target(rename_words), "kernels and their launches share names"),
 )
 """For GPUs: their threads are many, and each does little."""

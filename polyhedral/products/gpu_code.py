@@ -30,9 +30,11 @@ from codegen.build import (
     load,
     lt,
     maximum,
+    minimum,
     mod,
     mul,
     select,
+    sub,
     zero,
 )
 from codegen.ir import (
@@ -291,16 +293,18 @@ class _Code:
     def ahead(
         self, copy: _Copy, t: Var, origin: Var, size: Expr, k0: Var, guarded: bool
     ) -> Stmt:
-        """Read a thread's elements of the step at `k0`, where there are any."""
+        """Read a thread's elements of the step at `k0`. Behind the last row or column it is read
+        again, for what nobody writes; behind the depth, elements are 0."""
 
         def each(n: Expr) -> Stmt:
             edge, depth = copy.staging.place(t, n, origin, k0)
             e, k = self.var("e"), self.var("k")
-            at = add(copy.start, copy.edge.at(e), copy.depth.at(k))
-            value: Expr = load(copy.data.array, at)
+            edge = minimum(edge, sub(size, 1)) if guarded else edge
+            value: Expr = load(
+                copy.data.array, add(copy.start, copy.edge.at(e), copy.depth.at(k))
+            )
             if guarded:
-                inside = and_(lt(e, size), lt(k, self.depth.size))
-                value = select(inside, value, zero(self.element))
+                value = select(lt(k, self.depth.size), value, zero(self.element))
             return block(
                 Declare(e, edge, constant=True),
                 Declare(k, depth, constant=True),
@@ -352,13 +356,13 @@ class _Code:
 
         return self.unrolled(copy.count, each)
 
-    def spread(self, n: Expr, own: int, side: int) -> tuple[Expr, ...]:
-        """How far the n-th row or column of a thread is from its first one: runs of all threads of
-        a warp alternate."""
-        run = run_of(own, self.element.itemsize)
-        if run == own:
-            return (n,)
-        whole = mul(div(n, run), run * lanes(self.plan.machine.warp)[side])
+    def spread(self, n: Expr, own: int, side: int, each: int = 1) -> tuple[Expr, ...]:
+        """How far the n-th part of a thread's rows or columns is from its first one, of so many
+        `each`: runs of all threads of a warp alternate."""
+        run = run_of(own, self.element.itemsize) // each
+        if run * each == own:
+            return (mul(n, each),)
+        whole = mul(div(n, run), run * each * lanes(self.plan.machine.warp)[side])
         return (whole, mod(n, run)) if run > 1 else (whole,)
 
     # ------------------------------------------------------------ the result
@@ -399,7 +403,7 @@ class _Code:
 
         def line(r: Expr) -> Stmt:
             def element(c: Expr) -> Stmt:
-                across = self.spread(mul(c, run), tile.own_columns, 1)
+                across = self.spread(c, tile.own_columns, 1, run)
                 return block(Declare(j, add(places[1], *across), constant=True), each(r, c))
 
             down = add(places[0], *self.spread(r, tile.own_rows, 0))

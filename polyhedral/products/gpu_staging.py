@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from codegen.build import ExprLike, add, div, mod, mul
+from codegen.build import ExprLike, add, const, div, mod, mul
 from codegen.ir import Expr
 from codegen.records import dataclass
 from polyhedral.products.gpu_tile import GpuTile, run_of
@@ -61,14 +61,15 @@ class Staging:
             part = _part(copy, passes, self.copies)
             return (
                 add(edge, div(thread, chunk), mul(part, high)),
-                add(depth, mod(thread, chunk), mul(div(copy, passes), chunk)),
+                add(depth, mod(thread, chunk), mul(_group(copy, passes, self.copies), chunk)),
             )
         if threads >= self.edge:
             across = add(edge, mod(thread, self.edge))
             return across, add(depth, div(thread, self.edge), mul(copy, threads // self.edge))
         passes = self.edge // threads
         part = _part(copy, passes, self.copies)
-        return add(edge, thread, mul(part, threads)), add(depth, div(copy, passes))
+        group = _group(copy, passes, self.copies)
+        return add(edge, thread, mul(part, threads)), add(depth, group)
 
     def in_shared(self, depth: Expr, *edge: Expr) -> Expr:
         """Where an element lies in shared memory; its edge is a sum."""
@@ -78,6 +79,11 @@ class Staging:
 def _part(copy: Expr, passes: int, copies: int) -> Expr:
     """The number of a copy in its group; there may be one group alone."""
     return copy if passes == copies else mod(copy, passes)
+
+
+def _group(copy: Expr, passes: int, copies: int) -> Expr:
+    """The group of a copy."""
+    return const(0) if passes == copies else div(copy, passes)
 
 
 def staging(tile: GpuTile, edge: int, own: int, along_depth: bool, element_bytes: int) -> Staging:

@@ -25,7 +25,7 @@ LONGEST_RUN = 4
 MOST_REGISTERS = 128
 """Of a thread: two blocks of 256 threads fit a multiprocessor, of which one computes while the
 other one waits."""
-OTHER_REGISTERS = 32
+OTHER_REGISTERS = 40
 """Of 4 bytes, for addresses, sizes and counters of a thread."""
 STEP_CYCLES = 700.0
 """From a load of global memory to its use, with two barriers: what one block waits in each step,
