@@ -81,6 +81,7 @@ class Target:
 
 CUDA = Target(
     "cuda", vector_bytes=0, registers=255, caches=(), warp=32, block=256, most_threads=1024,
-    shared_bytes=48 * 1024, together=(1 << 16, 164 * 1024, 2048), slices=1 << 16, slice_bytes=1 << 29,
+    shared_bytes=48 * 1024, together=(1 << 16, 164 * 1024, 2048), slices=1 << 16,
+    slice_bytes=1 << 29,
 )  # fmt: skip
 """A GPU of NVIDIA's, of compute capability 7.0 or later."""

@@ -154,4 +154,3 @@ def _shared(stmt: Any, scope: Scope) -> Lines:
     assert isinstance(stmt, Combine)
     name = stmt.var.name
     return [f"{name} = {combining_name(stmt.kind.value, stmt.op, stmt.var.type)}({name});"]
-

@@ -2,20 +2,20 @@
 strides and orders.
 
     blocks for tile in 0..tiles:
-      threads for t:
-        for k0 in 0..depth step 16:
-          ahead = left and right at k0 + 16           global memory → registers
-          sums += a * b                               shared memory → registers, of the step at k0
-          wait; shared = ahead; wait
+      threads for t: one tile of the result       `gpu_thread`
 
-While the products of a step are computed, the loads of the next one are under way. Tiles at a
-border read 0 where there is nothing, and write what there is; others have no conditions. A class
-of several loops has a table of offsets, which a kernel before makes.
+A class of several loops has a table of offsets, which a kernel before makes. Where the depth is
+split, each part of it has sums of its own, which a kernel behind adds up in their order:
+
+    blocks for tile: parts[p,i,j] = sum of the terms of part p
+    threads for i, j: result[i,j] = parts[0,i,j] + parts[1,i,j] + …
+
+Sums have the same bits each time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from codegen.build import (
@@ -25,28 +25,23 @@ from codegen.build import (
     const,
     div,
     eq,
-    if_,
     le,
     load,
-    lt,
     maximum,
     minimum,
     mod,
     mul,
-    select,
-    sub,
     zero,
 )
 from codegen.ir import (
     Allocate,
     Array,
-    Barrier,
+    Assign,
     Block,
     Declare,
     Expr,
     For,
     Function,
-    If,
     Lead,
     LoopKind,
     Module,
@@ -54,17 +49,15 @@ from codegen.ir import (
     Storage,
     Store,
     Var,
-    VectorLoad,
-    VectorStore,
 )
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.types import BOOL, INT64
-from polyhedral.products.contraction import Contraction
 from polyhedral.products.contraction_code import Data, Operands, coordinates_of
 from polyhedral.products.gpu_plan import GpuPlan
 from polyhedral.products.gpu_staging import Staging
-from polyhedral.products.gpu_tile import RUN_BYTES, lanes, run_of
+from polyhedral.products.gpu_thread import Copy, Into, Thread
+from polyhedral.products.gpu_tile import RUN_BYTES, run_of
 from polyhedral.products.offsets import Steps
 
 
@@ -77,369 +70,255 @@ class _Class:
     other: Steps
 
 
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    """An operand on its way: where it comes from, the registers and the shared memory that it is
-    copied to, and each thread's elements of a step of the products."""
-
-    data: Data
-    staging: Staging
-    edge: Steps
-    depth: Steps
-    ahead: Array
-    shared: Array
-    own: Array
-    count: int
-    start: Expr
-
-
 def to_gpu_module(plan: GpuPlan, operands: Operands, head: Function, names: Names) -> Module:
     """The module whose one function is `head`, a threaded function without a body, with one.
 
     names  a supply that has handed out those of `head`'s parameters
     """
-    return Module((replace(head, body=_Code(plan, operands, names).body()),))
+    for name in ("n", "r", "c", "e", "k", "i", "j"):  # of loops in threads
+        names.fresh(name)
+    tables: list[Stmt] = []
+    found = plan.contraction
+    rows, columns, depth = (
+        _class(name, loops, one, other, operands, names, tables)
+        for name, loops, one, other in (
+            ("row", found.rows, operands.result, operands.left),
+            ("column", found.columns, operands.result, operands.right),
+            ("depth", found.depth, operands.left, operands.right),
+        )
+    )
+    code = _Code(plan, operands, names, rows, columns, depth)
+    return Module((replace(head, body=block(*tables, *code.body())),))
 
 
+@dataclass(frozen=True, slots=True)
 class _Code:
-    """Writes the loops of one contraction."""
+    """Writes the loops of one contraction, whose classes of loops are there."""
 
-    def __init__(self, plan: GpuPlan, operands: Operands, names: Names) -> None:
-        self.plan, self.operands, self.names = plan, operands, names
-        self.tile, self.found = plan.tile, plan.contraction
-        self.element = operands.element
-        self.vars: dict[str, Var] = {}
+    plan: GpuPlan
+    operands: Operands
+    names: Names
+    rows: _Class
+    columns: _Class
+    depth: _Class
 
     def var(self, name: str) -> Var:
-        """The variable of a name, which is another one than the operands have; scopes beside each
-        other have it both."""
-        if name not in self.vars:
-            self.vars[name] = Var(self.names.fresh(name))
-        return self.vars[name]
+        return Var(self.names.fresh(name))
 
-    def array(self, name: str, storage: Storage = Storage.LOCAL) -> Array:
-        return Array(self.names.fresh(name), self.element, storage)
+    @property
+    def batch(self) -> Expr:
+        """The steps of the batch."""
+        return mul(*(self.operands.sizes[loop] for loop in self.plan.contraction.batch))
 
-    def unrolled(self, count: int, body: Callable[[Var], Stmt], name: str = "n") -> Stmt:
-        """`count` times what is done for a number, one after another in the machine's code."""
-        if count == 1:
-            return body_at(body, const(0), self.var(name))
-        var = self.var(name)
-        return For(var, const(0), const(count), block(body(var)), unroll=count)
+    def body(self) -> Iterator[Stmt]:
+        """The blocks that share the tiles, and what adds up the parts of the depth."""
+        if self.plan.tile.parts == 1:
+            yield from self.blocks(None)
+            return
+        parts = Array(self.names.fresh("parts"), self.operands.element, Storage.LOCAL)
+        yield Allocate(parts, mul(self.plan.tile.parts, self.elements()))
+        yield from self.blocks(parts)
+        yield self.added_up(parts)
 
-    # ------------------------------------------------------------ the whole
+    def elements(self) -> Expr:
+        """Those of the result."""
+        return mul(self.batch, self.rows.size, self.columns.size)
 
-    def body(self) -> Block:
-        """Tables of offsets, then the blocks that share the tiles."""
-        found, operands = self.found, self.operands
-        tables: list[Stmt] = []
+    # ------------------------------------------------------------ tiles
 
-        def steps(loops: Sequence[str], data: Data, name: str) -> Steps:
-            code, made = _steps(name, [operands.sizes[x] for x in loops], data.along(loops), self)
-            tables.extend(code)
-            return made
-
-        result, left, right = operands.result, operands.left, operands.right
-        rows, columns, depth = (
-            mul(*(operands.sizes[x] for x in loops))
-            for loops in (found.rows, found.columns, found.depth)
-        )
-        self.rows = _Class(
-            rows, steps(found.rows, result, "row"), steps(found.rows, left, "left_row")
-        )
-        self.columns = _Class(
-            columns,
-            steps(found.columns, result, "column"),
-            steps(found.columns, right, "right_column"),
-        )
-        self.depth = _Class(
-            depth, steps(found.depth, left, "left_depth"), steps(found.depth, right, "right_depth")
-        )
-        return block(*tables, *self.blocks())
-
-    def blocks(self) -> Iterator[Stmt]:
-        """The loop over tiles, columns fastest, then rows, then the batch."""
-        tile, found, sizes = self.tile, self.found, self.operands.sizes
-        across = self.var("tiles_across")
-        yield Declare(across, _parts(self.columns.size, tile.columns), constant=True)
-        down = _parts(self.rows.size, tile.rows)
-        number = self.var("tile")
-        total = mul(*(sizes[x] for x in found.batch), down, across)
+    def blocks(self, parts: Array | None) -> Iterator[Stmt]:
+        """The loop over tiles: columns fastest, then rows, the batch, and parts of the depth."""
+        tile, batch = self.plan.tile, self.plan.contraction.batch
+        number, across, down = map(self.var, ("tile", "tiles_across", "tiles_down"))
         i0, j0 = self.var("i0"), self.var("j0")
-        which = div(number, across)
-        starts: list[Stmt] = []
-        if found.batch:
-            high = self.var("tiles_down")
-            yield Declare(high, down, constant=True)
-            total = mul(*(sizes[x] for x in found.batch), high, across)
-            step = self.var("step")
-            starts.append(Declare(step, div(which, high), constant=True))
-            which = mod(which, high)
-            coordinates = coordinates_of(step, found.batch, sizes)
-        else:
-            coordinates = {}
-        starts += [
-            Declare(i0, mul(which, tile.rows), constant=True),
+        yield Declare(across, _pieces(self.columns.size, tile.columns), constant=True)
+        yield Declare(down, _pieces(self.rows.size, tile.rows), constant=True)
+        several = bool(batch) or tile.parts > 1
+        first = div(number, across)
+        starts: list[Stmt] = [
+            Declare(i0, mul(mod(first, down) if several else first, tile.rows), constant=True),
             Declare(j0, mul(mod(number, across), tile.columns), constant=True),
         ]
-        at = []
-        for name, data in zip(("result", "left", "right"), self.data(), strict=True):
-            offset = add(*(mul(coordinates[x], data.strides[x]) for x in found.batch))
-            if found.batch:
-                start = self.var(f"{name}_start")
-                starts.append(Declare(start, offset, constant=True))
-                offset = start
-            at.append(offset)
-        body = block(*starts, *self.tile_of(i0, j0, *at))
+        step, rest = self.var("step"), div(first, down)
+        if batch:
+            at = mod(rest, self.batch) if tile.parts > 1 else rest
+            starts.append(Declare(step, at, constant=True))
+        part = self.var("part")
+        if tile.parts > 1:
+            starts.append(Declare(part, div(rest, self.batch), constant=True))
+        body = block(*starts, *self.tile(i0, j0, step, part, parts))
+        total = mul(tile.parts, self.batch, down, across)
         yield For(number, const(0), total, body, kind=LoopKind.BLOCKS, units=self.plan.together)
 
-    def data(self) -> tuple[Data, Data, Data]:
-        return self.operands.result, self.operands.left, self.operands.right
-
-    def tile_of(
-        self, i0: Var, j0: Var, result: Expr, left: Expr, right: Expr
-    ) -> Iterator[Stmt]:
-        """One tile of the result."""
-        tile, plan = self.tile, self.plan
+    def tile(self, i0: Var, j0: Var, step: Var, part: Var, parts: Array | None) -> Iterator[Stmt]:
+        """One tile of the result, of a step of the batch and a part of the depth."""
+        tile, plan, operands = self.plan.tile, self.plan, self.operands
         whole = Var(self.names.fresh("whole"), BOOL)
         inside = and_(
             le(add(i0, tile.rows), self.rows.size), le(add(j0, tile.columns), self.columns.size)
         )
         yield Declare(whole, inside, constant=True)
-        copies = (
-            self.copy("left", plan.left, tile.own_rows, self.rows.other, self.depth.one, left),
-            self.copy(
-                "right", plan.right, tile.own_columns, self.columns.other, self.depth.other, right
-            ),
-        )
-        for each in copies:
+        code, start = self.starts(step)
+        yield from code
+        left = self.copy("left", operands.left, start["left"], i0, plan.left)
+        right = self.copy("right", operands.right, start["right"], j0, plan.right)
+        for each in (left, right):
             yield Allocate(each.shared, const(each.staging.size), align=RUN_BYTES)
+        depth: tuple[Expr, Expr] = (const(0), self.depth.size)
+        if parts is None:
+            into = self.result(start["result"])
+        else:
+            into = self.part(parts, step, part)
+            begin, end = self.var("begin"), self.var("end")
+            length = mul(_pieces(self.depth.size, tile.depth * tile.parts), tile.depth)
+            yield Declare(begin, mul(part, length), constant=True)
+            yield Declare(end, minimum(add(begin, length), self.depth.size), constant=True)
+            depth = (begin, end)
         t = self.var("t")
-        body = block(*self.threads(t, copies, (i0, j0), whole, result))
-        yield For(
-            t, const(0), const(tile.threads), body, kind=LoopKind.THREADS, units=tile.threads
-        )
+        warp, element = plan.machine.warp, operands.element
+        thread = Thread(tile, warp, element, self.names, t, left, right, into, whole, depth)
+        body = block(*thread.body())
+        yield For(t, const(0), const(tile.threads), body, kind=LoopKind.THREADS, units=tile.threads)
 
-    def copy(
-        self, name: str, staging: Staging, count: int, edge: Steps, depth: Steps, start: Expr
-    ) -> _Copy:
-        data = self.operands.left if name == "left" else self.operands.right
-        return _Copy(
-            data, staging, edge, depth, self.array(f"{name}_ahead"),
-            self.array(f"{name}_tile", Storage.SHARED), self.array(f"{name}_own"), count, start,
+    def starts(self, step: Var) -> tuple[list[Stmt], dict[str, Expr]]:
+        """Where a step of the batch begins in each array, and the code that names it."""
+        operands, batch = self.operands, self.plan.contraction.batch
+        places = {"result": operands.result, "left": operands.left, "right": operands.right}
+        if not batch:
+            return [], dict.fromkeys(places, const(0))
+        at = coordinates_of(step, batch, operands.sizes)
+        code: list[Stmt] = []
+        found: dict[str, Expr] = {}
+        for name, data in places.items():
+            begin = self.var(f"{name}_start")
+            offset = add(*(mul(at[loop], data.strides[loop]) for loop in batch))
+            code.append(Declare(begin, offset, constant=True))
+            found[name] = begin
+        return code, found
+
+    def copy(self, name: str, data: Data, start: Expr, first: Var, staging: Staging) -> Copy:
+        """What becomes of one operand."""
+        is_left = name == "left"
+        edge, tile = (self.rows if is_left else self.columns), self.plan.tile
+        shared, ahead, own = (
+            Array(self.names.fresh(f"{name}_{part}"), self.operands.element, storage)
+            for part, storage in (
+                ("tile", Storage.SHARED), ("ahead", Storage.LOCAL), ("own", Storage.LOCAL)
+            )
         )  # fmt: skip
-
-    # ------------------------------------------------------------ one thread
-
-    def threads(
-        self, t: Var, copies: tuple[_Copy, _Copy], origin: tuple[Var, Var], whole: Var, start: Expr
-    ) -> Iterator[Stmt]:
-        """What each thread of a block does for one tile."""
-        tile, depth = self.tile, self.depth.size
-        sums = self.array("sums")
-        row, column = self.var("row"), self.var("column")
-        yield from self.place(t, row, column)
-        yield Allocate(sums, const(tile.accumulators), align=RUN_BYTES)
-        yield from (Allocate(c.ahead, const(c.staging.copies)) for c in copies)
-        yield self.unrolled(tile.accumulators, lambda n: Store(sums, n, zero(self.element)))
-        k0 = self.var("k0")
-        within = and_(whole, le(add(k0, tile.depth), depth))
-        plain, guarded = (
-            block(*(self.ahead(c, t, o, e, k0, guard) for c, o, e in self.edges(copies, origin)))
-            for guard in (False, True)
-        )
-        body = block(
-            If(lt(k0, depth), block(If(within, plain, guarded))),
-            If(lt(0, k0), block(self.products(copies, sums, row, column))),
-            Barrier(LoopKind.THREADS),
-            *(self.into_shared(c, t) for c in copies),
-            Barrier(LoopKind.THREADS),
-        )
-        yield For(k0, const(0), add(depth, tile.depth), body, tile.depth)
-        places = add(origin[0], row), add(origin[1], column)
-        yield self.write(sums, places, whole, start)
-
-    def edges(
-        self, copies: tuple[_Copy, _Copy], origin: tuple[Var, Var]
-    ) -> Iterator[tuple[_Copy, Var, Expr]]:
-        """Each copy, where the block begins along its edge, and how many elements there are."""
-        sizes = (self.rows.size, self.columns.size)
-        return zip(copies, origin, sizes, strict=True)
-
-    def place(self, t: Var, row: Var, column: Var) -> Iterator[Stmt]:
-        """The first row and the first column of a thread in its block."""
-        tile, size = self.tile, self.element.itemsize
-        down, across = lanes(self.plan.machine.warp)
-        warp = down * across
-        wide = tile.columns // (across * tile.own_columns)
-        lane_row = div(mod(t, warp), across) if tile.threads > warp else div(t, across)
-        yield Declare(
-            row,
-            add(
-                mul(div(t, warp * wide), down * tile.own_rows) if tile.threads > warp else 0,
-                mul(lane_row, run_of(tile.own_rows, size)),
-            ),
-            constant=True,
-        )
-        yield Declare(
-            column,
-            add(
-                mul(mod(div(t, warp), wide), across * tile.own_columns) if wide > 1 else 0,
-                mul(mod(t, across), run_of(tile.own_columns, size)),
-            ),
-            constant=True,
+        return Copy(
+            data.array,
+            start,
+            edge.other,
+            self.depth.one if is_left else self.depth.other,
+            edge.size,
+            first,
+            staging,
+            shared,
+            ahead,
+            own,
+            tile.own_rows if is_left else tile.own_columns,
         )
 
-    def ahead(
-        self, copy: _Copy, t: Var, origin: Var, size: Expr, k0: Var, guarded: bool
-    ) -> Stmt:
-        """Read a thread's elements of the step at `k0`. Behind the last row or column it is read
-        again, for what nobody writes; behind the depth, elements are 0."""
+    # ------------------------------------------------------------ what is written
 
-        def each(n: Expr) -> Stmt:
-            edge, depth = copy.staging.place(t, n, origin, k0)
-            e, k = self.var("e"), self.var("k")
-            edge = minimum(edge, sub(size, 1)) if guarded else edge
-            value: Expr = load(
-                copy.data.array, add(copy.start, copy.edge.at(e), copy.depth.at(k))
-            )
-            if guarded:
-                value = select(lt(k, self.depth.size), value, zero(self.element))
-            return block(
-                Declare(e, edge, constant=True),
-                Declare(k, depth, constant=True),
-                Store(copy.ahead, n, value),
-            )
-
-        return self.unrolled(copy.staging.copies, each)
-
-    def into_shared(self, copy: _Copy, t: Var) -> Stmt:
-        """Write what was read ahead into shared memory."""
-
-        def each(n: Expr) -> Stmt:
-            edge, depth = copy.staging.place(t, n)
-            return Store(copy.shared, copy.staging.in_shared(depth, edge), load(copy.ahead, n))
-
-        return self.unrolled(copy.staging.copies, each)
-
-    def products(
-        self, copies: tuple[_Copy, _Copy], sums: Array, row: Var, column: Var
-    ) -> Stmt:
-        """The products of one step of the depth, all of them in registers."""
-        tile = self.tile
-        left, right = copies
-
-        def step(k: Expr) -> Stmt:
-            return block(
-                Allocate(left.own, const(left.count)),
-                Allocate(right.own, const(right.count)),
-                self.own(left, row, k, 0),
-                self.own(right, column, k, 1),
-                self.unrolled(left.count, lambda r: self.unrolled(right.count, added(r), "c"), "r"),
-            )
-
-        def added(r: Expr) -> Callable[[Var], Stmt]:
-            def each(c: Expr) -> Stmt:
-                product = mul(load(left.own, r), load(right.own, c))
-                return Store(sums, add(mul(r, tile.own_columns), c), product, "+")
-
-            return each
-
-        return self.unrolled(tile.depth, step, "k")
-
-    def own(self, copy: _Copy, first: Var, k: Expr, side: int) -> Stmt:
-        """Read a thread's elements of one depth from shared memory."""
-
-        def each(n: Expr) -> Stmt:
-            at = copy.staging.in_shared(k, first, *self.spread(n, copy.count, side))
-            return Store(copy.own, n, load(copy.shared, at))
-
-        return self.unrolled(copy.count, each)
-
-    def spread(self, n: Expr, own: int, side: int, each: int = 1) -> tuple[Expr, ...]:
-        """How far the n-th part of a thread's rows or columns is from its first one, of so many
-        `each`: runs of all threads of a warp alternate."""
-        run = run_of(own, self.element.itemsize) // each
-        if run * each == own:
-            return (mul(n, each),)
-        whole = mul(div(n, run), run * each * lanes(self.plan.machine.warp)[side])
-        return (whole, mod(n, run)) if run > 1 else (whole,)
-
-    # ------------------------------------------------------------ the result
-
-    def write(self, sums: Array, places: tuple[Expr, Expr], whole: Var, start: Expr) -> Stmt:
-        """Write a thread's elements: runs of neighbours at once, where they are aligned."""
-        run = run_of(self.tile.own_columns, self.element.itemsize)
-        plain = self.written(sums, places, start, 1)
-        aligned = self.aligned(run)
-        if run == 1 or aligned is None:
-            return plain
-        return if_(and_(whole, aligned), self.written(sums, places, start, run), plain)
-
-    def aligned(self, run: int) -> Expr | None:
-        """Whether runs of columns are neighbours in the result, at multiples of their size; None
-        where they are not in general."""
-        found, result, sizes = self.found, self.operands.result, self.operands.sizes
+    def result(self, start: Expr) -> Into:
+        """The result, in which runs of columns may be neighbours."""
+        found, data, sizes = self.plan.contraction, self.operands.result, self.operands.sizes
+        into = Into(data.array, start, self.rows.one, self.columns.one, None)
         last = found.columns[-1] if found.columns else ""
-        if not last or result.strides[last] != const(1):
-            return None
-        others = [result.strides[x] for x in (*found.batch, *found.rows, *found.columns[:-1])]
+        if not last or data.strides[last] != const(1):
+            return into
+        others = [data.strides[x] for x in (*found.batch, *found.rows, *found.columns[:-1])]
         others += [sizes[last]] if len(found.columns) > 1 else []
-        bytes = run * self.element.itemsize
+        run = run_of(self.plan.tile.own_columns, self.operands.element.itemsize)
         ends = (eq(mod(each, run), 0) for each in others)
-        return and_(*ends, eq(Lead(result.array, bytes), 0))
+        at_once = eq(Lead(data.array, run * self.operands.element.itemsize), 0)
+        return replace(into, aligned=and_(*ends, at_once))
 
-    def written(self, sums: Array, places: tuple[Expr, Expr], start: Expr, run: int) -> Stmt:
-        tile, array = self.tile, self.operands.result.array
-        i, j = self.var("i"), self.var("j")
+    def part(self, parts: Array, step: Var, part: Var) -> Into:
+        """The sums of one part, in rows."""
+        rows, columns = self.rows.size, self.columns.size
+        several = bool(self.plan.contraction.batch)
+        number = add(mul(part, self.batch), step) if several else part
+        run = run_of(self.plan.tile.own_columns, self.operands.element.itemsize)
+        start = mul(number, rows, columns)
+        aligned = eq(mod(columns, run), 0)
+        return Into(parts, start, _even(columns), _even(const(1)), aligned)
 
-        def each(r: Expr, c: Expr) -> Stmt:
-            at = add(start, self.rows.one.at(i), self.columns.one.at(j))
-            own = add(mul(r, tile.own_columns), mul(c, run))
-            if run > 1:
-                return VectorStore(array, at, VectorLoad(sums, own, run))
-            inside = and_(lt(i, self.rows.size), lt(j, self.columns.size))
-            return If(inside, block(Store(array, at, load(sums, own))))
+    def added_up(self, parts: Array) -> Stmt:
+        """Each element of the result: a sum over the parts in their order."""
+        operands, rows, columns = self.operands, self.rows.size, self.columns.size
+        batch = self.plan.contraction.batch
+        i, j = Var("i"), Var("j")
+        place, step, part = map(self.var, ("place", "step", "part"))
+        total = Var(self.names.fresh("total"), operands.element)
+        at = coordinates_of(step, batch, operands.sizes)
+        offset = add(*(mul(at[loop], operands.result.strides[loop]) for loop in batch))
+        line = div(place, columns)
+        value = load(parts, add(mul(part, self.elements()), place))
+        body = block(
+            Declare(step, div(line, rows), constant=True) if batch else None,
+            Declare(i, mod(line, rows) if batch else line, constant=True),
+            Declare(j, mod(place, columns), constant=True),
+            Declare(total, zero(operands.element)),
+            For(
+                part,
+                const(0),
+                const(self.plan.tile.parts),
+                block(Assign(total, value, "+")),
+            ),
+            Store(
+                operands.result.array,
+                add(offset, self.rows.one.at(i), self.columns.one.at(j)),
+                total,
+            ),
+        )
+        return For(place, const(0), self.elements(), body, kind=LoopKind.PARALLEL)
 
-        def line(r: Expr) -> Stmt:
-            def element(c: Expr) -> Stmt:
-                across = self.spread(c, tile.own_columns, 1, run)
-                return block(Declare(j, add(places[1], *across), constant=True), each(r, c))
 
-            down = add(places[0], *self.spread(r, tile.own_rows, 0))
-            return block(
-                Declare(i, down, constant=True),
-                self.unrolled(tile.own_columns // run, element, "c"),
-            )
-
-        return self.unrolled(tile.own_rows, line, "r")
-
-
-def body_at(body: Callable[[Var], Stmt], value: Expr, var: Var) -> Stmt:
-    """What is done for one number, with its name declared."""
-    return block(Declare(var, value, constant=True), body(var))
-
-
-def _parts(size: Expr, of: int) -> Expr:
-    """How many parts of a size there are, the last one perhaps smaller."""
+def _pieces(size: Expr, of: int) -> Expr:
+    """How many pieces of a size there are, the last one perhaps smaller."""
     return div(add(size, of - 1), of)
 
 
+def _even(stride: Expr) -> Steps:
+    return Steps(stride, const(True))
+
+
+def _class(
+    name: str,
+    loops: tuple[str, ...],
+    one: Data,
+    other: Data,
+    operands: Operands,
+    names: Names,
+    tables: list[Stmt],
+) -> _Class:
+    """A class of loops, with the code that makes its tables behind those that there are."""
+    sizes = [operands.sizes[loop] for loop in loops]
+    steps = []
+    for data in (one, other):
+        code, made = _steps(name, sizes, data.along(loops), names)
+        tables.extend(code.body)
+        steps.append(made)
+    return _Class(mul(*sizes), *steps)
+
+
 def _steps(
-    name: str, sizes: Sequence[Expr], strides: Sequence[Expr], code: _Code
-) -> tuple[Iterator[Stmt], Steps]:
-    """A class with loops of these sizes and strides in one array, and the code to make its table:
-    threads write an offset each."""
+    name: str, sizes: Sequence[Expr], strides: Sequence[Expr], names: Names
+) -> tuple[Block, Steps]:
+    """The steps of loops of these sizes and strides in one array; of several loops, the code of
+    their table, of which threads write an offset each."""
     if len(sizes) < 2:
-        return iter(()), Steps(strides[0] if strides else const(0), const(True))
-    table = Array(code.names.fresh(f"{name}_at"), INT64, Storage.LOCAL)
-    step, total = code.var("step"), mul(*sizes)
-    loops = [str(n) for n in range(len(sizes))]
+        return Block(), _even(strides[0] if strides else const(0))
+    table = Array(names.fresh(f"{name}_at"), INT64, Storage.LOCAL)
+    step, total = Var(names.fresh(name)), mul(*sizes)
+    loops = tuple(map(str, range(len(sizes))))
     places = coordinates_of(step, loops, dict(zip(loops, sizes, strict=True)))
     offset = add(*(mul(places[n], stride) for n, stride in zip(loops, strides, strict=True)))
-    body = block(Store(table, step, offset))
-    made = (
+    code = block(
         Allocate(table, maximum(total, 1)),
-        For(step, const(0), total, body, kind=LoopKind.PARALLEL),
+        For(step, const(0), total, block(Store(table, step, offset)), kind=LoopKind.PARALLEL),
     )
-    return iter(made), Steps(strides[-1], const(False), table)
+    return code, Steps(strides[-1], const(False), table)

@@ -24,8 +24,10 @@ from polyhedral.products.gpu_tile import (
     MOST_REGISTERS,
     OTHER_REGISTERS,
     GpuMachine,
+    GpuProduct,
     GpuTile,
     blocks_asked_for,
+    blocks_of,
     registers_of,
     seconds_of,
 )
@@ -77,6 +79,7 @@ def plan_on_gpu(
         f"right: {_copied(right, found, _last(found, 'right'), size)}",
         f"reads: {_share(tile.own_rows, tile.own_columns)} of shared memory a product, "
         f"{_share(tile.rows, tile.columns)} of global memory",
+        *_split(tile),
         *_expected(plan, extents or {}),
     )
     return GpuPlan(found, machine, tile, left, right, together, reasons)
@@ -117,18 +120,22 @@ def _share(rows: int, columns: int) -> str:
     return f"{1 / rows + 1 / columns:.3g}"
 
 
+def _split(tile: GpuTile) -> Iterator[str]:
+    if tile.parts > 1:
+        yield (
+            f"depth in {tile.parts} parts, for tiles are few: sums of parts are added up in their "
+            "order"
+        )
+
+
 def _expected(plan: GpuPlan, extents: Mapping[str, int]) -> Iterator[str]:
     """How many blocks there are and what they take, where all extents are known."""
     found, tile = plan.contraction, plan.tile
     if not set(found.statement.variables) <= set(extents):
         return
-    batch, rows, columns, depth = (
-        prod(extents[loop] for loop in loops)
-        for loops in (found.batch, found.rows, found.columns, found.depth)
-    )
-    blocks = batch * ceil(rows / tile.rows) * ceil(columns / tile.columns)
-    seconds = seconds_of(tile, plan.machine, batch, rows, columns, depth)
+    product = GpuProduct(*(prod(extents[loop] for loop in loops) for loops in found.of_classes))
+    seconds = seconds_of(tile, plan.machine, product)
     yield (
-        f"{blocks} blocks on {plan.machine.processors} multiprocessors: {seconds * 1e3:.3g} ms "
-        "expected"
+        f"{blocks_of(tile, product)} blocks on {plan.machine.processors} multiprocessors: "
+        f"{seconds * 1e3:.3g} ms expected"
     )

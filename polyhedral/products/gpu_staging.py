@@ -125,5 +125,3 @@ def _place_of(plan: Staging, thread: int) -> int:
         return thread % plan.chunk * (plan.edge + plan.padding) + thread // plan.chunk
     edge = thread % plan.edge
     return thread // plan.edge * (plan.edge + plan.padding) + edge
-
-

@@ -14,6 +14,8 @@ and a block `1 / rows + 1 / columns` of global memory. A thread's rows and colum
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from math import ceil
 
 from codegen.records import dataclass
@@ -34,6 +36,10 @@ STEP_INSTRUCTIONS = 40.0
 """Of a warp in each step, beside products and loads of shared memory."""
 COPY_INSTRUCTIONS = 5.0
 """For each element that is copied into shared memory: addresses, a load, a store."""
+NOT_HIDDEN = 0.1
+"""The share of reading that is not hidden behind products, or the other way round. Not measured."""
+SPLIT_GAIN = 1.2
+"""How many times as fast parts of the depth have to be expected to be, which take memory."""
 LANES_A_CYCLE = 32
 """Words of 4 bytes that shared memory gives the threads of a multiprocessor in a cycle."""
 
@@ -52,6 +58,7 @@ class GpuMachine:
     cycles         a second
     cache_bytes    a second from the cache that multiprocessors share
     memory_bytes   a second from memory
+    launch         seconds of a launch of a kernel
     element_bytes  of one element
     issue          instructions that a product and its sum take
     """
@@ -65,19 +72,34 @@ class GpuMachine:
     cycles: float
     cache_bytes: float
     memory_bytes: float
+    launch: float
     element_bytes: int
     issue: float
 
 
 @dataclass(frozen=True, slots=True)
+class GpuProduct:
+    """How many steps each class of loops has; `spread` times their bytes are read of operands whose
+    neighbours in memory belong to different matrices of a batch."""
+
+    batch: float
+    rows: float
+    columns: float
+    depth: float
+    spread: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class GpuTile:
-    """Rows, columns and depth of a block's tiles, rows and columns of a thread's."""
+    """Rows, columns and depth of a block's tiles, rows and columns of a thread's; and how many
+    parts of all the depth have sums of their own, which are added up after."""
 
     rows: int
     columns: int
     depth: int
     own_rows: int
     own_columns: int
+    parts: int = 1
 
     @property
     def threads(self) -> int:
@@ -88,9 +110,10 @@ class GpuTile:
         return self.own_rows * self.own_columns
 
     def __str__(self) -> str:
+        split = f", {self.parts} parts of the depth" if self.parts > 1 else ""
         return (
             f"tiles of {self.rows} by {self.columns}, depth {self.depth}, "
-            f"{self.own_rows} by {self.own_columns} a thread"
+            f"{self.own_rows} by {self.own_columns} a thread{split}"
         )
 
 
@@ -109,11 +132,15 @@ def run_of(own: int, element_bytes: int) -> int:
     return max(1, min(own, LONGEST_RUN, RUN_BYTES // element_bytes))
 
 
+def ahead_of(tile: GpuTile) -> int:
+    """The elements that each thread copies in a step."""
+    return (tile.rows + tile.columns) * tile.depth // tile.threads
+
+
 def registers_of(tile: GpuTile, element_bytes: int) -> int:
     """The registers of a thread, as they are expected: accumulators, an element of left for each
     row and of right for each column, what is read ahead, and others."""
-    ahead = (tile.rows + tile.columns) * tile.depth // tile.threads
-    elements = tile.accumulators + tile.own_rows + tile.own_columns + ahead
+    elements = tile.accumulators + tile.own_rows + tile.own_columns + ahead_of(tile)
     return elements * ceil(element_bytes / 4) + OTHER_REGISTERS
 
 
@@ -139,32 +166,54 @@ def blocks_asked_for(tile: GpuTile, machine: GpuMachine) -> int:
     return max(1, machine.together[0] // (MOST_REGISTERS * tile.threads))
 
 
-def seconds_of(
-    tile: GpuTile, machine: GpuMachine, batch: float, rows: float, columns: float, depth: float
-) -> float:
+def blocks_of(tile: GpuTile, of: GpuProduct) -> int:
+    """The blocks that share the tiles of a product."""
+    tiles = ceil(of.rows / tile.rows) * ceil(of.columns / tile.columns)
+    return tile.parts * ceil(of.batch) * tiles
+
+
+def seconds_of(tile: GpuTile, machine: GpuMachine, of: GpuProduct) -> float:
     """What the products take: the multiprocessor with most blocks, or the bytes that they read.
 
     In each step a block issues the products of its warps, or shared memory is busy with what these
     read, whichever takes longer. Blocks at a time hide each other's waiting.
     """
-    blocks = batch * ceil(rows / tile.rows) * ceil(columns / tile.columns)
-    steps = ceil(depth / tile.depth)
-    warps = tile.threads / machine.warp
-    size = machine.element_bytes
-    read = tile.own_rows / run_of(tile.own_rows, size)
-    read += tile.own_columns / run_of(tile.own_columns, size)
-    copied = (tile.rows + tile.columns) * tile.depth / tile.threads
-    issued = tile.depth * (tile.accumulators * machine.issue + read)
-    issued += copied * COPY_INSTRUCTIONS + STEP_INSTRUCTIONS
-    words = tile.depth * (tile.own_rows + tile.own_columns) * size / 4
-    work = warps * max(issued / machine.schedulers, words * machine.warp / LANES_A_CYCLE)
+    blocks, steps = blocks_of(tile, of), ceil(of.depth / tile.depth / tile.parts)
+    work, size = _cycles_of_step(tile, machine), machine.element_bytes
     each = ceil(blocks / machine.processors)
     together = min(each, blocks_at_a_time(tile, machine))
-    round_ = max(together * work, work + STEP_CYCLES)
-    cycles = each / together * steps * round_ + STEP_CYCLES
-    moved = blocks * steps * (tile.rows + tile.columns) * tile.depth * size
-    least = batch * (rows * depth + depth * columns + rows * columns) * size
-    return max(cycles / machine.cycles, moved / machine.cache_bytes, least / machine.memory_bytes)
+    cycles = each / together * steps * max(together * work, work + STEP_CYCLES) + STEP_CYCLES
+    moved = blocks * steps * (tile.rows + tile.columns) * tile.depth * size * of.spread
+    least = of.rows * of.depth + of.depth * of.columns + of.rows * of.columns
+    parts = (
+        cycles / machine.cycles,
+        moved / machine.cache_bytes,
+        of.batch * least * size / machine.memory_bytes,
+    )
+    seconds = max(parts) + NOT_HIDDEN * (sum(parts) - max(parts))
+    return seconds + _seconds_of_parts(tile, machine, of.batch * of.rows * of.columns)
+
+
+def _cycles_of_step(tile: GpuTile, machine: GpuMachine) -> float:
+    """What one step keeps a multiprocessor busy."""
+    size = machine.element_bytes
+    own = (tile.own_rows, tile.own_columns)
+    issued = tile.depth * (
+        tile.accumulators * machine.issue + sum(count / run_of(count, size) for count in own)
+    )
+    issued += ahead_of(tile) * COPY_INSTRUCTIONS + STEP_INSTRUCTIONS
+    words = tile.depth * sum(own) * size / 4
+    busy = max(issued / machine.schedulers, words * machine.warp / LANES_A_CYCLE)
+    return tile.threads / machine.warp * busy
+
+
+def _seconds_of_parts(tile: GpuTile, machine: GpuMachine, elements: float) -> float:
+    """What it takes to write the sums of parts of the depth, and to add them up."""
+    if tile.parts == 1:
+        return 0.0
+    moved = 2 * tile.parts * elements * machine.element_bytes
+    waits = tile.parts * STEP_CYCLES / machine.cycles
+    return machine.launch + max(waits, moved / machine.cache_bytes)
 
 
 def tiles_for(machine: GpuMachine) -> tuple[GpuTile, ...]:
@@ -195,8 +244,19 @@ def _fits(tile: GpuTile, machine: GpuMachine) -> bool:
     )
 
 
-def best_tile(
-    machine: GpuMachine, batch: float, rows: float, columns: float, depth: float
-) -> GpuTile:
-    """The tile of the least expected time; of equal ones the first."""
-    return min(tiles_for(machine), key=lambda t: seconds_of(t, machine, batch, rows, columns, depth))
+def best_tile(machine: GpuMachine, of: GpuProduct) -> GpuTile:
+    """The tile of the least expected time; of equal ones the first. The depth is split where there
+    are too few tiles for the multiprocessors, and that pays clearly."""
+
+    def tiles() -> Iterator[GpuTile]:
+        for tile in tiles_for(machine):
+            yield tile
+            parts, blocks = 2, blocks_of(tile, of)
+            while parts * blocks < 2 * machine.processors and parts * tile.depth < of.depth:
+                yield replace(tile, parts=parts)
+                parts *= 2
+
+    def price(tile: GpuTile) -> float:
+        return seconds_of(tile, machine, of) * (1.0 if tile.parts == 1 else SPLIT_GAIN)
+
+    return min(tiles(), key=price)

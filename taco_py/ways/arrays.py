@@ -102,7 +102,8 @@ def product_arrays(
         tensor: tensor_of(problem, tensor, names, bindings)
         for tensor in (result.tensor, *dict(problem.operands))
     }
-    operands = Operands(*(data_of(problem, each, tensors) for each in (result, left, right)), sizes)
+    made, one, other = (data_of(problem, each, tensors) for each in (result, left, right))
+    operands = Operands(made, one, other, sizes)
     arrays = tuple(tensor.array for tensor in tensors.values())
     strides = [s for tensor in tensors.values() for s in tensor.strides if isinstance(s, Var)]
     scalars = (*(size for size in sizes.values() if isinstance(size, Var)), *strides)

@@ -9,6 +9,7 @@ longer than they do, which both are estimated for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from taco_py.cost.machine import MACHINES, Machine
 from taco_py.diagnostics.errors import InternalError
 from taco_py.legal.types import has_tiles_on_gpu, is_complex
 from taco_py.ways.arrays import product_arrays
-from taco_py.ways.contraction_match import contraction_of, matrix, ordered
+from taco_py.ways.contraction_match import contraction_of, ordered
 from taco_py.ways.recipe import LoweredRecipe, Recipe, dense_facts
 from taco_py.ways.tiles import product_seconds
 from taco_py.ways.way import Offer, Question, Way
@@ -41,28 +42,39 @@ def product_on_gpu(question: Question) -> Contraction | None:
 def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
     """The tile of the least expected time, and what it is compared with; None where loops are
     expected to take no longer."""
-    from polyhedral.products.gpu_tile import best_tile, seconds_of
+    from polyhedral.products.gpu_tile import GpuProduct, best_tile, seconds_of
 
     found = question.recall(product_on_gpu)
     if found is None:
         return None
     stats = question.stats
     machine = machine_on_gpu(question.problem.result.dtype, stats.machine)
-    batch = prod(stats.sizes[loop] for loop in found.batch)
-    rows, columns, depth = matrix(found, stats)
-    tile = best_tile(machine, batch, rows, columns, depth)
-    tiles = seconds_of(tile, machine, batch, rows, columns, depth)
-    loops = _seconds_of_loops(batch * rows * columns, depth, stats.machine)
-    told = f"{tile}: {tiles * 1e6:.1f} µs expected\nnot a thread for each element: {loops * 1e6:.1f} µs"
-    few = min(rows, columns) <= stats.machine.tile_few_rows
-    return None if few or loops <= tiles else (tile, told)
+    sizes = [prod((stats.sizes[loop] for loop in loops), start=1.0) for loops in found.of_classes]
+    product = GpuProduct(*sizes, _spread(found, machine.element_bytes, stats.machine))
+    tile = best_tile(machine, product)
+    tiles, loops = seconds_of(tile, machine, product), _seconds_of_loops(sizes, stats.machine)
+    few = min(product.rows, product.columns) <= stats.machine.tile_few_rows
+    if few or loops <= tiles:
+        return None
+    return tile, (
+        f"{tile}: {tiles * 1e6:.1f} µs expected\n"
+        f"not a thread for each element: {loops * 1e6:.1f} µs"
+    )
 
 
-def _seconds_of_loops(elements: float, depth: float, machine: Machine) -> float:
+def _spread(found: Contraction, size: int, machine: Machine) -> float:
+    """How many times their bytes are read of operands along whose neighbours the batch runs."""
+    lasts = (access.subscripts[-1].names for access in (found.left, found.right))
+    along = sum(any(loop in found.batch for loop in names) for names in lasts)
+    sector = max(1.0, machine.device_sector_bytes / size)
+    return 1.0 + along / 2 * (sector - 1.0)
+
+
+def _seconds_of_loops(sizes: Sequence[float], machine: Machine) -> float:
     """A thread for each element: its instructions, or the chain of its sum."""
-    iterations = elements * depth / machine.device_warp_threads
+    iterations = prod(sizes) / machine.device_warp_threads
     issued = iterations * machine.iteration_instructions / machine.device_instructions_per_second
-    return max(issued, depth * machine.iteration_latency_seconds)
+    return max(issued, sizes[-1] * machine.iteration_latency_seconds)
 
 
 def machine_on_gpu(dtype: str, machine: Machine) -> GpuMachine:
@@ -81,6 +93,7 @@ def machine_on_gpu(dtype: str, machine: Machine) -> GpuMachine:
         cycles=machine.device_instructions_per_second / processors / schedulers,
         cache_bytes=machine.device_cache_bytes_per_second,
         memory_bytes=machine.device_bytes_per_second,
+        launch=machine.launch_seconds,
         element_bytes=size,
         issue=max(1, size // 4) * (2 if is_complex(dtype) else 1),
     )
@@ -120,7 +133,7 @@ def _way(name: str, target: str) -> Way:
             return None
         tile, told = best
         sizes = (tile.rows, tile.columns, tile.depth, tile.own_rows, tile.own_columns)
-        return Offer(sizes, told)
+        return Offer((*sizes, tile.parts) if tile.parts > 1 else sizes, told)
 
     return Way(name, can, choose, lower, reuses=True, seconds=product_seconds, target=target)
 
