@@ -283,6 +283,11 @@ class Machine:
     device_instructions_per_second: float = 9e11
     """Of warps, in all: 132 multiprocessors with four schedulers of 1.7 GHz each. From the data
     sheet of the H100 SXM, not measured."""
+    device_processors: int = 132
+    device_schedulers: int = 4
+    """Multiprocessors, and the schedulers of each. From the data sheet of the H100 SXM."""
+    device_cache_bytes_per_second: float = 5.5e12
+    """From the cache that multiprocessors share. From publications, not measured."""
     device_warp_threads: int = 32
     """Of a warp. From CUDA's programming guide."""
     device_sector_bytes: int = 32

@@ -41,6 +41,7 @@ from codegen.ir import (
     Storage,
     Store,
     Var,
+    VectorStore,
     While,
 )
 from codegen.names import Names
@@ -50,6 +51,7 @@ from codegen.target import Target, UnsupportedError
 from codegen.tree import children, find, rewrite, walk
 from codegen.variables import assigned_vars, declared_vars, substitute, variables_read
 
+WRITES = (Store, AtomicStore, AddRuns, VectorStore)
 _PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.LANES)
 
 
@@ -68,9 +70,7 @@ def _kernel(kernel: Kernel, target: Target) -> Kernel:
     kernel = replace(kernel, body=_in_common(kernel.body))
     private = _private(kernel.body, target)
     body = _Writers(names, private).group(kernel.body, LoopKind.THREADS)
-    written = frozenset(
-        s.array for s in walk(body) if isinstance(s, Store | AtomicStore | AddRuns)
-    ).difference(private)
+    written = frozenset(s.array for s in walk(body) if isinstance(s, WRITES)).difference(private)
     return replace(kernel, body=_Order(written).group(body, LoopKind.THREADS, []))
 
 
@@ -327,7 +327,7 @@ class _Order:
                     local = local | ({part.var} if not part.constant else set())
             return
         array = getattr(node, "array", None)
-        if array in self.written:
+        if array in self.written and not isinstance(node, Allocate):
             how = _how(node)
             yield self._access(array, how, node, loops, values, local, first)
             if isinstance(node, Store) and node.op is not None:
@@ -357,7 +357,7 @@ def _how(node: Any) -> str:
     match node:
         case AtomicStore(op=op) | AddRuns(op=op):
             return op
-        case Store() | Fill():
+        case Store() | VectorStore() | Fill():
             return "write"
     return "read"
 
