@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taco_py.call.placed import adopted
+from taco_py.call.devices.placed import adopted
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.values.device_tensor import DeviceTensor, examined, uploaded
