@@ -26,6 +26,8 @@ class Target:
     block         threads of a block, where a schedule does not say
     most_threads  a block may have
     shared_bytes  of memory that the threads of a block share
+    together      what a multiprocessor of a GPU has for all blocks there: registers of 4 bytes,
+                  bytes of shared memory, threads
     slices        threads of a GPU at a time that have slices of its memory for themselves, at most
     slice_bytes   of all these slices together, but for one that is larger
     openmp        whether the compiler has OpenMP. Without it, loops keep their `omp simd` pragmas,
@@ -43,6 +45,7 @@ class Target:
     block: int = 0
     most_threads: int = 0
     shared_bytes: int = 0
+    together: tuple[int, int, int] = (0, 0, 0)
     slices: int = 0
     slice_bytes: int = 0
 
@@ -80,7 +83,8 @@ class Target:
 
 CUDA = Target(
     "cuda", vector_bytes=0, registers=255, caches=(), warp=32, block=256, most_threads=1024,
-    shared_bytes=48 * 1024, slices=1 << 16, slice_bytes=1 << 29,
+    shared_bytes=48 * 1024, together=(1 << 16, 164 * 1024, 2048), slices=1 << 16,
+    slice_bytes=1 << 29,
 )  # fmt: skip
 """A GPU of NVIDIA's, of compute capability 7.0 or later."""
 

@@ -6,7 +6,8 @@ target="cuda-emulated"   the same kernels on the CPU, which checks each access t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +16,7 @@ from taco_py.diagnostics.report import internal_error
 from taco_py.kernels import KERNELS
 
 if TYPE_CHECKING:
+    from codegen.devices.cuda.cuda_device import CudaDevice
     from codegen.devices.device import Device, Module
     from codegen.devices.host_function import HostFunction
     from codegen.devices.open_device import Devices
@@ -42,12 +44,30 @@ def devices() -> Devices:
     return Devices(KERNELS)
 
 
+def gpu(target: str) -> CudaDevice:
+    """The GPU that `target` names. Raises DeviceError where there is none."""
+    with refusals():
+        found = devices().cuda(target)
+        found.open()
+        return found
+
+
 def device_of(target: str) -> Device:
     """The device that `target` names. Raises DeviceError where there is none."""
+    with refusals():
+        return devices().open(target)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Raise what a device refuses as an error of this package; reports of kernels stay."""
     from codegen.devices.device import DeviceError as Refused
+    from codegen.devices.reports import EmulationError
 
     try:
-        return devices().open(target)
+        yield
+    except EmulationError:
+        raise
     except Refused as error:
         raise DeviceError(error.message, hint=error.hint) from error
 
@@ -108,12 +128,10 @@ class DeviceCall:
         return HostFunction(device, module, host, self._signature)
 
     def __call__(self, *arguments: Any) -> Any:
-        from codegen.devices.device import DeviceError as Failed
         from codegen.devices.reports import EmulationError
 
         try:
-            return self.function(*arguments)
+            with refusals():
+                return self.function(*arguments)
         except EmulationError as error:
             raise internal_error("run", self._key[1], error) from error
-        except Failed as error:
-            raise DeviceError(error.message, hint=error.hint) from error

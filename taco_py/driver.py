@@ -82,6 +82,11 @@ class CompiledKernel:
     routine: str = ""
 
     @property
+    def target(self) -> str:
+        """What the kernel runs on, as `target=` has it."""
+        return way_of(self.recipe.schedule.make).target
+
+    @property
     def key(self) -> str:
         """What a later process finds the kernel's function by."""
         return self.routine or self.recipe.key

@@ -162,7 +162,10 @@ class _Outliner:
         given = dict.fromkeys((*self._function.scalars, *_loop_variables(self._function)))
         scalars = [v for v in given if v in used and v not in declared]
         name = f"{self._function.name}_{len(self.kernels) + 1}"
-        kernel = Kernel(name, tuple(dict.fromkeys(arrays)), tuple(scalars), Block(body), block)
+        together = max([1, *(s.units for s in body if isinstance(s, For) and in_blocks)])
+        kernel = Kernel(
+            name, tuple(dict.fromkeys(arrays)), tuple(scalars), Block(body), block, together
+        )
         self.kernels.append(kernel)
         return Launch(name, threads, block)
 

@@ -13,10 +13,23 @@ from taco_py.explanation.gpu_resources import told_resources
 from taco_py.explanation.memory_traffic import told_traffic
 from taco_py.explanation.summary import summary
 from taco_py.notation.printer import to_text
-from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Locate, Reformat, TakeValues
+from taco_py.plan.ir.nodes import (
+    Cast,
+    Fuse,
+    Gather,
+    KernelStep,
+    Locate,
+    Reformat,
+    TakeSize,
+    TakeValues,
+    Unfuse,
+)
 from taco_py.plan.ir.plan import Plan
 from taco_py.schedule.loop_state import textual_orders
 from taco_py.storage.tensor_data import TensorData
+
+ON_HOST = ", on the host, to which arrays of a device are copied for it"
+"""What is said of steps without a kernel in the plan of a GPU."""
 
 
 def explain(
@@ -47,7 +60,8 @@ def explain(
         if isinstance(step, KernelStep):
             lines += _kernel(step, next(compiled), known, limit, plan.machine)
         else:
-            lines.append(step.line)
+            moves = plan.machine.is_gpu and not isinstance(step, Fuse | Unfuse | TakeSize)
+            lines.append(f"{step.line}{ON_HOST * moves}")
     return "\n".join(lines)
 
 

@@ -3,7 +3,8 @@
     y[i] = sum(j, A[i,j] * x[j])     a thread for each i
                                      a warp for each i, its lanes over j, which are combined
                                      a block for each i
-                                     entries of A split evenly, atomic additions at ends of rows
+                                     entries of A split evenly among warps, lanes over neighbours,
+                                     which add up what they have of a row
     C[i,k] = sum(j, A[i,j] * B[j,k]) a warp for each i, its lanes over k: neighbours in B and C
                                      entries of A split evenly among warps, their lanes over k
 
@@ -46,7 +47,9 @@ from taco_py.ways.unit_prices import Nest, Price, Sharing, total
 WARPS = CUDA.block // CUDA.warp
 """Warps of a block."""
 CHUNKS = (8, 32)
-"""Entries that each thread, or each warp, has of those that are split evenly."""
+"""Entries that each warp has of those that are split evenly, where its lanes have other loops."""
+ROUNDS = (4, 16)
+"""Entries that each lane of a warp has, where lanes take neighbours."""
 PARTS = (8, 64)
 """Terms of a sum for each block, where its threads have other elements of the result."""
 
@@ -243,35 +246,39 @@ def _race(problem: Problem, index: str) -> Race:
 
 
 def _in_entries(problem: Problem, term: Term, order: tuple[str, ...]) -> Iterator[Sharing]:
-    """As many entries of a sparse operand for each thread, or for each warp."""
+    """As many entries of a sparse operand for each warp."""
     for access in dict.fromkeys(accesses(term.body)):
         form = problem.type_of(access.tensor).format
         stored = form.stored(access.indices)
-        plain = is_sparse(form) and restricts(term.body, access) and len(set(stored)) == len(stored)
+        value = term.as_sum(problem.result.dtype)
+        plain = is_sparse(form) and restricts(value, access) and len(set(stored)) == len(stored)
         if not plain or form.levels[-1].kind is LevelKind.DENSE or set(stored) - set(order):
             continue
         others = tuple(i for i in order if i not in stored)
-        for chunk in CHUNKS:
-            if not others:
-                yield _by_threads(problem, access, stored, chunk)
-            elif len(others) == 1:
-                yield _by_warps(problem, access, stored, others[0], chunk)
+        if not others:
+            yield from (_by_lanes(problem, access, stored, rounds) for rounds in ROUNDS)
+        elif len(others) == 1:
+            yield from (_by_warps(problem, access, stored, others[0], each) for each in CHUNKS)
 
 
-def _by_threads(problem: Problem, access: Access, stored: tuple[str, ...], chunk: int) -> Sharing:
+def _by_lanes(problem: Problem, access: Access, stored: tuple[str, ...], rounds: int) -> Sharing:
     names = Names((*stored, *(name for name, _ in problem.operands)))
     fusing, entries = _positions(access, stored, names)
     block, rest = names.fresh("block"), names.fresh("rest")
-    thread, entry = names.fresh("thread"), names.fresh("entry")
+    warp, part = names.fresh("warp"), names.fresh("part")
+    each, lane = names.fresh("round"), names.fresh("lane")
+    chunk = rounds * CUDA.warp
     commands = (
         *fusing,
-        Split(entries, block, rest, chunk * CUDA.block),
-        Split(rest, thread, entry, chunk),
+        Split(entries, block, rest, chunk * WARPS),
+        Split(rest, warp, part, chunk),
+        Split(part, each, lane, CUDA.warp),
         Parallelize(block, Race.IGNORE, Unit.BLOCK),
-        Parallelize(thread, Race.ATOMICS, Unit.THREAD),
+        Parallelize(warp, Race.IGNORE, Unit.WARP),
+        Parallelize(lane, Race.ATOMICS, Unit.THREAD),
     )
-    words = f"{chunk} entries of {access.tensor} for each thread"
-    return Sharing(stored, commands, words, len(stored), len(stored) - 1, 1, chunk)
+    words = f"{chunk} entries of {access.tensor} for each warp, its lanes over neighbours"
+    return Sharing(stored, commands, words, len(stored), len(stored) - 1, 1, chunk, "entries")
 
 
 def _by_warps(

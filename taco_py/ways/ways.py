@@ -17,7 +17,7 @@ from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import InternalError
 from taco_py.problem import Problem
 from taco_py.schedule.commands import Make
-from taco_py.ways import gpu_loops, library, loops, staged, tiles, transpose
+from taco_py.ways import gpu_loops, gpu_tiles, library, loops, staged, tiles, transpose
 from taco_py.ways.contraction_match import product_of, products_at_most, reuse
 from taco_py.ways.way import Question, Way
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 WAYS: Mapping[str, Way] = {
     way.name: way
     for way in (
+        gpu_tiles.WAY,
+        gpu_tiles.EMULATED,
         gpu_loops.WAY,
         gpu_loops.EMULATED,
         library.WAY,

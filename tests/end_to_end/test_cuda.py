@@ -32,7 +32,14 @@ MAIN: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "dot": ("s = a[i] * b[i]", {"a": "d", "b": "d"}),
     "column_sums": ("y[j] = A[i,j]", {"A": "csr", "y": "d"}),
+    "spmv_entries": ("y[i] = A[i,j] * x[j]", {"A": "csr", "x": "d", "y": "d"}),
 }
+BY_ENTRIES = (
+    "fuse(i,j,ij), pos(ij,p,A), split(p,block,rest,1024), split(rest,warp,part,128), "
+    "split(part,each,lane,32), parallelize(block,GPUBlock,IgnoreRaces), "
+    "parallelize(warp,GPUWarp,IgnoreRaces), parallelize(lane,GPUThread,Atomics)"
+)
+SCHEDULES = {"spmv_entries": BY_ENTRIES}
 
 
 @pytest.mark.parametrize("form", ["CSR", "CSC", "dense"])
@@ -109,7 +116,7 @@ def test_explain_says_what_kernels_take(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("name", MAIN)
 def test_main_kernels_read_well(name: str, request: pytest.FixtureRequest) -> None:
     text, formats = MAIN[name]
-    source = tp.compile(text, formats, target="cuda").source
+    source = tp.compile(text, formats, target="cuda", schedule=SCHEDULES.get(name)).source
     path = GOLDEN / f"{name}.cu"
     if request.config.getoption("--update-golden"):
         path.parent.mkdir(exist_ok=True)

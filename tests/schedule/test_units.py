@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from codegen.devices.emulated import EmulatedDevice
 from codegen.devices.launch_record import Launch
-from taco_py import devices
 from taco_py.concrete.nodes import Unit
-from taco_py.kernels import KERNELS
 from taco_py.schedule.commands import Parallelize
 from tests.corpus.data import dense_result
 from tests.corpus.formats import store
@@ -310,30 +306,6 @@ def test_fixed(text: str, schedule: str) -> None:
 # ---------------------------------------------------------------- what memory is touched
 
 
-@pytest.fixture
-def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Launch]]:
-    """What each launch on a device that counts has done."""
-    found: list[Launch] = []
-
-    class Counting(EmulatedDevice):
-        def load(self, text: str, options: Any = ()) -> Any:
-            module = super().load(text, options)
-            launch = module.launch
-
-            def counted(*arguments: Any, **named: Any) -> Launch:
-                record = launch(*arguments, **named)
-                found.append(record)
-                return record
-
-            module.launch = counted  # type: ignore[method-assign]
-            return module
-
-    device = Counting(KERNELS, counting=True)
-    monkeypatch.setattr(devices, "device_of", lambda target: device)
-    monkeypatch.setattr(devices, "remembered", lambda key, make: make())
-    yield found
-
-
 RANDOM = np.random.default_rng(0)
 SPARSE = sp.random_array((2000, 1500), density=0.01, format="csr", rng=RANDOM)
 STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -394,7 +366,7 @@ def test_skewed_rows_are_split_by_themselves() -> None:
     crd = np.concatenate([np.arange(n) for n in lengths])
     skewed = sp.csr_array((np.ones(pos[-1]), crd, pos), shape=(3000, 300000))
     told = str(tp.explain(SPMV, A=skewed, x=np.ones(300000), target="cuda-emulated"))
-    assert "entries of A for each thread" in told.split("not ")[0]
+    assert "entries of A for each warp, its lanes over neighbours" in told.split("not ")[0]
     even = sp.random_array((3000, 3000), density=0.01, format="csr", rng=RANDOM)
     told = str(tp.explain(SPMV, A=even, x=np.ones(3000), target="cuda-emulated"))
     assert "a warp for each i, lanes over j" in told.split("not ")[0]
