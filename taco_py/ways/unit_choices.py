@@ -40,7 +40,8 @@ from taco_py.schedule.gpu.units import choose_units
 from taco_py.schedule.legality import check
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
-from taco_py.ways.gpu_loops import check as check_kernels
+from taco_py.ways.gpu_check import check_kernels
+from taco_py.ways.loops import lower_recipe
 from taco_py.ways.recipe import Recipe
 from taco_py.ways.unit_prices import Nest, Price, Sharing, total
 
@@ -157,7 +158,7 @@ def _compiles(problem: Problem, schedule: Schedule) -> bool:
     if KERNELS.text(recipe.source_key) is not None:
         return True
     try:
-        check_kernels(recipe)
+        check_kernels(problem, lower_recipe(recipe, choose_units).module)
     except ScheduleError:
         return False
     return True
