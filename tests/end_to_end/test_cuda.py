@@ -73,8 +73,7 @@ def test_another_process_lowers_nothing_again(monkeypatch: pytest.MonkeyPatch) -
     def refused(*_: object) -> None:
         raise AssertionError("lowered again")
 
-    for module in ("unit_choices", "loops"):
-        monkeypatch.setattr(f"taco_py.ways.{module}.lower_recipe", refused)
+    monkeypatch.setattr("taco_py.ways.loops.lower_recipe", refused)
     KERNELS.memo.clear()
     again = tp.compile(text, formats, target=EMULATED)
     assert again.compiled[0].hit == "disk"
@@ -100,6 +99,11 @@ def test_explain_says_what_kernels_take(monkeypatch: pytest.MonkeyPatch) -> None
     assert chosen
     assert float(expected[1]) == pytest.approx(float(chosen[1]) * 1e-6, rel=0.05)
     assert "limit     1024 threads and 49152 shared bytes a block\n" in told
+    tiles = tp.compile("C[i,j] = A[i,k] * B[k,j]", {"A": "dd", "B": "dd"}, target=EMULATED)
+    told = tiles.explain()
+    chosen = re.search(r"a thread: (\S+) µs expected", told)
+    assert chosen
+    assert f"expected  {float(chosen[1]) * 1e-6:.1e} s in kernels of a GPU" in told
     monkeypatch.undo()
 
     def none() -> None:
