@@ -24,6 +24,7 @@ from codegen.ir import (
     AddRuns,
     Allocate,
     Array,
+    AtomicFetch,
     AtomicStore,
     Barrier,
     Block,
@@ -37,6 +38,7 @@ from codegen.ir import (
     Kernel,
     LoopKind,
     Module,
+    Sort,
     Stmt,
     Storage,
     Store,
@@ -69,7 +71,9 @@ def _kernel(kernel: Kernel, target: Target) -> Kernel:
     private = _private(kernel.body, target)
     body = _Writers(names, private).group(kernel.body, LoopKind.THREADS)
     written = frozenset(
-        s.array for s in walk(body) if isinstance(s, Store | AtomicStore | AddRuns)
+        s.array
+        for s in walk(body)
+        if isinstance(s, Store | AtomicStore | AtomicFetch | AddRuns | Sort)
     ).difference(private)
     return replace(kernel, body=_Order(written).group(body, LoopKind.THREADS, []))
 
@@ -121,7 +125,7 @@ def _in_common(body: Block) -> Block:
             s.array
             for loop in _unit_loops(body)
             for s in walk(loop.body)
-            if isinstance(s, Store | AtomicStore | Fill)
+            if isinstance(s, Store | AtomicStore | AtomicFetch | Fill)
         }
         written.update(s.array for s in find(body, AddRuns))
         if stmt.array not in outside and stmt.array in written:
@@ -168,6 +172,9 @@ class _Writers:
             case Fill():
                 own = stmt.array in self.private
                 yield _row(stmt, self.names, LoopKind.SERIAL if own else kind)
+            case Sort():
+                own = stmt.array in self.private
+                yield stmt if own else replace(stmt, units=kind)
             case For():
                 yield self.loop(stmt, kind)
             case _:
@@ -327,7 +334,7 @@ class _Order:
                     local = local | ({part.var} if not part.constant else set())
             return
         array = getattr(node, "array", None)
-        if array in self.written:
+        if array in self.written and not isinstance(node, Allocate):
             how = _how(node)
             yield self._access(array, how, node, loops, values, local, first)
             if isinstance(node, Store) and node.op is not None:
@@ -357,7 +364,9 @@ def _how(node: Any) -> str:
     match node:
         case AtomicStore(op=op) | AddRuns(op=op):
             return op
-        case Store() | Fill():
+        case AtomicFetch(expected=expected):
+            return "add" if expected is None else "swap"
+        case Store() | Fill() | Sort():
             return "write"
     return "read"
 
