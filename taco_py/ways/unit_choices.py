@@ -29,6 +29,7 @@ from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import LevelKind
 from taco_py.iteration.graph import conflicts
+from taco_py.kernels import KERNELS
 from taco_py.legal.absent import restricts
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses
@@ -141,7 +142,16 @@ def _is_legal(problem: Problem, schedule: Schedule, sharing: Sharing) -> bool:
 
 
 def _compiles(problem: Problem, schedule: Schedule) -> bool:
-    """Whether kernels of a GPU can do what a schedule asks for."""
+    """Whether kernels of a GPU can do what a schedule asks for; it is tried once."""
+    key = ("compiles", problem, schedule)
+    found: bool | None = KERNELS.memo.get(key)
+    if found is None:
+        found = _tried(problem, schedule)
+        KERNELS.memo.put(key, found)
+    return found
+
+
+def _tried(problem: Problem, schedule: Schedule) -> bool:
     try:
         lowered = lower_recipe(Recipe(problem, schedule), choose_units)
         run_passes(lowered.module, CUDA)
