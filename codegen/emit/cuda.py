@@ -16,6 +16,7 @@ The text is also GNU C but for a few names, which the emulated device defines.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from codegen.emit.c import WIDTH, header_comment
@@ -48,7 +49,7 @@ from codegen.ir import (
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.target import Target, UnsupportedError
-from codegen.tree import walk
+from codegen.tree import find, walk
 from codegen.variables import variables_read
 
 
@@ -84,12 +85,14 @@ def emit_cuda(module: Module, target: Target) -> str:
 
 def _kernel(kernel: Kernel, target: Target) -> str:
     names = Names(n.name for n in walk(kernel) if isinstance(n, Var | Array | Table))
-    body = body_lines(kernel.body, Scope(target, names, frozenset(), DIALECT))
+    dialect = Dialect(partial(_loop, block=kernel.block), _shared)
+    body = body_lines(kernel.body, Scope(target, names, frozenset(), dialect))
     return "\n".join([*_prototype(kernel), "{", *indent(body), "}"])
 
 
 def _prototype(kernel: Kernel) -> Lines:
-    head = f'extern "C" __global__ void __launch_bounds__({kernel.block}) {kernel.name}('
+    bounds = f"{kernel.block}, {kernel.together}" if kernel.together > 1 else str(kernel.block)
+    head = f'extern "C" __global__ void __launch_bounds__({bounds}) {kernel.name}('
     parameters = [*map(_array, kernel.arrays), *(f"{v.type.c} {v.name}" for v in kernel.scalars)]
     whole = f"{head}{', '.join(parameters)})"
     if len(whole) <= WIDTH:
@@ -103,22 +106,19 @@ def _array(array: Array) -> str:
     return f"{const}{array.element.c} *__restrict__ {array.name}"
 
 
-def _loop(loop: Any, scope: Scope) -> Lines:
+def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     if not isinstance(loop, For):
         raise UnsupportedError(f"a kernel of CUDA has no {type(loop).__name__}")
     body = body_lines(loop.body, scope)
+    if _is_one_each(loop, block, scope.target.warp):
+        first = f"const {loop.var.type.c} {loop.var.name} = {UNITS[loop.kind].first};"
+        return ["{", *indent([first, *body]), "}"]
     unit = UNITS.get(loop.kind)
     if unit is None:
         return [*([f"#pragma unroll {loop.unroll}"] if loop.unroll else []), *for_lines(loop, body)]
     once = loop.start == Const(0) and loop.stop == Const(1) and loop.kind is not LoopKind.GRID
     if once and loop.var not in variables_read(loop.body):
         return [f"if ({unit.first} == 0) {{", *indent(body), "}"]
-    if loop.kind is LoopKind.LANES and _span(loop) == (0, scope.target.warp, 1):
-        return [
-            "{",
-            *indent([f"const {loop.var.type.c} {loop.var.name} = {unit.first};", *body]),
-            "}",
-        ]
     var, start = loop.var, widened(loop.start, PRECEDENCE["+"])
     first = unit.first if start == "0" else f"{start} + {unit.first}"
     step = unit.step if loop.step == 1 else f"{loop.step} * ({unit.step})"
@@ -132,10 +132,19 @@ def _loop(loop: Any, scope: Scope) -> Lines:
     return [head, *indent(body), "}"]
 
 
-def _span(loop: For) -> tuple[object, object, int]:
-    """The first iteration of a loop, the end, and the step; None for what the text does not say."""
-    ends = (end.value if isinstance(end, Const) else None for end in (loop.start, loop.stop))
-    return (*ends, loop.step)  # type: ignore[return-value]
+def _is_one_each(loop: For, block: int, warp: int) -> bool:
+    """Whether each thread of a block, or each lane of a warp, has one iteration of a loop.
+
+    Raises UnsupportedError where threads wait for each other in one of which that is not so.
+    """
+    units = {LoopKind.THREADS: block, LoopKind.LANES: warp}.get(loop.kind)
+    whole = loop.kind is LoopKind.LANES or loop.units == block
+    if whole and units and (loop.start, loop.stop, loop.step) == (Const(0), Const(units), 1):
+        return True
+    waiting = (stmt.kind for stmt in find(loop.body, Barrier))
+    if loop.kind is LoopKind.THREADS and LoopKind.THREADS in waiting:
+        raise UnsupportedError("threads that wait for each other must have an iteration each")
+    return False
 
 
 def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
@@ -166,7 +175,3 @@ def _shared(stmt: Any, scope: Scope) -> Lines:
     assert isinstance(stmt, Combine)
     name = stmt.var.name
     return [f"{name} = {combining_name(stmt.kind.value, stmt.op, stmt.var.type)}({name});"]
-
-
-DIALECT = Dialect(_loop, _shared)
-"""CUDA's words for what threads share."""

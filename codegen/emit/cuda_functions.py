@@ -19,6 +19,7 @@ from codegen.emit.cuda_combining import combining_function
 from codegen.emit.cuda_fetching import fetching_function
 from codegen.emit.cuda_runs import runs_function
 from codegen.emit.cuda_sorting import sorting_function
+from codegen.emit.cuda_vectors import vector_type
 from codegen.libraries.header_functions import Header, HeaderFunction
 from codegen.libraries.scalar_functions import CFunction
 from codegen.target import UnsupportedError
@@ -28,6 +29,7 @@ HEADERS = tuple(map(Header, ("taco_complex.h", "taco_math.h", "taco_runtime.h"))
 
 _MADE = (
     atomic_function, combining_function, fetching_function, runs_function, sorting_function,
+    vector_type,
 )  # fmt: skip
 """What gives the text of a function that is made for a type."""
 

@@ -150,7 +150,8 @@ class For:
 
     Of a SERIAL loop, `unroll` iterations stand one after another in the machine's code; 0 leaves
     that open. `note` is what a pass made of the loop, for people: lines of text. Of the parts of a
-    block, `units` take the iterations; 0 leaves that open.
+    block, `units` take the iterations; 0 leaves that open. Of BLOCKS, a multiprocessor has so many
+    at a time at least.
     """
 
     var: Var

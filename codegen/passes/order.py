@@ -15,6 +15,7 @@ from codegen.passes.function_chains import split_function_chains
 from codegen.passes.gpu.counting_loops import count_at_once
 from codegen.passes.gpu.lane_runs import add_in_runs
 from codegen.passes.gpu.one_writer import write_once
+from codegen.passes.gpu.short_integers import count_in_short
 from codegen.passes.gpu.slices import cut_slices
 from codegen.passes.gpu.unit_places import count_by_units
 from codegen.passes.gpu.unit_sums import sum_in_units
@@ -95,6 +96,7 @@ CUDA_PASSES: tuple[Step, ...] = (
     Step("unit_sums", _for_any_target(sum_in_units), "of kernels: which units share a loop"),
     Step("lane_runs", _for_any_target(add_in_runs), "of what is not one element for a whole loop"),
     Step("one_writer", write_once, "sums leave one number to be written"),
+    Step("short_integers", _for_any_target(count_in_short), "no pass behind it makes a loop"),
     Step("device_names", _for_any_target(rename_words), "kernels and their launches share names"),
 )
 """For GPUs: their threads are many, and each does little."""

@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from codegen.names import Names
-from codegen.passes.order import run_passes
 from codegen.records import dataclass
 from codegen.target import CUDA, UnsupportedError
 from taco_py.concrete.concretize import result_order
@@ -97,6 +96,19 @@ def choose_sharing(problem: Problem, schedule: Schedule, stats: Statistics) -> C
     return None
 
 
+def price_of(problem: Problem, schedule: Schedule, stats: Statistics) -> Price | None:
+    """The price of a kernel whose loops are shared in one of these ways, None for others."""
+    terms, orders = split_terms(problem.assignment.value), schedule.orders
+    if len(terms) != len(orders) or is_sparse(problem.result.format):
+        return None
+    main = max(range(len(orders)), key=lambda n: len(orders[n]))
+    commands = schedule.on_loops.commands
+    for sharing in sharings(problem, terms, main, orders[main]) if orders[main] else ():
+        if sharing.commands == commands and sharing.order == orders[main]:
+            return _price(problem, schedule, stats, sharing)
+    return None
+
+
 def scheduled(schedule: Schedule, sharing: Sharing) -> Schedule:
     """A kernel's schedule with its loops shared."""
     orders = (_own_order(sharing, order) for order in schedule.orders)
@@ -142,18 +154,14 @@ def _is_legal(problem: Problem, schedule: Schedule, sharing: Sharing) -> bool:
 
 
 def _compiles(problem: Problem, schedule: Schedule) -> bool:
-    """Whether kernels of a GPU can do what a schedule asks for; it is tried once."""
-    key = ("compiles", problem, schedule)
-    found: bool | None = KERNELS.memo.get(key)
-    if found is None:
-        found = _tried(problem, schedule)
-        KERNELS.memo.put(key, found)
-    return found
+    """Whether kernels of a GPU can do what a schedule asks for: those that are kept do."""
+    from codegen.passes.order import run_passes
 
-
-def _tried(problem: Problem, schedule: Schedule) -> bool:
+    recipe = Recipe(problem, schedule)
+    if KERNELS.text(recipe.source_key) is not None:
+        return True
     try:
-        lowered = lower_recipe(Recipe(problem, schedule), choose_units)
+        lowered = lower_recipe(recipe, choose_units)
         run_passes(lowered.module, CUDA)
     except (ScheduleError, UnsupportedError):
         return False

@@ -43,6 +43,7 @@ from codegen.ir import (
     Storage,
     Store,
     Var,
+    VectorStore,
     While,
 )
 from codegen.names import Names
@@ -52,6 +53,7 @@ from codegen.target import Target, UnsupportedError
 from codegen.tree import children, find, rewrite, walk
 from codegen.variables import assigned_vars, declared_vars, substitute, variables_read
 
+WRITES = (Store, AtomicStore, AtomicFetch, AddRuns, VectorStore, Sort)
 _PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.LANES)
 
 
@@ -70,11 +72,7 @@ def _kernel(kernel: Kernel, target: Target) -> Kernel:
     kernel = replace(kernel, body=_in_common(kernel.body))
     private = _private(kernel.body, target)
     body = _Writers(names, private).group(kernel.body, LoopKind.THREADS)
-    written = frozenset(
-        s.array
-        for s in walk(body)
-        if isinstance(s, Store | AtomicStore | AtomicFetch | AddRuns | Sort)
-    ).difference(private)
+    written = frozenset(s.array for s in walk(body) if isinstance(s, WRITES)).difference(private)
     return replace(kernel, body=_Order(written).group(body, LoopKind.THREADS, []))
 
 
@@ -366,7 +364,7 @@ def _how(node: Any) -> str:
             return op
         case AtomicFetch(expected=expected):
             return "add" if expected is None else "swap"
-        case Store() | Fill() | Sort():
+        case Store() | VectorStore() | Fill() | Sort():
             return "write"
     return "read"
 

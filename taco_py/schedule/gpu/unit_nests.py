@@ -236,6 +236,11 @@ def _made_in(loop: Loop) -> Iterator[str]:
     return (part.workspace.name for part in walk(loop.body) if isinstance(part, Where))
 
 
+def units_of(target: str) -> tuple[Unit, ...]:
+    """The units that share loops on a target, beside the lanes of a vector."""
+    return (Unit.CORE,) if target == "c" else tuple(_AROUND)
+
+
 def check_units(graph: IterationGraph, target: str) -> None:
     """Raise ScheduleError for units that a target has not."""
     for loop in graph.loops:
@@ -246,7 +251,7 @@ def check_units(graph: IterationGraph, target: str) -> None:
             f"Expected CPUThread or CPUVector for the loop {graph.called(loop)}, found "
             f"{unit.value}, of which the CPU has none",
             hint='target="cuda" computes it on a GPU, target="cuda-emulated" by the same kernels '
-            "without one",
+            "without one; on the command line -cuda and -cuda=emulated",
         )
 
 
