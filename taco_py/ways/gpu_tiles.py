@@ -51,7 +51,8 @@ def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
     machine = machine_on_gpu(question.problem.result.dtype, stats.machine)
     sizes = [prod((stats.sizes[loop] for loop in loops), start=1.0) for loops in found.of_classes]
     spread = _spread(found, machine.element_bytes, stats.machine)
-    product = GpuProduct(*sizes, spread=spread)
+    batch, rows, columns, depth = sizes
+    product = GpuProduct(batch, rows, columns, depth, spread)
     tile = best_tile(machine, product)
     tiles, loops = seconds_of(tile, machine, product), _seconds_of_loops(sizes, stats.machine)
     few = min(product.rows, product.columns) <= stats.machine.tile_few_rows
