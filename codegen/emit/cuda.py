@@ -23,6 +23,7 @@ from codegen.emit.c import WIDTH, header_comment
 from codegen.emit.cuda_atomics import atomic_name
 from codegen.emit.cuda_combining import combining_name
 from codegen.emit.cuda_complex import complex_as_pairs
+from codegen.emit.cuda_fetching import fetching_name
 from codegen.emit.cuda_functions import definitions
 from codegen.emit.cuda_runs import runs_name
 from codegen.emit.expressions import PRECEDENCE, expression, widened
@@ -32,6 +33,7 @@ from codegen.infer import called_functions
 from codegen.ir import (
     AddRuns,
     Array,
+    AtomicFetch,
     AtomicStore,
     Barrier,
     Combine,
@@ -150,12 +152,23 @@ def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
     return [f"{atomic_name(stmt.op, stmt.array.element)}({place}, {expression(stmt.value)});"]
 
 
+def _fetch(stmt: AtomicFetch) -> Lines:
+    """`const int32_t seen = taco_swap_i32(&keys[place], -1, j);`"""
+    type, place = stmt.array.element, f"&{stmt.array.name}[{widened(stmt.index)}]"
+    values = [each for each in (stmt.expected, stmt.value) if each is not None]
+    name = fetching_name("add" if stmt.expected is None else "swap", type)
+    given = ", ".join([place, *map(widened, values)])
+    return [f"const {type.c} {stmt.var.name} = {name}({given});"]
+
+
 def _shared(stmt: Any, scope: Scope) -> Lines:
     """`t = taco_lanes_add_f64(t);`, `__syncwarp();`"""
     if isinstance(stmt, AtomicStore):
         return _atomic(stmt, scope)
     if isinstance(stmt, Barrier):
         return ["__syncwarp();" if stmt.kind is LoopKind.LANES else "__syncthreads();"]
+    if isinstance(stmt, AtomicFetch):
+        return _fetch(stmt)
     if isinstance(stmt, AddRuns):
         values = f"{expression(stmt.index)}, {expression(stmt.value)}"
         return [f"{runs_name(stmt.op, stmt.array.element)}({stmt.array.name}, {values});"]
