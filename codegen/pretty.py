@@ -17,6 +17,7 @@ from typing import assert_never
 from codegen.emit.expressions import CONDITIONAL, POSTFIX, PRECEDENCE, PREFIX
 from codegen.infer import type_of
 from codegen.ir import (
+    AddRuns,
     Allocate,
     Apply,
     Array,
@@ -92,7 +93,7 @@ def pretty(node: Module | Function | Stmt | Expr | Array | Table) -> str:
 _STATEMENTS = (
     Block, Comment, Declare, Assign, Store, If, While, For, Allocate, Reserve, SetLength, Fill,
     Sort, Prefetch, NewTable, Insert, SortTable, ClearTable, VectorStore, Invoke,
-    AtomicStore, Team, Expect, Launch, Combine, Barrier,
+    AtomicStore, AddRuns, Team, Expect, Launch, Combine, Barrier,
 )  # fmt: skip
 
 
@@ -243,7 +244,8 @@ def _role(role: Role) -> str:
 
 def _simple(
     stmt: Declare | Assign | Store | VectorStore | Allocate | Reserve | SetLength | Fill
-    | Sort | Prefetch | NewTable | Insert | SortTable | ClearTable | Invoke | Expect | AtomicStore,
+    | Sort | Prefetch | NewTable | Insert | SortTable | ClearTable | Invoke | Expect | AtomicStore
+    | AddRuns,
 ) -> str:  # fmt: skip
     match stmt:
         case Declare(var=var, value=value):
@@ -252,8 +254,10 @@ def _simple(
             return f"{var.name} {op or ''}= {_expression(value)}"
         case Store(array=array, index=index, value=value, op=op):
             return f"{array.name}[{_expression(index)}] {op or ''}= {_expression(value)}"
-        case AtomicStore(array=array, index=index, value=value, op=op):
-            return f"atomic {array.name}[{_expression(index)}] {op}= {_expression(value)}"
+        case AtomicStore() | AddRuns():
+            how = "atomic" if isinstance(stmt, AtomicStore) else "add runs"
+            place = f"{stmt.array.name}[{_expression(stmt.index)}]"
+            return f"{how} {place} {stmt.op}= {_expression(stmt.value)}"
         case VectorStore(array=array, index=index, value=value):
             past = "stream " if stmt.streaming else ""
             return f"{past}{array.name}[{_expression(index)}:+] = {_expression(value)}"

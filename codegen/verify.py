@@ -21,6 +21,7 @@ from typing import Any, assert_never
 from codegen.emit.abi import THREADS
 from codegen.infer import agree, has_atomic, supports, type_of, updates
 from codegen.ir import (
+    AddRuns,
     Allocate,
     Apply,
     Array,
@@ -285,7 +286,10 @@ class _Verifier:
                 self.table(stmt)
             case Allocate() | Reserve() | SetLength() | Expect():
                 self.memory(stmt)
-            case Store() | VectorStore() | AtomicStore() | Fill() | Sort() | Prefetch() | Invoke():
+            case (
+                Store() | VectorStore() | AtomicStore() | AddRuns() | Fill() | Sort() | Prefetch()
+                | Invoke()
+            ):  # fmt: skip
                 self.access(stmt)
             case _:
                 assert_never(stmt)
@@ -407,7 +411,8 @@ class _Verifier:
             self.expect(value, scalar.type)
 
     def access(
-        self, stmt: Store | VectorStore | AtomicStore | Fill | Sort | Prefetch | Invoke
+        self,
+        stmt: Store | VectorStore | AtomicStore | AddRuns | Fill | Sort | Prefetch | Invoke,
     ) -> None:
         if isinstance(stmt, Invoke):
             self.invoke(stmt)
@@ -420,7 +425,10 @@ class _Verifier:
             case Store(index=index, value=value, op=op):
                 self.index(index)
                 self.update(op, array.element, value)
-            case AtomicStore(index=index, value=value, op=op):
+            case (
+                AtomicStore(index=index, value=value, op=op)
+                | AddRuns(index=index, value=value, op=op)
+            ):
                 self.index(index)
                 self.update(op, array.element, value)
                 atomic = has_atomic(array.element, op)

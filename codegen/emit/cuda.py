@@ -16,6 +16,7 @@ The text is also GNU C but for a few names, which the emulated device defines.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from codegen.emit.c import WIDTH, header_comment
@@ -23,11 +24,13 @@ from codegen.emit.cuda_atomics import atomic_name
 from codegen.emit.cuda_combining import combining_name
 from codegen.emit.cuda_complex import complex_as_pairs
 from codegen.emit.cuda_functions import definitions
+from codegen.emit.cuda_runs import runs_name
 from codegen.emit.expressions import PRECEDENCE, expression, widened
 from codegen.emit.memory import INDENT, Dialect, Lines, Scope, indent
 from codegen.emit.statements import body_lines, for_lines
 from codegen.infer import called_functions
 from codegen.ir import (
+    AddRuns,
     Array,
     AtomicStore,
     Barrier,
@@ -44,7 +47,7 @@ from codegen.ir import (
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.target import Target, UnsupportedError
-from codegen.tree import walk
+from codegen.tree import find, walk
 from codegen.variables import variables_read
 
 
@@ -80,12 +83,14 @@ def emit_cuda(module: Module, target: Target) -> str:
 
 def _kernel(kernel: Kernel, target: Target) -> str:
     names = Names(n.name for n in walk(kernel) if isinstance(n, Var | Array | Table))
-    body = body_lines(kernel.body, Scope(target, names, frozenset(), DIALECT))
+    dialect = Dialect(partial(_loop, block=kernel.block), _shared)
+    body = body_lines(kernel.body, Scope(target, names, frozenset(), dialect))
     return "\n".join([*_prototype(kernel), "{", *indent(body), "}"])
 
 
 def _prototype(kernel: Kernel) -> Lines:
-    head = f'extern "C" __global__ void __launch_bounds__({kernel.block}) {kernel.name}('
+    bounds = f"{kernel.block}, {kernel.together}" if kernel.together > 1 else str(kernel.block)
+    head = f'extern "C" __global__ void __launch_bounds__({bounds}) {kernel.name}('
     parameters = [*map(_array, kernel.arrays), *(f"{v.type.c} {v.name}" for v in kernel.scalars)]
     whole = f"{head}{', '.join(parameters)})"
     if len(whole) <= WIDTH:
@@ -99,10 +104,13 @@ def _array(array: Array) -> str:
     return f"{const}{array.element.c} *__restrict__ {array.name}"
 
 
-def _loop(loop: Any, scope: Scope) -> Lines:
+def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     if not isinstance(loop, For):
         raise UnsupportedError(f"a kernel of CUDA has no {type(loop).__name__}")
     body = body_lines(loop.body, scope)
+    if _is_one_each(loop, block, scope.target.warp):
+        first = f"const {loop.var.type.c} {loop.var.name} = {UNITS[loop.kind].first};"
+        return ["{", *indent([first, *body]), "}"]
     unit = UNITS.get(loop.kind)
     if unit is None:
         return [*([f"#pragma unroll {loop.unroll}"] if loop.unroll else []), *for_lines(loop, body)]
@@ -122,6 +130,21 @@ def _loop(loop: Any, scope: Scope) -> Lines:
     return [head, *indent(body), "}"]
 
 
+def _is_one_each(loop: For, block: int, warp: int) -> bool:
+    """Whether each thread of a block, or each lane of a warp, has one iteration of a loop.
+
+    Raises UnsupportedError where threads wait for each other in one of which that is not so.
+    """
+    units = {LoopKind.THREADS: block, LoopKind.LANES: warp}.get(loop.kind)
+    whole = loop.kind is LoopKind.LANES or loop.units == block
+    if whole and units and (loop.start, loop.stop, loop.step) == (Const(0), Const(units), 1):
+        return True
+    waiting = (stmt.kind for stmt in find(loop.body, Barrier))
+    if loop.kind is LoopKind.THREADS and LoopKind.THREADS in waiting:
+        raise UnsupportedError("threads that wait for each other must have an iteration each")
+    return False
+
+
 def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
     place = f"&{stmt.array.name}[{widened(stmt.index)}]"
     return [f"{atomic_name(stmt.op, stmt.array.element)}({place}, {expression(stmt.value)});"]
@@ -133,10 +156,9 @@ def _shared(stmt: Any, scope: Scope) -> Lines:
         return _atomic(stmt, scope)
     if isinstance(stmt, Barrier):
         return ["__syncwarp();" if stmt.kind is LoopKind.LANES else "__syncthreads();"]
+    if isinstance(stmt, AddRuns):
+        values = f"{expression(stmt.index)}, {expression(stmt.value)}"
+        return [f"{runs_name(stmt.op, stmt.array.element)}({stmt.array.name}, {values});"]
     assert isinstance(stmt, Combine)
     name = stmt.var.name
     return [f"{name} = {combining_name(stmt.kind.value, stmt.op, stmt.var.type)}({name});"]
-
-
-DIALECT = Dialect(_loop, _shared)
-"""CUDA's words for what threads share."""

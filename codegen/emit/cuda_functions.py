@@ -16,7 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from codegen.emit.cuda_atomics import atomic_function
 from codegen.emit.cuda_combining import combining_function
+from codegen.emit.cuda_runs import runs_function
 from codegen.emit.cuda_sorting import sorting_function
+from codegen.emit.cuda_vectors import vector_type
 from codegen.libraries.header_functions import Header, HeaderFunction
 from codegen.libraries.scalar_functions import CFunction
 from codegen.target import UnsupportedError
@@ -79,9 +81,12 @@ def _macros(texts: Sequence[str]) -> list[str]:
 
 def _definition(name: str) -> str:
     """The definition of a function or a type that kernels have a name for."""
-    found = atomic_function(name) or combining_function(name) or sorting_function(name)
-    if found is not None:
-        return found
+    for own in (
+        atomic_function, combining_function, runs_function, sorting_function, vector_type,
+    ):  # fmt: skip
+        found = own(name)
+        if found is not None:
+            return found
     for header in HEADERS:
         function = header.function(name)
         if function is not None:

@@ -35,6 +35,7 @@ from codegen.ir.expressions import (
 )
 from codegen.ir.functions import Function, Kernel, Module
 from codegen.ir.statements import (
+    AddRuns,
     Allocate,
     Assign,
     AtomicStore,
@@ -72,6 +73,7 @@ from codegen.ir.statements import (
 __all__ = [
     "FALSE",
     "TRUE",
+    "AddRuns",
     "Allocate",
     "Apply",
     "Array",

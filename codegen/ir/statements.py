@@ -58,13 +58,29 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class AtomicStore:
-    """`array[index] op= value` as one operation, which other threads may do to the same element."""
+    """`array[index] op= value` as one operation, which other threads may do to the same element.
+
+    It `meets` those of neighbouring iterations of the loop around it, which mostly do.
+    """
 
     array: Array
     index: Expr
     value: Expr
     op: str
     role: Role = Role.CONTROL
+    meets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AddRuns:
+    """`array[index] op= value` by all lanes of a warp together, which come here with values of
+    their own: neighbours with the same `index` once. Nothing where that is below 0."""
+
+    array: Array
+    index: Expr
+    value: Expr
+    op: str
+    role: Role = Role.VALUES
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +135,8 @@ class For:
 
     Of a SERIAL loop, `unroll` iterations stand one after another in the machine's code; 0 leaves
     that open. `note` is what a pass made of the loop, for people: lines of text. Of the parts of a
-    block, `units` take the iterations; 0 leaves that open.
+    block, `units` take the iterations; 0 leaves that open. Of BLOCKS, a multiprocessor has so many
+    at a time at least.
     """
 
     var: Var
@@ -331,5 +348,5 @@ Stmt = (
     Block | Comment | Declare | Assign | Store | If | While | For
     | Allocate | Reserve | SetLength | Fill | Sort | Prefetch
     | NewTable | Insert | SortTable | ClearTable | VectorStore
-    | Invoke | AtomicStore | Team | Expect | Launch | Combine | Barrier
+    | Invoke | AtomicStore | AddRuns | Team | Expect | Launch | Combine | Barrier
 )  # fmt: skip

@@ -36,6 +36,11 @@ class Contraction:
     depth: tuple[str, ...]
 
     @property
+    def of_classes(self) -> tuple[tuple[str, ...], ...]:
+        """The loops of batch, rows, columns and depth."""
+        return self.batch, self.rows, self.columns, self.depth
+
+    @property
     def classes(self) -> str:
         """The classes for explain(), without empty ones."""
         named = {

@@ -189,7 +189,7 @@ def _batch(
     counts = [mul(*(sizes[x] for x in loops)) for loops in (found.rows, found.columns, found.depth)]
     step = Var(names.fresh("step"))
     total = mul(*(sizes[loop] for loop in found.batch))
-    coordinates = _coordinates(step, found.batch, sizes)
+    coordinates = coordinates_of(step, found.batch, sizes)
 
     def start(data: Data) -> Place:
         return Place(data.array, add(*(mul(coordinates[x], data.strides[x]) for x in found.batch)))
@@ -298,7 +298,7 @@ def _turned(starts: Callable[[], Places], counts: list[Expr], classes: list[Step
     return Invoke(TURNED, (*starts(), *tables), (*counts, *strides, *steps))
 
 
-def _coordinates(step: Var, batch: tuple[str, ...], sizes: Mapping[str, Expr]) -> dict[str, Expr]:
+def coordinates_of(step: Var, batch: tuple[str, ...], sizes: Mapping[str, Expr]) -> dict[str, Expr]:
     """Where a step of the batch stands along each of its loops; the last one runs fastest."""
     found: dict[str, Expr] = {}
     rest: Expr = step

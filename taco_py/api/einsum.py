@@ -40,7 +40,7 @@ def einsum(
     semiring: Semiring | str | None = None,
     mask: Any = None,
     replace: bool = False,
-    target: str = "c",
+    target: str | None = None,
     **unknown: Any,
 ) -> Any:
     """Compute NumPy's `einsum` over sparse and dense operands.
@@ -82,7 +82,12 @@ def einsum(
             replace=replace, target=target,
         ))  # fmt: skip
     outs, key = () if out is None else (out,), None
-    if target == "c" and operands and not unknown and (threads is None or type(threads) is int):
+    if (
+        target in (None, "c")
+        and operands
+        and not unknown
+        and (threads is None or type(threads) is int)
+    ):
         first, rest = parted(operands)
         identity: tuple[object, ...] = (first, format, casting, schedule, threads)
         usual = out is None and dtype is None and optimize is None and order == "K"
@@ -94,10 +99,13 @@ def einsum(
         key = call_key(identity, rest)
         if (call := find(key)) is not None and (result := call(*rest, *outs)) is not None:
             return result
+    from taco_py.call.placed import placed_operands
     from taco_py.call.subscripts import NumpyOptions, computed, refuse_unknown
 
     if unknown:
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
-    own = (threads, dtype, casting, static, libraries, schedule_budget, forbid, (), target)
+    masks = () if over is None else over.arrays
+    operands, where = placed_operands(operands, target, masks)
+    own = (threads, dtype, casting, static, libraries, schedule_budget, forbid, (), where)
     numpys = NumpyOptions(out, dtype, order, casting, optimize)
     return computed(operands, numpys, (format, schedule, *own), key, over)

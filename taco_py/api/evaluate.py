@@ -45,7 +45,7 @@ def evaluate(
     semiring: Semiring | str | None = None,
     mask: Any = None,
     replace: bool = False,
-    target: str = "c",
+    target: str | None = None,
     **named: Any,
 ) -> Any:
     """Compute assignments in index notation over sparse and dense operands.
@@ -109,7 +109,8 @@ def evaluate(
               semiring's zero where it is not computed
     replace   whether out= is set to zero where the mask leaves it out; it is kept there by default
     target    what computes it: "c" the CPU, "cuda" a GPU, "cuda-emulated" the GPU's kernels on the
-              CPU, which checks each access to memory; docs/cuda.md
+              CPU, which checks each access to memory; by default the device that operands are on
+              (`tp.device`), else the CPU; docs/gpu.md
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError where there is no compiler, and
@@ -122,7 +123,9 @@ def evaluate(
     by_names = outputs is not None or type(format) is dict or type(out) is dict
     form, kinds, outs = by_outputs(outputs, format, out) if by_names else whole
     key: Any = None
-    if target == "c" and (threads is None or type(threads) is int):  # True is no number of threads
+    if target in (None, "c") and (
+        threads is None or type(threads) is int
+    ):  # True is no number of threads
         identity: tuple[object, ...] = (text, form, casting, schedule, threads, *given)
         usual = out is None and dtype is None and path is None and outputs is None
         if not usual or (border, shape, static, libraries, schedule_budget, forbid, allow) != USUAL:
@@ -133,9 +136,11 @@ def evaluate(
         key = call_key(identity, values)
         if (call := find(key)) is not None and (result := call(*values, *outs)) is not None:
             return result
+    from taco_py.call.placed import placed
     from taco_py.call.texts.by_text import Asks, compute_text
 
-    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, target)
+    given, where = placed(given, target, () if over is None else over.arrays)
+    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, where)
     asks = Asks(border, shape, path, outputs, format, out, over)
     return compute_text(text, given, (schedule, *options), asks, key)
 
@@ -172,7 +177,7 @@ def explain(
     shape: Sequence[int] | int | None = None,
     semiring: Semiring | str | None = None,
     mask: Any = None,
-    target: str = "c",
+    target: str | None = None,
     **named: Any,
 ) -> str:
     """Explain how `evaluate`, or `einsum`, computes its result with the same arguments.
@@ -203,6 +208,7 @@ def explain(
     Raises as `evaluate`.
     """
     from taco_py.call.over_semirings import over_of
+    from taco_py.call.placed import placed, placed_operands
     from taco_py.call.prepare import by_name
     from taco_py.call.texts.by_text import Asks, explain_text
     from taco_py.values.numpy_einsum import left_to_numpy
@@ -212,15 +218,20 @@ def explain(
         own = {"format": format, "schedule": schedule, "static": static}
         if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
             return numpys.told
-    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, target)
+    einsums = bool(operands) and isinstance(text, str) and "=" not in text
+    given: dict[str, Any] = {}
+    if einsums:
+        operands, where = placed_operands(operands, target)
+    else:
+        first, others = (operands[0], operands[1:]) if operands else (None, ())
+        given, where = placed(by_name(text, first, others, named), target)
+    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, where)
     settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *options)
     seconds = check_budget(frontier_budget, "frontier_budget")
     over = over_of(semiring, mask, False)
-    if operands and isinstance(text, str) and "=" not in text:
+    if einsums:
         from taco_py.call.subscripts import explain_subscripts
 
         return explain_subscripts((text, *operands), optimize, settings, seconds, over)
-    first, others = (operands[0], operands[1:]) if operands else (None, ())
-    given = by_name(text, first, others, named)
     asks = Asks(border, shape, path, outputs, format, None, None if over.is_usual else over)
     return explain_text(text, given, settings, asks, seconds)

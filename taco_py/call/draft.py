@@ -75,6 +75,10 @@ class Draft:
             return ""
         return f"{', '.join(self.assumed)} taken for {NOMINAL_SIZE}, for no sizes are given"
 
+    def on(self, target: str) -> Draft:
+        """The same for kernels on what `target` names."""
+        return replace(self, request=self.request.on(target))
+
     @property
     def types(self) -> dict[str, TensorType]:
         """The type of each operand."""

@@ -283,6 +283,11 @@ class Machine:
     device_instructions_per_second: float = 9e11
     """Of warps, in all: 132 multiprocessors with four schedulers of 1.7 GHz each. From the data
     sheet of the H100 SXM, not measured."""
+    device_processors: int = 132
+    device_schedulers: int = 4
+    """Multiprocessors, and the schedulers of each. From the data sheet of the H100 SXM."""
+    device_cache_bytes_per_second: float = 5.5e12
+    """From the cache that multiprocessors share. From publications, not measured."""
     device_warp_threads: int = 32
     """Of a warp. From CUDA's programming guide."""
     device_sector_bytes: int = 32
@@ -338,9 +343,21 @@ UNAVAILABLE = 1e5
 """Steps of what kernels of a machine do not do: plans without it take less, however they do it."""
 
 
+ON_HOST = 50.0
+"""How many times the steps of kernels a copy in another order costs beside them: entries go to the
+host and back for it. Not measured."""
+
+
 def gpu(target: str) -> Machine:
-    """A GPU, whose kernels have no hash tables over several indices."""
-    return Machine(target, hash_workspace_steps=UNAVAILABLE, hash_key_steps=UNAVAILABLE)
+    """A GPU: no hash tables over several indices, and copies in another order on the host."""
+    return Machine(
+        target,
+        hash_workspace_steps=UNAVAILABLE,
+        hash_key_steps=UNAVAILABLE,
+        transposed_entry_steps=NOMINAL.transposed_entry_steps * ON_HOST,
+        transposed_row_steps=NOMINAL.transposed_row_steps * ON_HOST,
+        sorted_entry_steps=NOMINAL.sorted_entry_steps * ON_HOST,
+    )
 
 
 MACHINES: dict[str, Machine] = {

@@ -240,6 +240,20 @@ class IterationGraph:
             names |= self.provenance.renamed(workspace)
         return names.get(leaf, leaf)
 
+    def takes_entries(self, loop: Loop) -> bool:
+        """Whether threads of a block each take an entry of an operand, of several levels that are
+        fused: the loop over the outermost of these indices stands for all of them."""
+        pos = self.provenance.position_of(loop.index)
+        if pos is None or loop.mode.parallel is None or loop.mode.unit is not Unit.THREAD:
+            return False
+        roots = self.provenance.roots(pos.parent)
+        return len(roots) > 1 and roots[0] == loop.index
+
+    def taken(self, loop: Loop) -> tuple[str, ...]:
+        """The indices whose coordinates tell the iterations of a loop apart."""
+        pos = self.provenance.position_of(loop.index) if self.takes_entries(loop) else None
+        return self.provenance.roots(loop.index if pos is None else pos.parent)
+
     def skips(self, index: str) -> bool:
         """Whether the loops over the result's `index` may leave coordinates out."""
         return any(
@@ -291,7 +305,7 @@ class IterationGraph:
     def _adds_apart(self, loop: Loop) -> bool:
         """Whether threads share a loop whose iterations add to elements of their own."""
         target = self.problem.assignment.target
-        own = set(self.provenance.roots(loop.index)) <= set(target.indices)
+        own = set(self.taken(loop)) <= set(target.indices)
         return loop.mode.parallel is Race.NONE and own
 
     def _demand(self, loop: Loop, iterator: Iterator) -> tuple[bool, bool]:

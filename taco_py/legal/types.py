@@ -107,6 +107,15 @@ def has_matrix_kernels(type: Type) -> bool:
     return _kind(type) in "fc"
 
 
+def has_tiles_on_gpu(type: Type) -> bool:
+    """Tell whether threads of a GPU multiply matrices of the type in tiles.
+
+    >>> those(has_tiles_on_gpu)
+    'int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128'
+    """
+    return _kind(type) in "iufc"
+
+
 # ---------------------------------------------------------------- a type and a wider one
 
 

@@ -59,7 +59,7 @@ def race_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 def common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where iterations write a workspace that there is one of."""
-    roots = set(graph.provenance.roots(loop.index))
+    roots = set(graph.taken(loop))
     written = {assign.target.tensor for assign in outward(loop)}
     for workspace in workspaces_around(graph, loop).values():
         apart = workspace.kind is WorkspaceKind.DENSE and roots <= set(workspace.indices)
@@ -100,7 +100,7 @@ def _elsewhere(graph: IterationGraph, loop: Loop) -> tuple[str, ...]:
 
 def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     problem = graph.problem
-    roots = graph.provenance.roots(loop.index)
+    roots = graph.taken(loop)
     if all(root in problem.assignment.target.indices for root in roots):
         return None
     name = graph.called(loop)
@@ -172,7 +172,7 @@ def _repeats(form: Format) -> bool:
 def atomic_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where an update of what iterations have in common is no atomic operation."""
     around = workspaces_around(graph, loop)
-    roots = set(graph.provenance.roots(loop.index))
+    roots = set(graph.taken(loop))
     for assign in outward(loop):
         name = assign.target.tensor
         workspace = around.get(name)

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from codegen.build import const
-from codegen.ir import Array, Expr, Storage, Var
+from codegen.ir import Array, Block, Expr, Function, Storage, Var
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.target import Target
 from codegen.types import scalar
-from taco_py.lower.bindings import Source
+from taco_py.lower.bindings import Bindings, Source
 from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
 
 if TYPE_CHECKING:
-    from polyhedral.products.contraction_code import Data
+    from polyhedral.products.contraction_code import Data, Operands
     from polyhedral.products.register_tile import Machine
 
 
@@ -86,3 +86,26 @@ def data_of(problem: Problem, access: Access, tensors: Mapping[str, StridedTenso
     tensor = tensors[access.tensor]
     strides = zip(problem.stored(access), tensor.strides, strict=True)
     return Data(tensor.array, dict(strides))
+
+
+def product_arrays(
+    problem: Problem, left: Access, right: Access, name: str
+) -> tuple[Function, Operands, Bindings, Names]:
+    """A function without a body for a product, its operands, what binds its parameters, and a
+    supply of names that has handed out theirs."""
+    from polyhedral.products.contraction_code import Operands
+
+    names = Names()
+    sizes, bindings = size_bindings(problem, names)
+    result = problem.assignment.target
+    tensors = {
+        tensor: tensor_of(problem, tensor, names, bindings)
+        for tensor in (result.tensor, *dict(problem.operands))
+    }
+    made, one, other = (data_of(problem, each, tensors) for each in (result, left, right))
+    operands = Operands(made, one, other, sizes)
+    arrays = tuple(tensor.array for tensor in tensors.values())
+    strides = [s for tensor in tensors.values() for s in tensor.strides if isinstance(s, Var)]
+    scalars = (*(size for size in sizes.values() if isinstance(size, Var)), *strides)
+    head = Function(name, arrays, scalars, Block(), threaded=True)
+    return head, operands, tuple(bindings.items()), names

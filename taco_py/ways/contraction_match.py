@@ -62,6 +62,15 @@ def factors_of(problem: Problem) -> tuple[Access, Access] | None:
     return None
 
 
+def ordered(problem: Problem, found: Contraction) -> tuple[Access, Access]:
+    """The factors as left and right."""
+    factors = factors_of(problem)
+    assert factors is not None  # contraction_of asked
+    one, other = factors
+    is_left = found.left == found.statement.accesses[1]
+    return (one, other) if is_left else (other, one)
+
+
 def _statement(problem: Problem, factors: tuple[Access, Access]) -> model.Statement:
     from polyhedral import model
     from polyhedral.affine import affine, variable

@@ -14,22 +14,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codegen.ir import Block, Function, Module, Var
-from codegen.names import Names
+from codegen.ir import Module
 from codegen.records import dataclass
 from codegen.target import Target
 from taco_py.diagnostics.errors import InternalError
 from taco_py.legal.types import is_complex, is_real
 from taco_py.lower.bindings import Bindings
 from taco_py.notation.checks import all_indices
-from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
 from taco_py.schedule.commands import Make
-from taco_py.ways.arrays import data_of, has_vectors, machine_of, size_bindings, tensor_of
+from taco_py.ways.arrays import has_vectors, machine_of, product_arrays
 from taco_py.ways.contraction_match import (
     contraction_of,
-    factors_of,
     matrix,
+    ordered,
     product_of,
     products_at_most,
     reuse,
@@ -151,7 +149,7 @@ def tile(problem: Problem, target: Target, name: str, width: int = 0) -> Tiled:
 
     width  columns of a tile at most, as `tile_width` gives it
     """
-    from polyhedral.products.contraction_code import Operands, to_functions
+    from polyhedral.products.contraction_code import to_functions
     from polyhedral.products.contraction_plan import plan_contraction
 
     found = contraction_of(problem)
@@ -159,34 +157,9 @@ def tile(problem: Problem, target: Target, name: str, width: int = 0) -> Tiled:
         raise InternalError(f"Expected a contraction of two dense tensors, found {problem}")
     machine = machine_of(target, problem.result.dtype)
     plan = plan_contraction(found, machine, dict(problem.static), width)
-    names = Names()
-    sizes, bindings = size_bindings(problem, names)
-    tensors = {
-        tensor: tensor_of(problem, tensor, names, bindings)
-        for tensor in (problem.assignment.target.tensor, *dict(problem.operands))
-    }
-    left, right = _ordered(problem, found)
-    operands = Operands(
-        data_of(problem, problem.assignment.target, tensors),
-        data_of(problem, left, tensors),
-        data_of(problem, right, tensors),
-        sizes,
-    )
-    arrays = tuple(tensor.array for tensor in tensors.values())
-    strides = [s for tensor in tensors.values() for s in tensor.strides if isinstance(s, Var)]
-    scalars = (*(size for size in sizes.values() if isinstance(size, Var)), *strides)
-    head = Function(name, arrays, scalars, Block(), threaded=True)
+    head, operands, bindings, names = product_arrays(problem, *ordered(problem, found), name)
     module = to_functions(found, plan.tile, plan.blocks, operands, head, names)
-    return Tiled(module, tuple(bindings.items()), plan)
-
-
-def _ordered(problem: Problem, found: Contraction) -> tuple[Access, Access]:
-    """The factors as left and right."""
-    factors = factors_of(problem)
-    assert factors is not None  # contraction_of asked
-    one, other = factors
-    is_left = found.left == found.statement.accesses[1]
-    return (one, other) if is_left else (other, one)
+    return Tiled(module, bindings, plan)
 
 
 def traffic(problem: Problem, make: Make, sizes: Mapping[str, int], target: Target) -> str:

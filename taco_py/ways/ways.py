@@ -17,16 +17,20 @@ from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import InternalError
 from taco_py.problem import Problem
 from taco_py.schedule.commands import Make
-from taco_py.ways import gpu_loops, library, loops, staged, tiles, transpose
+from taco_py.ways import gpu_loops, gpu_tiles, library, loops, staged, tiles, transpose
 from taco_py.ways.contraction_match import product_of, products_at_most, reuse
 from taco_py.ways.way import Question, Way
 
 if TYPE_CHECKING:
+    from taco_py.iteration.graph import IterationGraph
     from taco_py.ways.library_choice import Libraries
+    from taco_py.ways.recipe import Recipe
 
 WAYS: Mapping[str, Way] = {
     way.name: way
     for way in (
+        gpu_tiles.WAY,
+        gpu_tiles.EMULATED,
         gpu_loops.WAY,
         gpu_loops.EMULATED,
         library.WAY,
@@ -62,6 +66,20 @@ def way_of(make: Make) -> Way:
 def in_loops_on(target: str) -> Make:
     """The way that carries a schedule's commands out, for what kernels run on."""
     return Make(next(w.name for w in WAYS.values() if w.in_loops and w.target == target))
+
+
+def check_recipe(recipe: Recipe) -> None:
+    """Raise ScheduleError where what a kernel runs on cannot do as its schedule says."""
+    way = way_of(recipe.schedule.make)
+    if way.on_gpu:
+        gpu_loops.check(recipe)
+    elif way.in_loops:
+        loops.lower_recipe(recipe)
+
+
+def graph_of(recipe: Recipe) -> IterationGraph:
+    """The loops of a kernel, shared as its way has it. Raises ScheduleError."""
+    return loops.scheduled_graph(recipe, way_of(recipe.schedule.make).shares)[0]
 
 
 def choose(question: Question) -> Choice:

@@ -21,6 +21,7 @@ from typing import Any
 
 from codegen import build
 from codegen.ir import (
+    AddRuns,
     Allocate,
     Array,
     AtomicStore,
@@ -40,6 +41,7 @@ from codegen.ir import (
     Storage,
     Store,
     Var,
+    VectorStore,
     While,
 )
 from codegen.names import Names
@@ -49,6 +51,7 @@ from codegen.target import Target, UnsupportedError
 from codegen.tree import children, find, rewrite, walk
 from codegen.variables import assigned_vars, declared_vars, substitute, variables_read
 
+WRITES = (Store, AtomicStore, AddRuns, VectorStore)
 _PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.LANES)
 
 
@@ -67,9 +70,7 @@ def _kernel(kernel: Kernel, target: Target) -> Kernel:
     kernel = replace(kernel, body=_in_common(kernel.body))
     private = _private(kernel.body, target)
     body = _Writers(names, private).group(kernel.body, LoopKind.THREADS)
-    written = frozenset(
-        s.array for s in walk(body) if isinstance(s, Store | AtomicStore)
-    ).difference(private)
+    written = frozenset(s.array for s in walk(body) if isinstance(s, WRITES)).difference(private)
     return replace(kernel, body=_Order(written).group(body, LoopKind.THREADS, []))
 
 
@@ -116,13 +117,14 @@ def _in_common(body: Block) -> Block:
     made: dict[Array, Array] = {}
     outside = {s.array for loop in _unit_loops(body) for s in find(loop.body, Allocate)}
     for stmt in find(body, Allocate):
-        written = (
+        written = {
             s.array
             for loop in _unit_loops(body)
             for s in walk(loop.body)
             if isinstance(s, Store | AtomicStore | Fill)
-        )
-        if stmt.array not in outside and stmt.array in set(written):
+        }
+        written.update(s.array for s in find(body, AddRuns))
+        if stmt.array not in outside and stmt.array in written:
             made[stmt.array] = replace(stmt.array, storage=Storage.SHARED)
     if not made:
         return body
@@ -325,7 +327,7 @@ class _Order:
                     local = local | ({part.var} if not part.constant else set())
             return
         array = getattr(node, "array", None)
-        if array in self.written:
+        if array in self.written and not isinstance(node, Allocate):
             how = _how(node)
             yield self._access(array, how, node, loops, values, local, first)
             if isinstance(node, Store) and node.op is not None:
@@ -353,9 +355,9 @@ class _Order:
 
 def _how(node: Any) -> str:
     match node:
-        case AtomicStore(op=op):
+        case AtomicStore(op=op) | AddRuns(op=op):
             return op
-        case Store() | Fill():
+        case Store() | VectorStore() | Fill():
             return "write"
     return "read"
 

@@ -79,7 +79,11 @@ def _told(graph: IterationGraph, loop: Loop) -> str:
     outside = around(graph, loop)
     in_warp = bool(outside) and outside[-1].mode.unit is Unit.WARP
     taker = "lanes of a warp" if in_warp else _TAKERS[loop.mode.unit]
+    if graph.takes_entries(loop):
+        taker += ", each an entry"
     how = common_reason(replace(loop, mode=replace(loop.mode, parallel=strategy(graph, loop))))
+    if graph.takes_entries(loop) and strategy(graph, loop) is Race.ATOMICS:
+        how += ", one for neighbours that meet"
     numbers = block_numbers(graph, loop).intersection(a.target.tensor for a in outward(loop))
     if numbers:
         how = f"{', '.join(sorted(numbers))} is reduced in registers"

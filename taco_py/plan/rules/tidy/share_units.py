@@ -35,9 +35,9 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def gpu_kernels(program: Program) -> Iterator[Site]:
-    """Every kernel that runs on a GPU."""
-    found = (each for each in program.kernels if way_of(each.schedule.make).on_gpu)
-    return (Site(each.target) for each in found)
+    """Every kernel of loops that runs on a GPU."""
+    ways = ((each, way_of(each.schedule.make)) for each in program.kernels)
+    return (Site(each.target) for each, way in ways if way.on_gpu and way.in_loops)
 
 
 RULE = Rule("share_units", Phase.KERNEL, apply, gpu_kernels, Numbers.ROUNDS)

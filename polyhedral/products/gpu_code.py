@@ -1,0 +1,324 @@
+"""A contraction as loops that the blocks and threads of a GPU share, for operands of any sizes,
+strides and orders.
+
+    blocks for tile in 0..tiles:
+      threads for t: one tile of the result       `gpu_thread`
+
+A class of several loops has a table of offsets, which a kernel before makes. Where the depth is
+split, each part of it has sums of its own, which a kernel behind adds up in their order:
+
+    blocks for tile: parts[p,i,j] = sum of the terms of part p
+    threads for i, j: result[i,j] = parts[0,i,j] + parts[1,i,j] + …
+
+Sums have the same bits each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from codegen.build import (
+    add,
+    and_,
+    block,
+    const,
+    div,
+    eq,
+    le,
+    load,
+    maximum,
+    minimum,
+    mod,
+    mul,
+    zero,
+)
+from codegen.ir import (
+    Allocate,
+    Array,
+    Assign,
+    Block,
+    Declare,
+    Expr,
+    For,
+    Function,
+    Lead,
+    LoopKind,
+    Module,
+    Stmt,
+    Storage,
+    Store,
+    Var,
+)
+from codegen.names import Names
+from codegen.records import dataclass
+from codegen.types import BOOL, INT64
+from polyhedral.products.contraction_code import Data, Operands, coordinates_of
+from polyhedral.products.gpu_plan import GpuPlan
+from polyhedral.products.gpu_staging import Staging
+from polyhedral.products.gpu_thread import Copy, Into, Thread
+from polyhedral.products.gpu_tile import RUN_BYTES, run_of
+from polyhedral.products.offsets import Steps
+
+
+@dataclass(frozen=True, slots=True)
+class _Class:
+    """One class of loops: how many steps it has, and where they lie in two arrays."""
+
+    size: Expr
+    one: Steps
+    other: Steps
+
+
+def to_gpu_module(plan: GpuPlan, operands: Operands, head: Function, names: Names) -> Module:
+    """The module whose one function is `head`, a threaded function without a body, with one.
+
+    names  a supply that has handed out those of `head`'s parameters
+    """
+    for name in ("n", "r", "c", "e", "k", "i", "j"):  # of loops in threads
+        names.fresh(name)
+    tables: list[Stmt] = []
+    found = plan.contraction
+    rows, columns, depth = (
+        _class(name, loops, one, other, operands, names, tables)
+        for name, loops, one, other in (
+            ("row", found.rows, operands.result, operands.left),
+            ("column", found.columns, operands.result, operands.right),
+            ("depth", found.depth, operands.left, operands.right),
+        )
+    )
+    code = _Code(plan, operands, names, rows, columns, depth)
+    return Module((replace(head, body=block(*tables, *code.body())),))
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """Writes the loops of one contraction, whose classes of loops are there."""
+
+    plan: GpuPlan
+    operands: Operands
+    names: Names
+    rows: _Class
+    columns: _Class
+    depth: _Class
+
+    def var(self, name: str) -> Var:
+        return Var(self.names.fresh(name))
+
+    @property
+    def batch(self) -> Expr:
+        """The steps of the batch."""
+        return mul(*(self.operands.sizes[loop] for loop in self.plan.contraction.batch))
+
+    def body(self) -> Iterator[Stmt]:
+        """The blocks that share the tiles, and what adds up the parts of the depth."""
+        if self.plan.tile.parts == 1:
+            yield from self.blocks(None)
+            return
+        parts = Array(self.names.fresh("parts"), self.operands.element, Storage.LOCAL)
+        yield Allocate(parts, mul(self.plan.tile.parts, self.elements()))
+        yield from self.blocks(parts)
+        yield self.added_up(parts)
+
+    def elements(self) -> Expr:
+        """Those of the result."""
+        return mul(self.batch, self.rows.size, self.columns.size)
+
+    # ------------------------------------------------------------ tiles
+
+    def blocks(self, parts: Array | None) -> Iterator[Stmt]:
+        """The loop over tiles: columns fastest, then rows, the batch, and parts of the depth."""
+        tile, batch = self.plan.tile, self.plan.contraction.batch
+        number, across, down = map(self.var, ("tile", "tiles_across", "tiles_down"))
+        i0, j0 = self.var("i0"), self.var("j0")
+        yield Declare(across, _pieces(self.columns.size, tile.columns), constant=True)
+        yield Declare(down, _pieces(self.rows.size, tile.rows), constant=True)
+        several = bool(batch) or tile.parts > 1
+        first = div(number, across)
+        starts: list[Stmt] = [
+            Declare(i0, mul(mod(first, down) if several else first, tile.rows), constant=True),
+            Declare(j0, mul(mod(number, across), tile.columns), constant=True),
+        ]
+        step, rest = self.var("step"), div(first, down)
+        if batch:
+            at = mod(rest, self.batch) if tile.parts > 1 else rest
+            starts.append(Declare(step, at, constant=True))
+        part = self.var("part")
+        if tile.parts > 1:
+            starts.append(Declare(part, div(rest, self.batch), constant=True))
+        body = block(*starts, *self.tile(i0, j0, step, part, parts))
+        total = mul(tile.parts, self.batch, down, across)
+        yield For(number, const(0), total, body, kind=LoopKind.BLOCKS, units=self.plan.together)
+
+    def tile(self, i0: Var, j0: Var, step: Var, part: Var, parts: Array | None) -> Iterator[Stmt]:
+        """One tile of the result, of a step of the batch and a part of the depth."""
+        tile, plan, operands = self.plan.tile, self.plan, self.operands
+        whole = Var(self.names.fresh("whole"), BOOL)
+        inside = and_(
+            le(add(i0, tile.rows), self.rows.size), le(add(j0, tile.columns), self.columns.size)
+        )
+        yield Declare(whole, inside, constant=True)
+        code, start = self.starts(step)
+        yield from code
+        left = self.copy("left", operands.left, start["left"], i0, plan.left)
+        right = self.copy("right", operands.right, start["right"], j0, plan.right)
+        for each in (left, right):
+            yield Allocate(each.shared, const(each.staging.size), align=RUN_BYTES)
+        depth: tuple[Expr, Expr] = (const(0), self.depth.size)
+        if parts is None:
+            into = self.result(start["result"])
+        else:
+            into = self.part(parts, step, part)
+            begin, end = self.var("begin"), self.var("end")
+            length = mul(_pieces(self.depth.size, tile.depth * tile.parts), tile.depth)
+            yield Declare(begin, mul(part, length), constant=True)
+            yield Declare(end, minimum(add(begin, length), self.depth.size), constant=True)
+            depth = (begin, end)
+        t = self.var("t")
+        warp, element = plan.machine.warp, operands.element
+        thread = Thread(tile, warp, element, self.names, t, left, right, into, whole, depth)
+        body = block(*thread.body())
+        yield For(t, const(0), const(tile.threads), body, kind=LoopKind.THREADS, units=tile.threads)
+
+    def starts(self, step: Var) -> tuple[list[Stmt], dict[str, Expr]]:
+        """Where a step of the batch begins in each array, and the code that names it."""
+        operands, batch = self.operands, self.plan.contraction.batch
+        places = {"result": operands.result, "left": operands.left, "right": operands.right}
+        if not batch:
+            return [], dict.fromkeys(places, const(0))
+        at = coordinates_of(step, batch, operands.sizes)
+        code: list[Stmt] = []
+        found: dict[str, Expr] = {}
+        for name, data in places.items():
+            begin = self.var(f"{name}_start")
+            offset = add(*(mul(at[loop], data.strides[loop]) for loop in batch))
+            code.append(Declare(begin, offset, constant=True))
+            found[name] = begin
+        return code, found
+
+    def copy(self, name: str, data: Data, start: Expr, first: Var, staging: Staging) -> Copy:
+        """What becomes of one operand."""
+        is_left = name == "left"
+        edge, tile = (self.rows if is_left else self.columns), self.plan.tile
+        shared, ahead, own = (
+            Array(self.names.fresh(f"{name}_{part}"), self.operands.element, storage)
+            for part, storage in (
+                ("tile", Storage.SHARED), ("ahead", Storage.LOCAL), ("own", Storage.LOCAL)
+            )
+        )  # fmt: skip
+        return Copy(
+            data.array,
+            start,
+            edge.other,
+            self.depth.one if is_left else self.depth.other,
+            edge.size,
+            first,
+            staging,
+            shared,
+            ahead,
+            own,
+            tile.own_rows if is_left else tile.own_columns,
+        )
+
+    # ------------------------------------------------------------ what is written
+
+    def result(self, start: Expr) -> Into:
+        """The result, in which runs of columns may be neighbours."""
+        found, data, sizes = self.plan.contraction, self.operands.result, self.operands.sizes
+        into = Into(data.array, start, self.rows.one, self.columns.one, None)
+        last = found.columns[-1] if found.columns else ""
+        if not last or data.strides[last] != const(1):
+            return into
+        others = [data.strides[x] for x in (*found.batch, *found.rows, *found.columns[:-1])]
+        others += [sizes[last]] if len(found.columns) > 1 else []
+        run = run_of(self.plan.tile.own_columns, self.operands.element.itemsize)
+        ends = (eq(mod(each, run), 0) for each in others)
+        at_once = eq(Lead(data.array, run * self.operands.element.itemsize), 0)
+        return replace(into, aligned=and_(*ends, at_once))
+
+    def part(self, parts: Array, step: Var, part: Var) -> Into:
+        """The sums of one part, in rows."""
+        rows, columns = self.rows.size, self.columns.size
+        several = bool(self.plan.contraction.batch)
+        number = add(mul(part, self.batch), step) if several else part
+        run = run_of(self.plan.tile.own_columns, self.operands.element.itemsize)
+        start = mul(number, rows, columns)
+        aligned = eq(mod(columns, run), 0)
+        return Into(parts, start, _even(columns), _even(const(1)), aligned)
+
+    def added_up(self, parts: Array) -> Stmt:
+        """Each element of the result: a sum over the parts in their order."""
+        operands, rows, columns = self.operands, self.rows.size, self.columns.size
+        batch = self.plan.contraction.batch
+        i, j = Var("i"), Var("j")
+        place, step, part = map(self.var, ("place", "step", "part"))
+        total = Var(self.names.fresh("total"), operands.element)
+        at = coordinates_of(step, batch, operands.sizes)
+        offset = add(*(mul(at[loop], operands.result.strides[loop]) for loop in batch))
+        line = div(place, columns)
+        value = load(parts, add(mul(part, self.elements()), place))
+        body = block(
+            Declare(step, div(line, rows), constant=True) if batch else None,
+            Declare(i, mod(line, rows) if batch else line, constant=True),
+            Declare(j, mod(place, columns), constant=True),
+            Declare(total, zero(operands.element)),
+            For(
+                part,
+                const(0),
+                const(self.plan.tile.parts),
+                block(Assign(total, value, "+")),
+            ),
+            Store(
+                operands.result.array,
+                add(offset, self.rows.one.at(i), self.columns.one.at(j)),
+                total,
+            ),
+        )
+        return For(place, const(0), self.elements(), body, kind=LoopKind.PARALLEL)
+
+
+def _pieces(size: Expr, of: int) -> Expr:
+    """How many pieces of a size there are, the last one perhaps smaller."""
+    return div(add(size, of - 1), of)
+
+
+def _even(stride: Expr) -> Steps:
+    return Steps(stride, const(True))
+
+
+def _class(
+    name: str,
+    loops: tuple[str, ...],
+    one: Data,
+    other: Data,
+    operands: Operands,
+    names: Names,
+    tables: list[Stmt],
+) -> _Class:
+    """A class of loops, with the code that makes its tables behind those that there are."""
+    sizes = [operands.sizes[loop] for loop in loops]
+    steps = []
+    for data in (one, other):
+        code, made = _steps(name, sizes, data.along(loops), names)
+        tables.extend(code.body)
+        steps.append(made)
+    return _Class(mul(*sizes), *steps)
+
+
+def _steps(
+    name: str, sizes: Sequence[Expr], strides: Sequence[Expr], names: Names
+) -> tuple[Block, Steps]:
+    """The steps of loops of these sizes and strides in one array; of several loops, the code of
+    their table, of which threads write an offset each."""
+    if len(sizes) < 2:
+        return Block(), _even(strides[0] if strides else const(0))
+    table = Array(names.fresh(f"{name}_at"), INT64, Storage.LOCAL)
+    step, total = Var(names.fresh(name)), mul(*sizes)
+    loops = tuple(map(str, range(len(sizes))))
+    places = coordinates_of(step, loops, dict(zip(loops, sizes, strict=True)))
+    offset = add(*(mul(places[n], stride) for n, stride in zip(loops, strides, strict=True)))
+    code = block(
+        Allocate(table, maximum(total, 1)),
+        For(step, const(0), total, block(Store(table, step, offset)), kind=LoopKind.PARALLEL),
+    )
+    return code, Steps(strides[-1], const(False), table)

@@ -1,0 +1,141 @@
+"""What is done with a contraction on a GPU, and why.
+
+The plan of a product of matrices of 4096 by 4096 floats prints as
+
+    tiles of 128 by 128, depth 16, 8 by 8 a thread, 256 threads
+      classes: rows i; columns j; depth k
+      registers: 64 of sums, 16 of factors, 16 ahead, 32 others: 128 of 128 expected
+      shared memory: (132 + 128) * 16 * 4 = 16640 of 49152 bytes
+      left: threads along k, 8 side by side; 4 elements of padding, no two lanes in one bank
+      right: threads along j; no padding, no two lanes in one bank
+      reads: 0.25 of shared memory a product, 0.0156 of global memory
+      1024 blocks on 132 multiprocessors: 3.1 ms expected
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import ceil, prod
+
+from codegen.records import dataclass
+from polyhedral.products.contraction import Contraction
+from polyhedral.products.gpu_staging import Staging, staging, write_cycles
+from polyhedral.products.gpu_tile import (
+    MOST_REGISTERS,
+    OTHER_REGISTERS,
+    GpuMachine,
+    GpuProduct,
+    GpuTile,
+    blocks_asked_for,
+    blocks_of,
+    registers_of,
+    seconds_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPlan:
+    """The tile of a contraction, how its operands come into shared memory, and why.
+
+    together  blocks of a multiprocessor that there are to be registers for
+    """
+
+    contraction: Contraction
+    machine: GpuMachine
+    tile: GpuTile
+    left: Staging
+    right: Staging
+    together: int
+    reasons: tuple[str, ...]
+
+    @property
+    def shared_bytes(self) -> int:
+        return (self.left.size + self.right.size) * self.machine.element_bytes
+
+    def __str__(self) -> str:
+        return "\n  ".join([f"{self.tile}, {self.tile.threads} threads", *self.reasons])
+
+
+def plan_on_gpu(
+    found: Contraction, machine: GpuMachine, tile: GpuTile, extents: Mapping[str, int] | None = None
+) -> GpuPlan:
+    """The plan of `found` in tiles; `extents` are those of the loops that are known."""
+    size = machine.element_bytes
+    left, right = (
+        staging(tile, edge, own, _along_depth(found, loops), size)
+        for edge, own, loops in (
+            (tile.rows, tile.own_rows, _last(found, "left")),
+            (tile.columns, tile.own_columns, _last(found, "right")),
+        )
+    )
+    together = blocks_asked_for(tile, machine)
+    plan = GpuPlan(found, machine, tile, left, right, together, ())
+    reasons = (
+        f"classes: {found.classes}",
+        _registers(plan),
+        f"shared memory: ({left.edge + left.padding} + {right.edge + right.padding}) * "
+        f"{tile.depth} * {size} = {plan.shared_bytes} of {machine.shared_bytes} bytes",
+        f"left: {_copied(left, found, _last(found, 'left'), size)}",
+        f"right: {_copied(right, found, _last(found, 'right'), size)}",
+        f"reads: {_share(tile.own_rows, tile.own_columns)} of shared memory a product, "
+        f"{_share(tile.rows, tile.columns)} of global memory",
+        *_split(tile),
+        *_expected(plan, extents or {}),
+    )
+    return GpuPlan(found, machine, tile, left, right, together, reasons)
+
+
+def _last(found: Contraction, side: str) -> str:
+    """The loop along which neighbours of an operand lie."""
+    access = found.left if side == "left" else found.right
+    names = access.subscripts[-1].names if access.subscripts else ()
+    return next(iter(names), "")
+
+
+def _along_depth(found: Contraction, loop: str) -> bool:
+    return loop in found.depth
+
+
+def _registers(plan: GpuPlan) -> str:
+    tile, machine = plan.tile, plan.machine
+    words = ceil(machine.element_bytes / 4)
+    own, ahead = tile.own_rows + tile.own_columns, plan.left.copies + plan.right.copies
+    return (
+        f"registers: {tile.accumulators * words} of sums, {own * words} of factors, "
+        f"{ahead * words} ahead, {OTHER_REGISTERS} others: "
+        f"{registers_of(tile, machine.element_bytes)} of {MOST_REGISTERS} expected"
+    )
+
+
+def _copied(plan: Staging, found: Contraction, loop: str, size: int) -> str:
+    beside = f", {plan.chunk} side by side" if plan.chunk else ""
+    padding = f"{plan.padding} elements of padding" if plan.padding else "no padding"
+    cycles = write_cycles(plan, size)
+    banks = "no two lanes in one bank" if cycles == 1 else f"{cycles} lanes in one bank"
+    where = f"along {loop}" if loop else "alone"
+    return f"threads {where}{beside}; {padding}, {banks}"
+
+
+def _share(rows: int, columns: int) -> str:
+    return f"{1 / rows + 1 / columns:.3g}"
+
+
+def _split(tile: GpuTile) -> Iterator[str]:
+    if tile.parts > 1:
+        yield (
+            f"depth in {tile.parts} parts, for tiles are few: sums of parts are added up in their "
+            "order"
+        )
+
+
+def _expected(plan: GpuPlan, extents: Mapping[str, int]) -> Iterator[str]:
+    """How many blocks there are and what they take, where all extents are known."""
+    found, tile = plan.contraction, plan.tile
+    if not set(found.statement.variables) <= set(extents):
+        return
+    product = GpuProduct(*(prod(extents[loop] for loop in loops) for loops in found.of_classes))
+    seconds = seconds_of(tile, plan.machine, product)
+    yield (
+        f"{blocks_of(tile, product)} blocks on {plan.machine.processors} multiprocessors: "
+        f"{seconds * 1e3:.3g} ms expected"
+    )

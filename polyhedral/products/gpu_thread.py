@@ -1,0 +1,256 @@
+"""What each thread of a block does for one tile of a contraction on a GPU.
+
+    for k0 in begin..end step 8:
+      ahead = left and right at k0          global memory → registers
+      sums += a * b                         shared memory → registers, of the step before
+      wait; shared = ahead; wait
+    result = sums
+
+While the products of a step are computed, the loads of the next one are under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from codegen.build import (
+    add,
+    and_,
+    block,
+    const,
+    div,
+    if_,
+    le,
+    load,
+    lt,
+    minimum,
+    mod,
+    mul,
+    select,
+    sub,
+    zero,
+)
+from codegen.ir import (
+    Allocate,
+    Array,
+    Barrier,
+    Declare,
+    Expr,
+    For,
+    If,
+    LoopKind,
+    Stmt,
+    Store,
+    Var,
+    VectorLoad,
+    VectorStore,
+)
+from codegen.names import Names
+from codegen.records import dataclass
+from codegen.types import ScalarType
+from polyhedral.products.gpu_staging import Staging
+from polyhedral.products.gpu_tile import RUN_BYTES, GpuTile, lanes, run_of
+from polyhedral.products.offsets import Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """An operand on its way to the products.
+
+    array   where it comes from, of which the block's matrix begins at `start`
+    edge    the steps of its rows or columns, of which there are `size` and the block's begin at
+            `first`; `depth` those of what is summed over
+    shared  one step of the depth, in shared memory
+    ahead   a thread's elements of the next step, in registers
+    own     a thread's elements of one depth, `count` of them
+    """
+
+    array: Array
+    start: Expr
+    edge: Steps
+    depth: Steps
+    size: Expr
+    first: Var
+    staging: Staging
+    shared: Array
+    ahead: Array
+    own: Array
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Into:
+    """What the sums are written to: an array, where the block's matrix begins, the steps of rows
+    and columns, and whether runs of columns are neighbours at multiples of their size; None where
+    they are not in general."""
+
+    array: Array
+    start: Expr
+    rows: Steps
+    columns: Steps
+    aligned: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread `t` of a block, which computes rows and columns of a tile.
+
+    whole  whether all of the block's tile is there
+    depth  where the terms of its sums begin and end
+    """
+
+    tile: GpuTile
+    warp: int
+    element: ScalarType
+    names: Names
+    t: Var
+    left: Copy
+    right: Copy
+    into: Into
+    whole: Var
+    depth: tuple[Expr, Expr]
+
+    def body(self) -> Iterator[Stmt]:
+        """All that the thread does."""
+        tile, (begin, end) = self.tile, self.depth
+        sums = Array(self.names.fresh("sums"), self.element, self.left.own.storage)
+        row, column, k0 = (Var(self.names.fresh(name)) for name in ("row", "column", "k0"))
+        yield from self._place(row, column)
+        yield Allocate(sums, const(tile.accumulators), align=RUN_BYTES)
+        copies = (self.left, self.right)
+        yield from (Allocate(copy.ahead, const(copy.staging.copies)) for copy in copies)
+        yield unrolled("n", tile.accumulators, lambda n: Store(sums, n, zero(self.element)))
+        within = and_(self.whole, le(add(k0, tile.depth), end))
+        plain, guarded = (
+            block(*(self._ahead(copy, k0, guard) for copy in copies)) for guard in (False, True)
+        )
+        body = block(
+            If(lt(k0, end), block(If(within, plain, guarded))),
+            If(lt(begin, k0), block(self._products(sums, row, column))),
+            Barrier(LoopKind.THREADS),
+            *(self._into_shared(copy) for copy in copies),
+            Barrier(LoopKind.THREADS),
+        )
+        yield For(k0, begin, add(end, tile.depth), body, tile.depth)
+        yield self._write(sums, row, column)
+
+    def _place(self, row: Var, column: Var) -> Iterator[Stmt]:
+        """The first row and the first column of the thread in its block."""
+        tile, t, warp = self.tile, self.t, self.warp
+        down, across = lanes(warp)
+        wide = tile.columns // (across * tile.own_columns)  # warps beside each other
+        runs = (run_of(own, self.element.itemsize) for own in (tile.own_rows, tile.own_columns))
+        above = mul(div(t, warp * wide), down * tile.own_rows)
+        before = mul(mod(div(t, warp), wide), across * tile.own_columns)
+        lane = (div(mod(t, warp), across), mod(t, across))
+        for var, far, near, run in zip((row, column), (above, before), lane, runs, strict=True):
+            yield Declare(var, add(far, mul(near, run)), constant=True)
+
+    def _ahead(self, copy: Copy, k0: Var, guarded: bool) -> Stmt:
+        """Read the thread's elements of the step at `k0`. Behind the last row or column it is read
+        again, for what nobody writes; behind the depth, elements are 0."""
+        e, k = Var("e"), Var("k")
+
+        def each(n: Expr) -> Stmt:
+            edge, depth = copy.staging.place(self.t, n, copy.first, k0)
+            at = add(copy.start, copy.edge.at(e), copy.depth.at(k))
+            value: Expr = load(copy.array, at)
+            if guarded:
+                edge = minimum(edge, sub(copy.size, 1))
+                value = select(lt(k, self.depth[1]), value, zero(self.element))
+            return block(
+                Declare(e, edge, constant=True),
+                Declare(k, depth, constant=True),
+                Store(copy.ahead, n, value),
+            )
+
+        return unrolled("n", copy.staging.copies, each)
+
+    def _into_shared(self, copy: Copy) -> Stmt:
+        """Write what was read ahead into shared memory."""
+
+        def each(n: Expr) -> Stmt:
+            edge, depth = copy.staging.place(self.t, n)
+            return Store(copy.shared, copy.staging.in_shared(depth, edge), load(copy.ahead, n))
+
+        return unrolled("n", copy.staging.copies, each)
+
+    def _products(self, sums: Array, row: Var, column: Var) -> Stmt:
+        """The products of one step of the depth, all of them in registers."""
+        left, right = self.left, self.right
+
+        def added(r: Expr, c: Expr) -> Stmt:
+            product = mul(load(left.own, r), load(right.own, c))
+            return Store(sums, add(mul(r, right.count), c), product, "+")
+
+        def step(k: Expr) -> Stmt:
+            return block(
+                Allocate(left.own, const(left.count)),
+                Allocate(right.own, const(right.count)),
+                self._own(left, k, row, 0),
+                self._own(right, k, column, 1),
+                unrolled(
+                    "r",
+                    left.count,
+                    lambda r: unrolled("c", right.count, lambda c: added(r, c)),
+                ),
+            )
+
+        return unrolled("k", self.tile.depth, step)
+
+    def _own(self, copy: Copy, k: Expr, first: Var, side: int) -> Stmt:
+        """Read the thread's elements of one depth from shared memory."""
+
+        def each(n: Expr) -> Stmt:
+            at = copy.staging.in_shared(k, first, *self._spread(n, copy.count, side))
+            return Store(copy.own, n, load(copy.shared, at))
+
+        return unrolled("n", copy.count, each)
+
+    def _spread(self, n: Expr, own: int, side: int, each: int = 1) -> tuple[Expr, ...]:
+        """How far the n-th part of a thread's rows or columns is from its first one, of so many
+        `each`: runs of all threads of a warp alternate."""
+        run = run_of(own, self.element.itemsize) // each
+        if run * each == own:
+            return (mul(n, each),)
+        whole = mul(div(n, run), run * each * lanes(self.warp)[side])
+        return (whole, mod(n, run)) if run > 1 else (whole,)
+
+    def _write(self, sums: Array, row: Var, column: Var) -> Stmt:
+        """Write the thread's elements: runs of neighbours at once, where they are aligned."""
+        run = run_of(self.tile.own_columns, self.element.itemsize)
+        plain = self._written(sums, row, column, 1)
+        if run == 1 or self.into.aligned is None:
+            return plain
+        whole = and_(self.whole, self.into.aligned)
+        return if_(whole, self._written(sums, row, column, run), plain)
+
+    def _written(self, sums: Array, row: Var, column: Var, run: int) -> Stmt:
+        """Write so many neighbours at a time."""
+        tile, into = self.tile, self.into
+        i, j = Var("i"), Var("j")
+        at = add(into.start, into.rows.at(i), into.columns.at(j))
+
+        def element(r: Expr, c: Expr) -> Stmt:
+            across = add(self.right.first, column, *self._spread(c, tile.own_columns, 1, run))
+            own = add(mul(r, tile.own_columns), mul(c, run))
+            if run > 1:
+                store: Stmt = VectorStore(into.array, at, VectorLoad(sums, own, run))
+            else:
+                inside = and_(lt(i, self.left.size), lt(j, self.right.size))
+                store = If(inside, block(Store(into.array, at, load(sums, own))))
+            return block(Declare(j, across, constant=True), store)
+
+        def line(r: Expr) -> Stmt:
+            down = add(self.left.first, row, *self._spread(r, tile.own_rows, 0))
+            count = tile.own_columns // run
+            elements = unrolled("c", count, lambda c: element(r, c))
+            return block(Declare(i, down, constant=True), elements)
+
+        return unrolled("r", tile.own_rows, line)
+
+
+def unrolled(name: str, count: int, body: Callable[[Var], Stmt]) -> For:
+    """`count` times what is done for a number, one after another in the machine's code."""
+    var = Var(name)
+    return For(var, const(0), const(count), block(body(var)), unroll=count)

@@ -1,0 +1,262 @@
+"""Tiles of a contraction for a GPU: what a block, a warp and a thread have of the result.
+
+    block    rows by columns of the result; the depth is walked in steps, and each step's elements
+             of left and of right lie in shared memory
+    warp     4 by 8 threads
+    thread   some rows by some columns, as accumulators in registers
+
+For each product, a thread reads `(rows + columns) / (rows * columns)` elements of shared memory,
+and a block `1 / rows + 1 / columns` of global memory. A thread's rows and columns come in runs of
+16 bytes, which are read by one instruction and meet those of its neighbours in the warp:
+
+    columns of a warp, runs of 4, tiles of 8 columns: thread  0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import ceil
+
+from codegen.records import dataclass
+
+RUN_BYTES = 16
+"""The most that one instruction of a thread reads or writes."""
+LONGEST_RUN = 4
+"""Elements that vectors of CUDA have at most."""
+MOST_REGISTERS = 128
+"""Of a thread: two blocks of 256 threads fit a multiprocessor, of which one computes while the
+other one waits."""
+OTHER_REGISTERS = 40
+"""Of 4 bytes, for addresses, sizes and counters of a thread."""
+STEP_CYCLES = 700.0
+"""From a load of global memory to its use, with two barriers: what one block waits in each step,
+where no other one has something to do. Publications say 500 to 800; not measured."""
+STEP_INSTRUCTIONS = 40.0
+"""Of a warp in each step, beside products and loads of shared memory."""
+COPY_INSTRUCTIONS = 5.0
+"""For each element that is copied into shared memory: addresses, a load, a store."""
+NOT_HIDDEN = 0.1
+"""The share of reading that is not hidden behind products, or the other way round. Not measured."""
+SPLIT_GAIN = 1.2
+"""How many times as fast parts of the depth have to be expected to be, which take memory."""
+LANES_A_CYCLE = 32
+"""Words of 4 bytes that shared memory gives the threads of a multiprocessor in a cycle."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuMachine:
+    """What tiles of a GPU depend on.
+
+    warp           threads that run in step
+    threads        a block may have
+    shared_bytes   a block may have
+    together       what a multiprocessor has for all blocks there: registers of 4 bytes, bytes of
+                   shared memory, threads
+    processors     multiprocessors
+    schedulers     of a multiprocessor: instructions of warps that it begins in a cycle
+    cycles         a second
+    cache_bytes    a second from the cache that multiprocessors share
+    memory_bytes   a second from memory
+    launch         seconds of a launch of a kernel
+    element_bytes  of one element
+    issue          instructions that a product and its sum take
+    """
+
+    warp: int
+    threads: int
+    shared_bytes: int
+    together: tuple[int, int, int]
+    processors: int
+    schedulers: int
+    cycles: float
+    cache_bytes: float
+    memory_bytes: float
+    launch: float
+    element_bytes: int
+    issue: float
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProduct:
+    """How many steps each class of loops has; `spread` times their bytes are read of operands whose
+    neighbours in memory belong to different matrices of a batch."""
+
+    batch: float
+    rows: float
+    columns: float
+    depth: float
+    spread: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class GpuTile:
+    """Rows, columns and depth of a block's tiles, rows and columns of a thread's; and how many
+    parts of all the depth have sums of their own, which are added up after."""
+
+    rows: int
+    columns: int
+    depth: int
+    own_rows: int
+    own_columns: int
+    parts: int = 1
+
+    @property
+    def threads(self) -> int:
+        return self.rows * self.columns // (self.own_rows * self.own_columns)
+
+    @property
+    def accumulators(self) -> int:
+        return self.own_rows * self.own_columns
+
+    def __str__(self) -> str:
+        split = f", {self.parts} parts of the depth" if self.parts > 1 else ""
+        return (
+            f"tiles of {self.rows} by {self.columns}, depth {self.depth}, "
+            f"{self.own_rows} by {self.own_columns} a thread{split}"
+        )
+
+
+def lanes(warp: int) -> tuple[int, int]:
+    """Rows and columns of a warp's threads, the wider side along columns.
+
+    >>> lanes(32)
+    (4, 8)
+    """
+    rows = 1 << ((warp.bit_length() - 1) // 2)
+    return rows, warp // rows
+
+
+def run_of(own: int, element_bytes: int) -> int:
+    """Neighbours in a thread's tile that one instruction reads."""
+    return max(1, min(own, LONGEST_RUN, RUN_BYTES // element_bytes))
+
+
+def ahead_of(tile: GpuTile) -> int:
+    """The elements that each thread copies in a step."""
+    return (tile.rows + tile.columns) * tile.depth // tile.threads
+
+
+def registers_of(tile: GpuTile, element_bytes: int) -> int:
+    """The registers of a thread, as they are expected: accumulators, an element of left for each
+    row and of right for each column, what is read ahead, and others."""
+    elements = tile.accumulators + tile.own_rows + tile.own_columns + ahead_of(tile)
+    return elements * ceil(element_bytes / 4) + OTHER_REGISTERS
+
+
+def shared_bytes_of(tile: GpuTile, element_bytes: int, padding: int) -> int:
+    """Of a block: one step of left and of right."""
+    return (tile.rows + tile.columns + padding) * tile.depth * element_bytes
+
+
+def blocks_at_a_time(tile: GpuTile, machine: GpuMachine) -> int:
+    """The blocks that a multiprocessor has room for: they hide each other's waiting."""
+    registers, shared, threads = machine.together
+    size = machine.element_bytes
+    return min(
+        registers // (registers_of(tile, size) * tile.threads),
+        shared // shared_bytes_of(tile, size, 2 * LONGEST_RUN),
+        threads // tile.threads,
+    )
+
+
+def blocks_asked_for(tile: GpuTile, machine: GpuMachine) -> int:
+    """The blocks that the compiler is to leave registers for: then a thread has `MOST_REGISTERS`
+    at most."""
+    return max(1, machine.together[0] // (MOST_REGISTERS * tile.threads))
+
+
+def blocks_of(tile: GpuTile, of: GpuProduct) -> int:
+    """The blocks that share the tiles of a product."""
+    tiles = ceil(of.rows / tile.rows) * ceil(of.columns / tile.columns)
+    return tile.parts * ceil(of.batch) * tiles
+
+
+def seconds_of(tile: GpuTile, machine: GpuMachine, of: GpuProduct) -> float:
+    """What the products take: the multiprocessor with most blocks, or the bytes that they read.
+
+    In each step a block issues the products of its warps, or shared memory is busy with what these
+    read, whichever takes longer. Blocks at a time hide each other's waiting.
+    """
+    blocks, steps = blocks_of(tile, of), ceil(of.depth / tile.depth / tile.parts)
+    work, size = _cycles_of_step(tile, machine), machine.element_bytes
+    each = ceil(blocks / machine.processors)
+    together = min(each, blocks_at_a_time(tile, machine))
+    cycles = each / together * steps * max(together * work, work + STEP_CYCLES) + STEP_CYCLES
+    moved = blocks * steps * (tile.rows + tile.columns) * tile.depth * size * of.spread
+    least = of.rows * of.depth + of.depth * of.columns + of.rows * of.columns
+    parts = (
+        cycles / machine.cycles,
+        moved / machine.cache_bytes,
+        of.batch * least * size / machine.memory_bytes,
+    )
+    seconds = max(parts) + NOT_HIDDEN * (sum(parts) - max(parts))
+    return seconds + _seconds_of_parts(tile, machine, of.batch * of.rows * of.columns)
+
+
+def _cycles_of_step(tile: GpuTile, machine: GpuMachine) -> float:
+    """What one step keeps a multiprocessor busy."""
+    size = machine.element_bytes
+    own = (tile.own_rows, tile.own_columns)
+    issued = tile.depth * (
+        tile.accumulators * machine.issue + sum(count / run_of(count, size) for count in own)
+    )
+    issued += ahead_of(tile) * COPY_INSTRUCTIONS + STEP_INSTRUCTIONS
+    words = tile.depth * sum(own) * size / 4
+    busy = max(issued / machine.schedulers, words * machine.warp / LANES_A_CYCLE)
+    return tile.threads / machine.warp * busy
+
+
+def _seconds_of_parts(tile: GpuTile, machine: GpuMachine, elements: float) -> float:
+    """What it takes to write the sums of parts of the depth, and to add them up."""
+    if tile.parts == 1:
+        return 0.0
+    moved = 2 * tile.parts * elements * machine.element_bytes
+    waits = tile.parts * STEP_CYCLES / machine.cycles
+    return machine.launch + max(waits, moved / machine.cache_bytes)
+
+
+def tiles_for(machine: GpuMachine) -> tuple[GpuTile, ...]:
+    """The tiles that a machine has registers, threads and shared memory for.
+
+    Blocks are of two warps or more, as many as run at a time are limited.
+    """
+    down, across = lanes(machine.warp)
+    found = (
+        GpuTile(down * own_rows * high, across * own_columns * wide, depth, own_rows, own_columns)
+        for own_rows, own_columns in ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2))
+        for high in (4, 2, 1)
+        for wide in (4, 2, 1)
+        for depth in (32, 16, 8)
+    )
+    return tuple(tile for tile in found if _fits(tile, machine))
+
+
+def _fits(tile: GpuTile, machine: GpuMachine) -> bool:
+    size = machine.element_bytes
+    whole = min(tile.rows, tile.columns) * tile.depth
+    return (
+        tile.threads <= machine.threads
+        and tile.threads > machine.warp
+        and whole % tile.threads == 0
+        and registers_of(tile, size) <= MOST_REGISTERS
+        and shared_bytes_of(tile, size, 2 * LONGEST_RUN) <= machine.shared_bytes
+    )
+
+
+def best_tile(machine: GpuMachine, of: GpuProduct) -> GpuTile:
+    """The tile of the least expected time; of equal ones the first. The depth is split where there
+    are too few tiles for the multiprocessors, and that pays clearly."""
+
+    def tiles() -> Iterator[GpuTile]:
+        for tile in tiles_for(machine):
+            yield tile
+            parts, blocks = 2, blocks_of(tile, of)
+            while parts * blocks < 2 * machine.processors and parts * tile.depth < of.depth:
+                yield replace(tile, parts=parts)
+                parts *= 2
+
+    def price(tile: GpuTile) -> float:
+        return seconds_of(tile, machine, of) * (1.0 if tile.parts == 1 else SPLIT_GAIN)
+
+    return min(tiles(), key=price)

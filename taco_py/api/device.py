@@ -1,0 +1,56 @@
+"""`device`: operands in the memory of a GPU, where calls over them compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taco_py.call.placed import adopted
+from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.values.device_tensor import DeviceTensor, examined, uploaded
+from taco_py.values.operands import is_number
+from taco_py.values.settings import check_target
+from taco_py.values.tensor import Tensor, as_data
+
+
+def device(obj: Any, target: str = "cuda") -> DeviceTensor:
+    """Copy a tensor to the memory of a GPU, where calls over it compute and leave their results.
+
+    >>> dA = tp.device(sp.csr_array([[1.0, 0.0], [2.0, 3.0]]), target="cuda-emulated")
+    >>> tp.einsum("ij,jk->ik", dA, dA).to_host().toarray()
+    array([[1., 0.],
+           [8., 9.]])
+
+    obj     a Tensor, scipy.sparse array, NumPy array, number or list; an array that another library
+            has on the GPU already is taken in place
+    target  "cuda", or "cuda-emulated" for kernels that run on the CPU
+
+    What is known of a sparse tensor's coordinates is looked at once. Raises OperandTypeError, and
+    DeviceError where there is no such device.
+    """
+    if check_target(target) == "c":
+        raise OperandTypeError(
+            "Expected the name of a GPU for target, found 'c', whose operands stay where they are",
+            hint='target="cuda-emulated" needs no GPU',
+        )
+    if isinstance(obj, DeviceTensor):
+        if obj.target == target:
+            return obj
+        return device(obj.to_host(), target)
+    found = adopted(obj, target)
+    if isinstance(found, DeviceTensor):
+        return found
+    data = examined(as_data(obj))
+    return DeviceTensor(uploaded(data, target), kind_of(obj), target)
+
+
+def kind_of(obj: Any) -> str:
+    """What an object is on the host: "ndarray", "tensor" or the name of scipy's class."""
+    if isinstance(obj, Tensor):
+        return "tensor"
+    if is_scipy_sparse(obj):
+        name, form = type(obj).__name__, as_data(obj).format
+        kept = name[:3] in ("csr", "csc", "coo")
+        return name if kept else f"{'coo' if form.is_coo else 'csr'}{name[3:]}"
+    dense = is_number(obj) or as_data(obj).format.is_dense
+    return "ndarray" if dense else "tensor"
