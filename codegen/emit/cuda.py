@@ -32,6 +32,7 @@ from codegen.ir import (
     Array,
     AtomicStore,
     Barrier,
+    Block,
     Combine,
     Const,
     For,
@@ -105,10 +106,13 @@ def _array(array: Array) -> str:
 def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     if not isinstance(loop, For):
         raise UnsupportedError(f"a kernel of CUDA has no {type(loop).__name__}")
-    body = body_lines(loop.body, scope)
     if _is_of_each_thread(loop, block):
-        first = f"const {loop.var.type.c} {loop.var.name} = {UNITS[loop.kind].first};"
-        return ["{", *indent([first, *body]), "}"]
+        return ["{", *indent(_of_each_thread(loop, scope)), "}"]
+    *before, last = loop.body.body or (Block(),)
+    if isinstance(last, For) and _is_of_each_thread(last, block):
+        body = [*body_lines(Block(tuple(before)), scope), *_of_each_thread(last, scope)]
+    else:
+        body = body_lines(loop.body, scope)
     unit = UNITS.get(loop.kind)
     if unit is None:
         return [*([f"#pragma unroll {loop.unroll}"] if loop.unroll else []), *for_lines(loop, body)]
@@ -126,6 +130,12 @@ def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     if len(head) > WIDTH - 2 * len(INDENT):
         return [begin, f"     {test}", f"     {var.name} += {step}) {{", *indent(body), "}"]
     return [head, *indent(body), "}"]
+
+
+def _of_each_thread(loop: For, scope: Scope) -> Lines:
+    """What each thread of a block does in its iteration."""
+    first = f"const {loop.var.type.c} {loop.var.name} = {UNITS[loop.kind].first};"
+    return [first, *body_lines(loop.body, scope)]
 
 
 def _is_of_each_thread(loop: For, block: int) -> bool:

@@ -9,7 +9,6 @@ longer than they do, which both are estimated for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -28,7 +27,7 @@ from taco_py.ways.way import Offer, Question, Way
 
 if TYPE_CHECKING:
     from polyhedral.products.contraction import Contraction
-    from polyhedral.products.gpu_tile import GpuMachine, GpuTile
+    from polyhedral.products.gpu_tile import GpuMachine, GpuProduct, GpuTile
 
 
 # ---------------------------------------------------------------- whether they pay
@@ -49,10 +48,13 @@ def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
         return None
     stats = question.stats
     machine = machine_on_gpu(question.problem.result.dtype, stats.machine)
-    sizes = [prod((stats.sizes[loop] for loop in loops), start=1.0) for loops in found.of_classes]
-    product = GpuProduct(*sizes, _spread(found, machine.element_bytes, stats.machine))
+    batch, rows, columns, depth = (
+        prod((stats.sizes[loop] for loop in loops), start=1.0) for loops in found.of_classes
+    )
+    spread = _spread(found, machine.element_bytes, stats.machine)
+    product = GpuProduct(batch, rows, columns, depth, spread)
     tile = best_tile(machine, product)
-    tiles, loops = seconds_of(tile, machine, product), _seconds_of_loops(sizes, stats.machine)
+    tiles, loops = seconds_of(tile, machine, product), _seconds_of_loops(product, stats.machine)
     few = min(product.rows, product.columns) <= stats.machine.tile_few_rows
     if few or loops <= tiles:
         return None
@@ -70,11 +72,11 @@ def _spread(found: Contraction, size: int, machine: Machine) -> float:
     return 1.0 + along / 2 * (sector - 1.0)
 
 
-def _seconds_of_loops(sizes: Sequence[float], machine: Machine) -> float:
+def _seconds_of_loops(of: GpuProduct, machine: Machine) -> float:
     """A thread for each element: its instructions, or the chain of its sum."""
-    iterations = prod(sizes) / machine.device_warp_threads
+    iterations = of.batch * of.rows * of.columns * of.depth / machine.device_warp_threads
     issued = iterations * machine.iteration_instructions / machine.device_instructions_per_second
-    return max(issued, sizes[-1] * machine.iteration_latency_seconds)
+    return max(issued, of.depth * machine.iteration_latency_seconds)
 
 
 def machine_on_gpu(dtype: str, machine: Machine) -> GpuMachine:
