@@ -131,12 +131,8 @@ class _Code:
         tile, batch = self.plan.tile, self.plan.contraction.batch
         number, across, i0, j0 = map(self.var, ("tile", "tiles_across", "i0", "j0"))
         yield Declare(across, _pieces(self.columns.size, tile.columns), constant=True)
-        down = _pieces(self.rows.size, tile.rows)
-        several = bool(batch) or tile.parts > 1
-        if several:
-            high = self.var("tiles_down")
-            yield Declare(high, down, constant=True)
-            down = high
+        down, several = self.var("tiles_down"), bool(batch) or tile.parts > 1
+        yield Declare(down, _pieces(self.rows.size, tile.rows), constant=True)
         first = div(number, across)
         starts: list[Stmt] = [
             Declare(i0, mul(mod(first, down) if several else first, tile.rows), constant=True),

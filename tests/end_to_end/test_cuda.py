@@ -19,7 +19,8 @@ from tests.corpus.formats import store, to_dense
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "cuda"
 EMULATED = "cuda-emulated"
-MAIN: dict[str, tuple[str, dict[str, str]]] = {
+LARGE = np.empty((4096, 4096), np.float32)  # only its size is looked at
+MAIN: dict[str, tuple[str, dict[str, Any]]] = {
     "spmv": ("y[i] = A[i,j] * x[j]", {"A": "csr", "x": "d", "y": "d"}),
     "spmm": ("Y[i,k] = A[i,j] * X[j,k]", {"A": "csr", "X": "dd", "Y": "dd"}),
     "mttkrp": (
@@ -28,6 +29,7 @@ MAIN: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "dot": ("s = a[i] * b[i]", {"a": "d", "b": "d"}),
     "column_sums": ("y[j] = A[i,j]", {"A": "csr", "y": "d"}),
+    "sgemm": ("C[i,j] = A[i,k] * B[k,j]", {"A": LARGE, "B": LARGE}),
 }
 
 
