@@ -247,12 +247,14 @@ def test_products_with_reuse_are_tiled(
     assert ("tiles of" in told) == tiled
 
 
-def test_all_numbers_but_halves_and_truths_are_multiplied_in_tiles() -> None:
-    for dtype in ("int8", "uint64", "float64", "complex128"):
-        operands = [np.ones((100, 100), dtype)] * 2
-        assert "tiles of" in explained("ik,kj->ij", *operands)
-    halves = [np.ones((100, 100), np.float16)] * 2
-    assert "tiles of" not in explained("ik,kj->ij", *halves)
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "float64", "complex128", "float16", "bool"])
+def test_all_numbers_are_multiplied_in_tiles(dtype: str) -> None:
+    """Halves once they are widened; a sum of truths is none."""
+    text = "C[i,j] = A[i,k] * B[k,j]"
+    given = {"A": np.ones((70, 50), dtype), "B": np.ones((50, 60), dtype)}
+    found = tp.evaluate(text, given, target=EMULATED)
+    np.testing.assert_array_equal(found, tp.evaluate_dense(text, given))
+    assert ("tiles of" in explained("ik,kj->ij", *given.values())) == (dtype != "bool")
 
 
 # ---------------------------------------------------------------- what nvcc makes of it
