@@ -88,8 +88,7 @@ def plan_on_gpu(
 def _last(found: Contraction, side: str) -> str:
     """The loop along which neighbours of an operand lie."""
     access = found.left if side == "left" else found.right
-    names = access.subscripts[-1].names if access.subscripts else ()
-    return next(iter(names), "")
+    return next((name for last in access.subscripts[-1:] for name in last.names), "")
 
 
 def _along_depth(found: Contraction, loop: str) -> bool:

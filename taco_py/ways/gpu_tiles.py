@@ -66,8 +66,8 @@ def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
 
 def _spread(found: Contraction, size: int, machine: Machine) -> float:
     """How many times their bytes are read of operands along whose neighbours the batch runs."""
-    lasts = (access.subscripts[-1].names for access in (found.left, found.right))
-    along = sum(any(loop in found.batch for loop in names) for names in lasts)
+    lasts = [last for side in (found.left, found.right) for last in side.subscripts[-1:]]
+    along = sum(any(loop in found.batch for loop in last.names) for last in lasts)
     sector = max(1.0, machine.device_sector_bytes / size)
     return 1.0 + along / 2 * (sector - 1.0)
 
