@@ -23,7 +23,8 @@ MORE: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
 )  # fmt: skip
 RUN = {case[0]: case for case in (*CASES, *MORE)}
 NAMES = (
-    "spgemm", "sddmm", "mttkrp", "gemm", "turned", "chain", "often", "waves", "few", "truths", "halves",
+    "spgemm", "sddmm", "mttkrp", "gemm", "turned", "chain", "often", "waves", "few", "truths",
+    "halves",
 )  # fmt: skip
 
 
