@@ -9,7 +9,6 @@ longer than they do, which both are estimated for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -54,8 +53,7 @@ def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
     machine = machine_on_gpu(question.problem.result.dtype, stats.machine)
     product = _product(found, machine, stats)
     tile = best_tile(machine, product)
-    sizes = (product.batch, product.rows, product.columns, product.depth)
-    tiles, loops = seconds_of(tile, machine, product), _seconds_of_loops(sizes, stats.machine)
+    tiles, loops = seconds_of(tile, machine, product), _seconds_of_loops(product, stats.machine)
     few = min(product.rows, product.columns) <= stats.machine.tile_few_rows
     if few or loops <= tiles:
         return None
@@ -90,17 +88,17 @@ def _product(found: Contraction, machine: GpuMachine, stats: Statistics) -> GpuP
 
 def _spread(found: Contraction, size: int, machine: Machine) -> float:
     """How many times their bytes are read of operands along whose neighbours the batch runs."""
-    lasts = (access.subscripts[-1].names for access in (found.left, found.right))
-    along = sum(any(loop in found.batch for loop in names) for names in lasts)
+    lasts = [last for side in (found.left, found.right) for last in side.subscripts[-1:]]
+    along = sum(any(loop in found.batch for loop in last.names) for last in lasts)
     sector = max(1.0, machine.device_sector_bytes / size)
     return 1.0 + along / 2 * (sector - 1.0)
 
 
-def _seconds_of_loops(sizes: Sequence[float], machine: Machine) -> float:
+def _seconds_of_loops(of: GpuProduct, machine: Machine) -> float:
     """A thread for each element: its instructions, or the chain of its sum."""
-    iterations = prod(sizes) / machine.device_warp_threads
+    iterations = of.batch * of.rows * of.columns * of.depth / machine.device_warp_threads
     issued = iterations * machine.iteration_instructions / machine.device_instructions_per_second
-    return max(issued, sizes[-1] * machine.iteration_latency_seconds)
+    return max(issued, of.depth * machine.iteration_latency_seconds)
 
 
 def machine_on_gpu(dtype: str, machine: Machine) -> GpuMachine:

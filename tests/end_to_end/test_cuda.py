@@ -23,7 +23,8 @@ from tests.corpus.formats import store, to_dense
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "cuda"
 EMULATED = "cuda-emulated"
-MAIN: dict[str, tuple[str, dict[str, str]]] = {
+LARGE = np.empty((4096, 4096), np.float32)  # only its size is looked at
+MAIN: dict[str, tuple[str, dict[str, Any]]] = {
     "spmv": ("y[i] = A[i,j] * x[j]", {"A": "csr", "x": "d", "y": "d"}),
     "spmm": ("Y[i,k] = A[i,j] * X[j,k]", {"A": "csr", "X": "dd", "Y": "dd"}),
     "mttkrp": (
@@ -33,6 +34,7 @@ MAIN: dict[str, tuple[str, dict[str, str]]] = {
     "dot": ("s = a[i] * b[i]", {"a": "d", "b": "d"}),
     "column_sums": ("y[j] = A[i,j]", {"A": "csr", "y": "d"}),
     "spmv_entries": ("y[i] = A[i,j] * x[j]", {"A": "csr", "x": "d", "y": "d"}),
+    "sgemm": ("C[i,j] = A[i,k] * B[k,j]", {"A": LARGE, "B": LARGE}),
 }
 BY_ENTRIES = (
     "fuse(i,j,ij), pos(ij,p,A), split(p,block,rest,1024), split(rest,warp,part,128), "
