@@ -154,6 +154,21 @@ def test_memory_that_a_block_has_not_is_refused_when_it_is_asked_for() -> None:
     assert refusal.value.hint
 
 
+def test_operands_on_a_device_say_what_a_schedule_is_for() -> None:
+    a, x = sp.eye_array(5, format="csr"), np.arange(5.0)
+    there = tp.device(a, target="cuda-emulated")
+    for built in (
+        tp.schedule(SPMV, A=there, x=x),
+        tp.schedule("ij,j->i", there, x).split("i", "b", "w", 2).parallelize("b", "blocks"),
+    ):
+        kernel = built.compile()
+        np.testing.assert_array_equal(kernel(there, x).to_host(), x)
+    with pytest.raises(tp.DeviceError):
+        tp.schedule(SPMV, A=there, x=x, target="c")
+    found = tp.frontier("y[i] = A[i,j] * x[j]", A=there)
+    assert str(found[0].cost) == str(tp.frontier("y[i] = A[i,j] * x[j]", A=a)[0].cost)
+
+
 def test_the_host_looks_for_the_rows_of_a_range_of_entries() -> None:
     a = sp.random_array((40, 30), density=0.1, format="csr", rng=np.random.default_rng(3))
     a.data = np.round(a.data * 8)
