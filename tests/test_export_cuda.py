@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.toolchain.cuda.nvcc import find_nvcc
-from tests.devices.exported_program import ExportedProgram
+from tests.devices.exported_program import HOST, ExportedProgram
 from tests.test_export import CASES, A, arrays_of
 
 HALF = sp.csr_array(np.float32([[1, 0, 2.5], [0, 0, 0], [0, 3, 0.25]]))
@@ -58,6 +58,15 @@ def test_the_program_prints_what_the_cpu_computes(
         np.testing.assert_allclose(printed[array], values, rtol=1e-13, err_msg=array)
     assert program.count["allocate"] == program.count["release"]
     assert program.kept == 0
+
+
+def test_host_programs_read_well(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    exported("few", tmp_path)
+    found = (tmp_path / "few.cu").read_text().partition(HOST)[2].lstrip()
+    path = Path(__file__).parent / "golden" / "cuda" / "dot_host.cu"
+    if request.config.getoption("--update-golden"):
+        path.write_text(found)
+    assert found == path.read_text()
 
 
 DECLARED = """
