@@ -9,7 +9,7 @@ copy of a result each: what they have in common they add to by atomic operations
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -52,7 +52,8 @@ def choose_units(graph: IterationGraph, schedule: Schedule) -> Parallelism:
         names = ", ".join(graph.called(loop) for loop in marked)
         found = {id(loop.body): strategy(graph, loop) for loop in marked}
         statement = _resolved(graph.statement, found)
-        return Parallelism(statement, names, "; ".join(_told(graph, loop) for loop in marked))
+        told = "; ".join((*(_told(graph, loop) for loop in marked), *_merged(graph)))
+        return Parallelism(statement, names, told)
     races: dict[int, Race] = {}
     for loop in graph.loops:
         race = None if loop.outer else _race(graph, loop)
@@ -63,7 +64,8 @@ def choose_units(graph: IterationGraph, schedule: Schedule) -> Parallelism:
         return Parallelism(graph.statement, None, "no loop: one thread does all")
     names = ", ".join(dict.fromkeys(graph.called(loop) for loop in shared))
     statement = _shared(graph.statement, races)
-    return Parallelism(statement, names, f"loop {names}: each thread of the grid an iteration")
+    told = f"loop {names}: each thread of the grid an iteration"
+    return Parallelism(statement, names, "; ".join((told, *_merged(graph))))
 
 
 _TAKERS = {
@@ -88,6 +90,14 @@ def _told(graph: IterationGraph, loop: Loop) -> str:
     if numbers:
         how = f"{', '.join(sorted(numbers))} is reduced in registers"
     return f"loop {graph.called(loop)} is shared by {taker}: {how}"
+
+
+def _merged(graph: IterationGraph) -> Iterator[str]:
+    """`one thread walks A2, B2 along j, in order`: loops inside shared ones that cannot be."""
+    for loop in graph.loops:
+        if loop.outer and loop.merges and loop.mode.parallel is None:
+            names = ", ".join(map(str, loop.lattice.iterators))
+            yield f"one thread walks {names} along {graph.called(loop)}, in order"
 
 
 def _check_modes(graph: IterationGraph) -> None:
