@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from codegen.target import CUDA
 from taco_py.concrete.nodes import (
     Assign,
     Forall,
@@ -23,12 +24,13 @@ from taco_py.concrete.nodes import (
     Where,
     WorkspaceKind,
 )
-from taco_py.concrete.tree import workspaces_of
+from taco_py.concrete.tree import foralls, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, Loop
 from taco_py.schedule.gpu.unit_nests import (
     around,
     block_numbers,
+    iterations,
     memory_refusal,
     merge_refusal,
     strategy,
@@ -81,6 +83,10 @@ def _told(graph: IterationGraph, loop: Loop) -> str:
     outside = around(graph, loop)
     in_warp = bool(outside) and outside[-1].mode.unit is Unit.WARP
     taker = "lanes of a warp" if in_warp else _TAKERS[loop.mode.unit]
+    if bool(outside) and outside[-1].mode.unit is Unit.THREAD:
+        taker = f"{CUDA.warp // iterations(graph, outside[-1])} lanes of a warp"
+    elif any(each.mode.unit is Unit.THREAD and each.parallel for each in foralls(loop.body)):
+        taker = "groups of lanes of a warp" if in_warp else taker
     if graph.takes_entries(loop):
         taker += ", each an entry"
     how = common_reason(replace(loop, mode=replace(loop.mode, parallel=strategy(graph, loop))))
