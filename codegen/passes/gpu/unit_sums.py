@@ -206,12 +206,15 @@ def _common_places(loop: For) -> Iterator[_Place]:
     changing = declared_vars(loop) | assigned_vars(loop.body)
     written = {s.array for s in find(loop.body, Store)} | {s.array for s in find(loop.body, Fill)}
     atomics = list(find(loop.body, AtomicStore))
+    groups = (each for each in find(loop, For) if each.kind is LoopKind.GROUPS)
+    of_groups = {s.array for each in groups for s in find(each.body, AtomicStore)}
     read = {load.array for load in find(loop.body, Load)}
     written |= {stmt.array for stmt in atomics}
     for array in dict.fromkeys(stmt.array for stmt in atomics):
         places = {_Place(s.array, s.index, s.op) for s in atomics if s.array == array}
         plain = any(s.array == array for s in find(loop.body, Store))
         plain = plain or any(s.array == array for s in find(loop.body, Fill))
+        plain = plain or array in of_groups
         if len(places) > 1 or plain or array in read:
             continue
         (place,) = places
