@@ -36,6 +36,7 @@ from codegen.ir import (
     AtomicFetch,
     AtomicStore,
     Barrier,
+    Block,
     Combine,
     Const,
     For,
@@ -118,10 +119,13 @@ def _array(array: Array) -> str:
 def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     if not isinstance(loop, For):
         raise UnsupportedError(f"a kernel of CUDA has no {type(loop).__name__}")
-    body = body_lines(loop.body, scope)
     if _is_one_each(loop, block, scope.target.warp):
-        first = f"const {loop.var.type.c} {loop.var.name} = {UNITS[loop.kind].first};"
-        return ["{", *indent([first, *body]), "}"]
+        return ["{", *indent(_once_each(loop, scope)), "}"]
+    *before, last = loop.body.body or (Block(),)
+    if isinstance(last, For) and _is_one_each(last, block, scope.target.warp):
+        body = [*body_lines(Block(tuple(before)), scope), *_once_each(last, scope)]
+    else:
+        body = body_lines(loop.body, scope)
     unit = unit_of(loop, scope.target.warp)
     if unit is None:
         return [*([f"#pragma unroll {loop.unroll}"] if loop.unroll else []), *for_lines(loop, body)]
@@ -139,6 +143,12 @@ def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     if len(head) > WIDTH - 2 * len(INDENT):
         return [begin, f"     {test}", f"     {var.name} += {step}) {{", *indent(body), "}"]
     return [head, *indent(body), "}"]
+
+
+def _once_each(loop: For, scope: Scope) -> Lines:
+    """What each unit does in its one iteration."""
+    first = f"const {loop.var.type.c} {loop.var.name} = {UNITS[loop.kind].first};"
+    return [first, *body_lines(loop.body, scope)]
 
 
 def _is_one_each(loop: For, block: int, warp: int) -> bool:

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from codegen.names import Names
 from codegen.records import dataclass
-from codegen.target import CUDA, UnsupportedError
+from codegen.target import CUDA
 from taco_py.concrete.concretize import result_order
 from taco_py.concrete.nodes import Race, Unit
 from taco_py.concrete.terms import Term, reductions, split_terms
@@ -42,7 +42,7 @@ from taco_py.schedule.gpu.units import choose_units
 from taco_py.schedule.legality import check
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
-from taco_py.ways.loops import lower_recipe
+from taco_py.ways.gpu_loops import check as check_kernels
 from taco_py.ways.recipe import Recipe
 from taco_py.ways.unit_prices import Nest, Price, Sharing, total
 
@@ -158,15 +158,12 @@ def _is_legal(problem: Problem, schedule: Schedule, sharing: Sharing) -> bool:
 
 def _compiles(problem: Problem, schedule: Schedule) -> bool:
     """Whether kernels of a GPU can do what a schedule asks for: those that are kept do."""
-    from codegen.passes.order import run_passes
-
     recipe = Recipe(problem, schedule)
     if KERNELS.text(recipe.source_key) is not None:
         return True
     try:
-        lowered = lower_recipe(recipe, choose_units)
-        run_passes(lowered.module, CUDA)
-    except (ScheduleError, UnsupportedError):
+        check_kernels(recipe)
+    except ScheduleError:
         return False
     return True
 
