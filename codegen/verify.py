@@ -26,6 +26,7 @@ from codegen.ir import (
     Apply,
     Array,
     Assign,
+    AtomicFetch,
     AtomicStore,
     Barrier,
     Binary,
@@ -280,7 +281,7 @@ class _Verifier:
                 self.block(body)
             case For() | Team() | Launch() | Combine() | Barrier():
                 self.repeated(stmt)
-            case Declare() | Assign() | Insert():
+            case Declare() | Assign() | Insert() | AtomicFetch():
                 self.variable(stmt)
             case NewTable() | SortTable() | ClearTable():
                 self.table(stmt)
@@ -346,7 +347,7 @@ class _Verifier:
         self.block(loop.body, loop.var)
         self.parallel, self.reductions = None, frozenset()
 
-    def variable(self, stmt: Declare | Assign | Insert) -> None:
+    def variable(self, stmt: Declare | Assign | Insert | AtomicFetch) -> None:
         match stmt:
             case Declare(var=var, value=value):
                 self.expect(value, var.type)
@@ -361,6 +362,14 @@ class _Verifier:
                 self.depth_of(table)
                 self.require(not self.outside_parallel(table), f"threads change {table.name}")
                 self.introduce(entry)
+            case AtomicFetch(var=var, array=array, index=index, value=value, expected=expected):
+                self.depth_of(array)
+                self.index(index)
+                self.require(var.type == array.element, f"{var.name}, of another type than {array}")
+                for each in (value, expected):
+                    if each is not None:
+                        self.expect(each, array.element)
+                self.introduce(var)
             case _:
                 assert_never(stmt)
 

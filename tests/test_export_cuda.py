@@ -23,7 +23,8 @@ MORE: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
 )  # fmt: skip
 RUN = {case[0]: case for case in (*CASES, *MORE)}
 NAMES = (
-    "spgemm", "sddmm", "mttkrp", "turned", "chain", "often", "waves", "few", "truths", "halves",
+    "spgemm", "sddmm", "mttkrp", "gemm", "turned", "chain", "often", "waves", "few", "truths",
+    "halves",
 )  # fmt: skip
 
 
@@ -113,12 +114,18 @@ def test_errors_of_the_runtime_are_told_and_leave_nothing_behind(
         assert (each.data, each.length) == (ffi.NULL, 0)
 
 
-def test_a_schedule_of_units_is_exported_with_its_kernel(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "commands",
+    [
+        "split(i,b,w,4), parallelize(b,GPUBlock), parallelize(w,GPUWarp)",
+        "fuse(i,j,f), pos(f,p,A), parallelize(p)",  # the host looks for the first and the last row
+    ],
+)
+def test_a_schedule_is_exported_with_its_kernel(
+    commands: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     s = tp.schedule("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), target="cuda")
-    s.split("i", "b", "w", 4).apply("parallelize(b,GPUBlock), parallelize(w,GPUWarp)")
-    s.compile().export(tmp_path, A=A, x=np.ones(9), name="rows")
+    s.apply(commands).compile().export(tmp_path, A=A, x=np.ones(9), name="rows")
     assert ExportedProgram(tmp_path).library.run_main() == 0
     found = np.array(capfd.readouterr().out.split()[1:], float)
     np.testing.assert_allclose(found, A.sum(axis=1), rtol=1e-14)

@@ -8,6 +8,7 @@ host.device.download(y.buffer, result)
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -131,6 +132,11 @@ class Host:
     def element(self, array: DeviceArray | GrowingArray, index: int) -> Any:
         """One element, as a Python number."""
         return array.element(index)
+
+    def search(self, array: DeviceArray | GrowingArray, start: int, stop: int, value: int) -> int:
+        """The first place in `array[start:stop]` with at least a value, else `stop`."""
+        places = range(start, stop)
+        return start + bisect_left(places, value, key=lambda place: self.element(array, place))
 
     def expect(self, condition: bool) -> None:
         """Raise ValueError, as functions of C do, unless what a function relies on holds."""

@@ -23,6 +23,7 @@ from codegen.emit.c import WIDTH, header_comment
 from codegen.emit.cuda_atomics import atomic_name
 from codegen.emit.cuda_combining import combining_name
 from codegen.emit.cuda_complex import complex_as_pairs
+from codegen.emit.cuda_fetching import fetching_name
 from codegen.emit.cuda_functions import definitions
 from codegen.emit.cuda_runs import runs_name
 from codegen.emit.expressions import PRECEDENCE, expression, widened
@@ -32,8 +33,10 @@ from codegen.infer import called_functions
 from codegen.ir import (
     AddRuns,
     Array,
+    AtomicFetch,
     AtomicStore,
     Barrier,
+    Block,
     Combine,
     Const,
     For,
@@ -107,10 +110,13 @@ def _array(array: Array) -> str:
 def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     if not isinstance(loop, For):
         raise UnsupportedError(f"a kernel of CUDA has no {type(loop).__name__}")
-    body = body_lines(loop.body, scope)
     if _is_one_each(loop, block, scope.target.warp):
-        first = f"const {loop.var.type.c} {loop.var.name} = {UNITS[loop.kind].first};"
-        return ["{", *indent([first, *body]), "}"]
+        return ["{", *indent(_once_each(loop, scope)), "}"]
+    *before, last = loop.body.body or (Block(),)
+    if isinstance(last, For) and _is_one_each(last, block, scope.target.warp):
+        body = [*body_lines(Block(tuple(before)), scope), *_once_each(last, scope)]
+    else:
+        body = body_lines(loop.body, scope)
     unit = UNITS.get(loop.kind)
     if unit is None:
         return [*([f"#pragma unroll {loop.unroll}"] if loop.unroll else []), *for_lines(loop, body)]
@@ -128,6 +134,12 @@ def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     if len(head) > WIDTH - 2 * len(INDENT):
         return [begin, f"     {test}", f"     {var.name} += {step}) {{", *indent(body), "}"]
     return [head, *indent(body), "}"]
+
+
+def _once_each(loop: For, scope: Scope) -> Lines:
+    """What each unit does in its one iteration."""
+    first = f"const {loop.var.type.c} {loop.var.name} = {UNITS[loop.kind].first};"
+    return [first, *body_lines(loop.body, scope)]
 
 
 def _is_one_each(loop: For, block: int, warp: int) -> bool:
@@ -150,12 +162,23 @@ def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
     return [f"{atomic_name(stmt.op, stmt.array.element)}({place}, {expression(stmt.value)});"]
 
 
+def _fetch(stmt: AtomicFetch) -> Lines:
+    """`const int32_t seen = taco_swap_i32(&keys[place], -1, j);`"""
+    type, place = stmt.array.element, f"&{stmt.array.name}[{widened(stmt.index)}]"
+    values = [each for each in (stmt.expected, stmt.value) if each is not None]
+    name = fetching_name("add" if stmt.expected is None else "swap", type)
+    given = ", ".join([place, *map(widened, values)])
+    return [f"const {type.c} {stmt.var.name} = {name}({given});"]
+
+
 def _shared(stmt: Any, scope: Scope) -> Lines:
     """`t = taco_lanes_add_f64(t);`, `__syncwarp();`"""
     if isinstance(stmt, AtomicStore):
         return _atomic(stmt, scope)
     if isinstance(stmt, Barrier):
         return ["__syncwarp();" if stmt.kind is LoopKind.LANES else "__syncthreads();"]
+    if isinstance(stmt, AtomicFetch):
+        return _fetch(stmt)
     if isinstance(stmt, AddRuns):
         values = f"{expression(stmt.index)}, {expression(stmt.value)}"
         return [f"{runs_name(stmt.op, stmt.array.element)}({stmt.array.name}, {values});"]

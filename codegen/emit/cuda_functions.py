@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from codegen.emit.cuda_atomics import atomic_function
 from codegen.emit.cuda_combining import combining_function
+from codegen.emit.cuda_fetching import fetching_function
 from codegen.emit.cuda_runs import runs_function
 from codegen.emit.cuda_sorting import sorting_function
 from codegen.emit.cuda_vectors import vector_type
@@ -25,6 +26,12 @@ from codegen.target import UnsupportedError
 
 HEADERS = tuple(map(Header, ("taco_complex.h", "taco_math.h", "taco_runtime.h")))
 """Where functions are looked for, first in the first."""
+
+_MADE = (
+    atomic_function, combining_function, fetching_function, runs_function, sorting_function,
+    vector_type,
+)  # fmt: skip
+"""What gives the text of a function that is made for a type."""
 
 _NAME = re.compile(r"\btaco_\w+")
 _IN_PAIRS: Mapping[str, str] = {
@@ -81,9 +88,7 @@ def _macros(texts: Sequence[str]) -> list[str]:
 
 def _definition(name: str) -> str:
     """The definition of a function or a type that kernels have a name for."""
-    for own in (
-        atomic_function, combining_function, runs_function, sorting_function, vector_type,
-    ):  # fmt: skip
+    for own in _MADE:
         found = own(name)
         if found is not None:
             return found

@@ -16,7 +16,7 @@ from typing import Any
 from codegen.emit.cuda_complex import in_pairs
 from codegen.emit.cuda_updates import c_type
 from codegen.emit.expressions import expression, widened
-from codegen.emit.host_program import HostWords
+from codegen.emit.host_program import HostWords, sought
 from codegen.emit.memory import INDENT, Lines, indent
 from codegen.infer import type_of
 from codegen.ir import (
@@ -34,13 +34,14 @@ from codegen.ir import (
     Load,
     Module,
     Reserve,
+    Search,
     SetLength,
     Storage,
     Var,
 )
 from codegen.target import UnsupportedError
 from codegen.tree import find, map_children
-from codegen.types import ScalarType
+from codegen.types import INT64, ScalarType
 
 WIDTH = 100
 MEMORY = "taco_memory"
@@ -128,6 +129,9 @@ def _called(node: Any) -> Any:
     match node:
         case Load(array=array, index=index):
             return Var(f"taco::element({array.name}, {widened(index)})", array.element)
+        case Search(array=array, start=start, stop=stop):
+            places = f"{expression(start)}, {expression(stop)}"
+            return Var(f"taco::search({array.name}, {places}, {expression(sought(node))})", INT64)
         case Binary(op="min" | "max", left=left, right=right):
             type = type_of(left)
             if not type.is_integer:

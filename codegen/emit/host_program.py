@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from codegen.build import const
+from codegen.build import add, const
 from codegen.emit.memory import Lines
 from codegen.ir import (
     Allocate,
@@ -27,6 +27,7 @@ from codegen.ir import (
     Module,
     Place,
     Reserve,
+    Search,
     SetLength,
     Stmt,
 )
@@ -129,6 +130,11 @@ class HostWords(ABC):
     @abstractmethod
     def expression(self, expr: Expr) -> str:
         """A whole number or truth. Raises UnsupportedError for others."""
+
+
+def sought(search: Search) -> Expr:
+    """What the first place has at least that is looked for."""
+    return add(search.value, const(1)) if search.after else search.value
 
 
 def _whole(place: Place) -> str:

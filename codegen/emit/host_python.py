@@ -8,7 +8,7 @@ Arrays are those of a device (`devices.host_side.Host`): an element is read by c
 
 from __future__ import annotations
 
-from codegen.emit.host_program import HostWords
+from codegen.emit.host_program import HostWords, sought
 from codegen.emit.memory import Lines, indent
 from codegen.infer import type_of
 from codegen.ir import (
@@ -28,6 +28,7 @@ from codegen.ir import (
     Load,
     Module,
     Reserve,
+    Search,
     Select,
     SetLength,
     Unary,
@@ -101,6 +102,9 @@ class _Python(HostWords):
                 return self.expression(operand)
             case Load(array=Array(name=name), index=index):
                 return f"host.element({name}, {self.expression(index)})"
+            case Search(array=Array(name=name), start=start, stop=stop):
+                places = f"{self.expression(start)}, {self.expression(stop)}"
+                return f"host.search({name}, {places}, {self.expression(sought(expr))})"
             case Select(condition=condition, then=then, orelse=orelse):
                 parts = (self.expression(each) for each in (then, condition, orelse))
                 return "({} if {} else {})".format(*parts)

@@ -14,6 +14,7 @@ from codegen.ir import (
     AddRuns,
     Allocate,
     Assign,
+    AtomicFetch,
     AtomicStore,
     Barrier,
     Block,
@@ -66,7 +67,7 @@ def _statement(stmt: Stmt, scope: Scope) -> Lines:
             return scope.dialect.loop(stmt, scope)
         case Declare() | Assign() | Store() | VectorStore() | Prefetch():
             return [_assignment(stmt)]
-        case AtomicStore() | AddRuns() | Combine() | Barrier():
+        case AtomicStore() | AtomicFetch() | AddRuns() | Combine() | Barrier():
             return scope.dialect.shared(stmt, scope)
         case Allocate() | Reserve() | SetLength() | Fill() | Sort() | Invoke() | Expect():
             return memory(stmt, scope)

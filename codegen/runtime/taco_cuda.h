@@ -184,6 +184,20 @@ T element(const Growing<T> &array, int64_t index)
     return element<T>(array.data, index);
 }
 
+/* The first place in `array[start:stop]` with an element of at least `value`, else `stop`. */
+template <typename T>
+int64_t search(const T *array, int64_t start, int64_t stop, int64_t value)
+{
+    while (start < stop) {
+        const int64_t middle = start + (stop - start) / 2;
+        if (element(array, middle) < value)
+            start = middle + 1;
+        else
+            stop = middle;
+    }
+    return start;
+}
+
 inline void expect(bool condition)
 {
     if (!condition)

@@ -75,7 +75,7 @@ def to_gpu_module(plan: GpuPlan, operands: Operands, head: Function, names: Name
 
     names  a supply that has handed out those of `head`'s parameters
     """
-    for name in ("n", "r", "c", "e", "k", "i", "j"):  # of loops in threads
+    for name in ("n", "r", "c", "i", "j", "k", "l"):  # of loops in threads
         names.fresh(name)
     tables: list[Stmt] = []
     found = plan.contraction
@@ -129,11 +129,10 @@ class _Code:
     def blocks(self, parts: Array | None) -> Iterator[Stmt]:
         """The loop over tiles: columns fastest, then rows, the batch, and parts of the depth."""
         tile, batch = self.plan.tile, self.plan.contraction.batch
-        number, across, down = map(self.var, ("tile", "tiles_across", "tiles_down"))
-        i0, j0 = self.var("i0"), self.var("j0")
+        number, across, i0, j0 = map(self.var, ("tile", "tiles_across", "i0", "j0"))
         yield Declare(across, _pieces(self.columns.size, tile.columns), constant=True)
+        down, several = self.var("tiles_down"), bool(batch) or tile.parts > 1
         yield Declare(down, _pieces(self.rows.size, tile.rows), constant=True)
-        several = bool(batch) or tile.parts > 1
         first = div(number, across)
         starts: list[Stmt] = [
             Declare(i0, mul(mod(first, down) if several else first, tile.rows), constant=True),
@@ -218,6 +217,7 @@ class _Code:
             ahead,
             own,
             tile.own_rows if is_left else tile.own_columns,
+            ("i", "k") if is_left else ("j", "l"),
         )
 
     # ------------------------------------------------------------ what is written

@@ -23,7 +23,6 @@ from codegen.build import (
     le,
     load,
     lt,
-    minimum,
     mod,
     mul,
     select,
@@ -63,6 +62,7 @@ class Copy:
     shared  one step of the depth, in shared memory
     ahead   a thread's elements of the next step, in registers
     own     a thread's elements of one depth, `count` of them
+    names   of a place along its edge and along the depth
     """
 
     array: Array
@@ -76,6 +76,7 @@ class Copy:
     ahead: Array
     own: Array
     count: int
+    names: tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +122,12 @@ class Thread:
         yield from (Allocate(copy.ahead, const(copy.staging.copies)) for copy in copies)
         yield unrolled("n", tile.accumulators, lambda n: Store(sums, n, zero(self.element)))
         within = and_(self.whole, le(add(k0, tile.depth), end))
-        plain, guarded = (
-            block(*(self._ahead(copy, k0, guard) for copy in copies)) for guard in (False, True)
-        )
+        plain, guarded = (block(*self._ahead(k0, guard)) for guard in (False, True))
         body = block(
-            If(lt(k0, end), block(If(within, plain, guarded))),
+            If(within, plain, block(If(lt(k0, end), guarded))),
             If(lt(begin, k0), block(self._products(sums, row, column))),
             Barrier(LoopKind.THREADS),
-            *(self._into_shared(copy) for copy in copies),
+            *self._into_shared(),
             Barrier(LoopKind.THREADS),
         )
         yield For(k0, begin, add(end, tile.depth), body, tile.depth)
@@ -146,34 +145,48 @@ class Thread:
         for var, far, near, run in zip((row, column), (above, before), lane, runs, strict=True):
             yield Declare(var, add(far, mul(near, run)), constant=True)
 
-    def _ahead(self, copy: Copy, k0: Var, guarded: bool) -> Stmt:
+    def _ahead(self, k0: Var, guarded: bool) -> Iterator[Stmt]:
         """Read the thread's elements of the step at `k0`. Behind the last row or column it is read
         again, for what nobody writes; behind the depth, elements are 0."""
-        e, k = Var("e"), Var("k")
 
-        def each(n: Expr) -> Stmt:
+        def plain(copy: Copy, n: Expr) -> Iterator[Stmt]:
             edge, depth = copy.staging.place(self.t, n, copy.first, k0)
-            at = add(copy.start, copy.edge.at(e), copy.depth.at(k))
-            value: Expr = load(copy.array, at)
-            if guarded:
-                edge = minimum(edge, sub(copy.size, 1))
-                value = select(lt(k, self.depth[1]), value, zero(self.element))
-            return block(
-                Declare(e, edge, constant=True),
-                Declare(k, depth, constant=True),
-                Store(copy.ahead, n, value),
-            )
+            at = add(copy.start, copy.edge.at(edge), copy.depth.at(depth))
+            yield Store(copy.ahead, n, load(copy.array, at))
 
-        return unrolled("n", copy.staging.copies, each)
+        def checked(copy: Copy, n: Expr) -> Iterator[Stmt]:
+            edge, depth = map(Var, copy.names)
+            places = copy.staging.place(self.t, n, copy.first, k0)
+            for var, place in zip((edge, depth), places, strict=True):
+                yield Declare(var, place, constant=True)
+            last = select(lt(edge, copy.size), edge, sub(copy.size, 1))
+            at = add(copy.start, copy.edge.at(last), copy.depth.at(depth))
+            value = select(lt(depth, self.depth[1]), load(copy.array, at), zero(self.element))
+            yield Store(copy.ahead, n, value)
 
-    def _into_shared(self, copy: Copy) -> Stmt:
+        return self._of_both(lambda copy: copy.staging.copies, checked if guarded else plain)
+
+    def _into_shared(self) -> Iterator[Stmt]:
         """Write what was read ahead into shared memory."""
 
-        def each(n: Expr) -> Stmt:
+        def each(copy: Copy, n: Expr) -> Iterator[Stmt]:
             edge, depth = copy.staging.place(self.t, n)
-            return Store(copy.shared, copy.staging.in_shared(depth, edge), load(copy.ahead, n))
+            yield Store(copy.shared, copy.staging.in_shared(depth, edge), load(copy.ahead, n))
 
-        return unrolled("n", copy.staging.copies, each)
+        return self._of_both(lambda copy: copy.staging.copies, each)
+
+    def _of_both(
+        self, count: Callable[[Copy], int], each: Callable[[Copy, Expr], Iterator[Stmt]]
+    ) -> Iterator[Stmt]:
+        """What is done for the elements of left and those of right: in one loop of as many."""
+        copies = (self.left, self.right)
+        if count(self.left) == count(self.right):
+            yield unrolled(
+                "n", count(self.left), lambda n: block(*(s for c in copies for s in each(c, n)))
+            )
+            return
+        for copy in copies:
+            yield unrolled("n", count(copy), _of_one(copy, each))
 
     def _products(self, sums: Array, row: Var, column: Var) -> Stmt:
         """The products of one step of the depth, all of them in registers."""
@@ -184,11 +197,15 @@ class Thread:
             return Store(sums, add(mul(r, right.count), c), product, "+")
 
         def step(k: Expr) -> Stmt:
+            def own(copy: Copy, n: Expr) -> Iterator[Stmt]:
+                first, side = (row, 0) if copy is left else (column, 1)
+                at = copy.staging.in_shared(k, first, *self._spread(n, copy.count, side))
+                yield Store(copy.own, n, load(copy.shared, at))
+
             return block(
                 Allocate(left.own, const(left.count)),
                 Allocate(right.own, const(right.count)),
-                self._own(left, k, row, 0),
-                self._own(right, k, column, 1),
+                *self._of_both(lambda copy: copy.count, own),
                 unrolled(
                     "r",
                     left.count,
@@ -197,15 +214,6 @@ class Thread:
             )
 
         return unrolled("k", self.tile.depth, step)
-
-    def _own(self, copy: Copy, k: Expr, first: Var, side: int) -> Stmt:
-        """Read the thread's elements of one depth from shared memory."""
-
-        def each(n: Expr) -> Stmt:
-            at = copy.staging.in_shared(k, first, *self._spread(n, copy.count, side))
-            return Store(copy.own, n, load(copy.shared, at))
-
-        return unrolled("n", copy.count, each)
 
     def _spread(self, n: Expr, own: int, side: int, each: int = 1) -> tuple[Expr, ...]:
         """How far the n-th part of a thread's rows or columns is from its first one, of so many
@@ -248,6 +256,10 @@ class Thread:
             return block(Declare(i, down, constant=True), elements)
 
         return unrolled("r", tile.own_rows, line)
+
+
+def _of_one(copy: Copy, each: Callable[[Copy, Expr], Iterator[Stmt]]) -> Callable[[Var], Stmt]:
+    return lambda n: block(*each(copy, n))
 
 
 def unrolled(name: str, count: int, body: Callable[[Var], Stmt]) -> For:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from taco_py.call.placed import adopted
+from taco_py.call.devices.on_device import to_device
+from taco_py.call.devices.placed import adopted
 from taco_py.diagnostics.errors import OperandTypeError
-from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.values.device_tensor import DeviceTensor, examined, uploaded
-from taco_py.values.operands import is_number
+from taco_py.values.device_tensor import DeviceTensor
 from taco_py.values.settings import check_target
-from taco_py.values.tensor import Tensor, as_data
 
 
 def device(obj: Any, target: str = "cuda") -> DeviceTensor:
@@ -40,17 +38,4 @@ def device(obj: Any, target: str = "cuda") -> DeviceTensor:
     found = adopted(obj, target)
     if isinstance(found, DeviceTensor):
         return found
-    data = examined(as_data(obj))
-    return DeviceTensor(uploaded(data, target), kind_of(obj), target)
-
-
-def kind_of(obj: Any) -> str:
-    """What an object is on the host: "ndarray", "tensor" or the name of scipy's class."""
-    if isinstance(obj, Tensor):
-        return "tensor"
-    if is_scipy_sparse(obj):
-        name, form = type(obj).__name__, as_data(obj).format
-        kept = name[:3] in ("csr", "csc", "coo")
-        return name if kept else f"{'coo' if form.is_coo else 'csr'}{name[3:]}"
-    dense = is_number(obj) or as_data(obj).format.is_dense
-    return "ndarray" if dense else "tensor"
+    return to_device(obj, target)

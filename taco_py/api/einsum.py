@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import built, read_over
 from taco_py.replay.find import find
-from taco_py.values.keys import call_key, options_key, parted
+from taco_py.values.keys import COUNTS, call_key, options_key, parted
 
 USUAL = (None, True, None, ())
 """The options of most calls: static, libraries, schedule_budget, forbid."""
@@ -82,14 +82,9 @@ def einsum(
             replace=replace, target=target,
         ))  # fmt: skip
     outs, key = () if out is None else (out,), None
-    if (
-        target in (None, "c")
-        and operands
-        and not unknown
-        and (threads is None or type(threads) is int)
-    ):
+    if target in (None, "c") and operands and not unknown and type(threads) in COUNTS:
         first, rest = parted(operands)
-        identity: tuple[object, ...] = (first, format, casting, schedule, threads)
+        identity: tuple[object, ...] = (first, format, casting, schedule, threads, target)
         usual = out is None and dtype is None and optimize is None and order == "K"
         if not usual or (static, libraries, schedule_budget, forbid) != USUAL:
             told = options_key(out, dtype, static, libraries, optimize, schedule_budget, forbid)
@@ -99,13 +94,10 @@ def einsum(
         key = call_key(identity, rest)
         if (call := find(key)) is not None and (result := call(*rest, *outs)) is not None:
             return result
-    from taco_py.call.placed import placed_operands
     from taco_py.call.subscripts import NumpyOptions, computed, refuse_unknown
 
     if unknown:
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))
-    masks = () if over is None else over.arrays
-    operands, where = placed_operands(operands, target, masks)
-    own = (threads, dtype, casting, static, libraries, schedule_budget, forbid, (), where)
+    own = (threads, dtype, casting, static, libraries, schedule_budget, forbid, (), target)
     numpys = NumpyOptions(out, dtype, order, casting, optimize)
     return computed(operands, numpys, (format, schedule, *own), key, over)

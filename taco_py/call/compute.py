@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.call.on_device import remember_on_device, stay, told_place
+from taco_py.call.devices.on_device import remember_on_device, stay, told_place
 from taco_py.call.prepare import Prepared, prepare, start
 from taco_py.call.timing import measured, told_times
 from taco_py.call.views import shared_look

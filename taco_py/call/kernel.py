@@ -12,10 +12,10 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.call.compute import rounded, task_of, told_rounding, writable, written
 from taco_py.call.conform import conforming
+from taco_py.call.devices.placed import placed
 from taco_py.call.draft import Draft
 from taco_py.call.libraries import libraries_of, without_libraries
 from taco_py.call.over_semirings import Over, unfilled
-from taco_py.call.placed import placed
 from taco_py.call.prepare import Prepared
 from taco_py.cost.effort import Effort
 from taco_py.diagnostics.errors import (

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from taco_py.devices import device_of, refusals
+from taco_py import devices
+from taco_py.devices import refusals
 from taco_py.diagnostics.errors import DeviceError
 from taco_py.storage.tensor_data import Array
 
@@ -26,7 +27,7 @@ class Residence:
     def __init__(self, target: str) -> None:
         from codegen.devices.host_side import Host
 
-        self._host = Host(device_of(target), None)
+        self._host = Host(devices.device_of(target), None)
         self._there: dict[int, tuple[Array, DeviceArray]] = {}
 
     def array(self, array: Any, name: str = "") -> DeviceArray:

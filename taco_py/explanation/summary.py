@@ -31,7 +31,6 @@ from taco_py.plan.lookahead import Lookahead
 from taco_py.plan.rules.base import Numbers
 from taco_py.plan.rules.catalogue import CATALOGUE
 from taco_py.plan.search import Search
-from taco_py.ways.unit_choices import price_of
 from taco_py.ways.ways import way_of
 
 MOST_LOOPS = 64
@@ -108,8 +107,9 @@ def _expected_on_gpu(plan: Plan) -> str:
         names = (name for name, _ in kernel.problem.operands)
         facts = {name: plan.program.facts[kernel.source(name)] for name in names}
         stats = real_statistics(kernel.problem.assignment, facts, plan.machine)
-        prices.append(price_of(kernel.problem, kernel.schedule, stats))
-    known = [price.seconds for price in prices if price is not None]
+        priced = way_of(kernel.schedule.make).priced
+        prices.append(priced and priced(kernel.problem, kernel.schedule, stats))
+    known = [seconds for seconds in prices if seconds is not None]
     if len(known) < len(prices):
         return "not estimated: there are no figures for such kernels of a GPU"
     return f"{sum(known):.1e} s in kernels of a GPU, without copies to it and back"

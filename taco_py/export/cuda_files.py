@@ -99,7 +99,8 @@ def _header(name: str, kernels: tuple[Exported, ...]) -> str:
 
 def _prototype(each: Exported) -> str:
     declared = [text for p in each.signature.parameters for text in _declared(p)]
-    return f"int32_t {each.name}(\n    " + ",\n    ".join(declared) + ")"
+    parameters = ",\n    ".join(declared) or "void"
+    return f"int32_t {each.name}(\n    {parameters})"
 
 
 def _declared(p: Parameter) -> Iterator[str]:

@@ -198,9 +198,28 @@ class IterationGraph:
             return False
         race = self.statement.mode.parallel
         if self.statement.mode.unit is not Unit.CORE:
-            return False
+            return self.rows_in_blocks
         shared = race is not None and race not in APART
         return shared and (shared_in_pieces(self) or (self.teams and self.weighs_rows))
+
+    @property
+    def rows_in_blocks(self) -> bool:
+        """Whether blocks of a GPU take iterations of the outermost loop, each with rows of a sparse
+        result that its threads fill together."""
+        statement = self.statement
+        if not isinstance(statement, Forall) or statement.mode.unit is not Unit.BLOCK:
+            return False
+        kinds = {workspace.kind for workspace in workspaces_of(statement)}
+        rows = WorkspaceKind.ROW in kinds and kinds <= {WorkspaceKind.ROW, WorkspaceKind.SCALAR}
+        return rows and not self.problem.result.format.is_dense
+
+    def fills_row(self, loop: Loop) -> bool:
+        """Whether threads of a block share a loop that enters coordinates into a row."""
+        if loop.mode.parallel is None or loop.mode.unit is not Unit.THREAD:
+            return False
+        rows = {w.name for w in workspaces_of(self.statement) if w.indices == (loop.index,)}
+        written = {assign.target.tensor for assign in assignments(loop.body)}
+        return self.rows_in_blocks and bool(rows & written)
 
     @property
     def weighs_rows(self) -> bool:
@@ -315,7 +334,7 @@ class IterationGraph:
         ordered, unique = self._result_demand(loop)
         in_team = self.in_team(loop) and loop.range is not Range.POSITIONS
         in_pieces = (not loop.outer and self.in_pieces) or in_team
-        unique = unique or self.at_most_one(loop.index, iterator)
+        unique = unique or self.at_most_one(loop.index, iterator) or self.fills_row(loop)
         return ordered or in_pieces or self._searches(loop, iterator), unique
 
     def at_most_one(self, index: str, iterator: Iterator) -> bool:

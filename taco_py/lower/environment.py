@@ -53,6 +53,7 @@ class WorkspaceArrays:
     bound   counts additions, of which nothing else is wanted, and the most of them in one filling
     keys    which coordinate lies at each place, -1 at those that are free
     ranked  the values in the order of the list
+    filled  how many coordinates there are while threads of a block enter them together
     """
 
     workspace: Workspace
@@ -70,6 +71,7 @@ class WorkspaceArrays:
     room: Expr = FIRST
     keys: Array | None = None
     ranked: Array | None = None
+    filled: Array | None = None
 
 
 @dataclass(frozen=True, slots=True)

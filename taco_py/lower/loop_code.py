@@ -190,7 +190,7 @@ def _for(
     loop = For(var, extent.lo, extent.hi, build.block(*code), unroll=mode.unroll)
     if scope.serial:
         return loop
-    if mode.parallel is not None and scope.piece is None:
+    if mode.parallel is not None and (scope.piece is None or mode.unit in INSIDE_BLOCKS):
         most = 0
         if mode.unit in INSIDE_BLOCKS:
             most = env.provenance.most(env.provenance.leaf(forall.index, scope.bound)) or 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.records import dataclass
-from taco_py.concrete.nodes import APART, ROWS, Assign, Race, Workspace, WorkspaceKind
+from taco_py.concrete.nodes import APART, ROWS, Assign, Race, Unit, Workspace, WorkspaceKind
 from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.formats import Format
 from taco_py.iteration.graph import IterationGraph, Loop, Range
@@ -62,7 +62,8 @@ def common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     roots = set(graph.taken(loop))
     written = {assign.target.tensor for assign in outward(loop)}
     for workspace in workspaces_around(graph, loop).values():
-        apart = workspace.kind is WorkspaceKind.DENSE and roots <= set(workspace.indices)
+        apart = workspace.kind is WorkspaceKind.DENSE or graph.fills_row(loop)
+        apart = apart and roots <= set(workspace.indices)
         if workspace.name not in written or apart:
             continue
         if workspace.kind is WorkspaceKind.SCALAR:
@@ -148,6 +149,8 @@ def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
         )
     for iterator in loop.lattice.iterators:
         if iterator.access.tensor not in operands:
+            if graph.rows_in_blocks and loop.mode.unit is Unit.THREAD:
+                continue  # each coordinate of a row is there once
             return Refusal(
                 f"the loop {graph.called(loop)} walks the workspace {iterator.access.tensor}",
                 "leave the loop serial",

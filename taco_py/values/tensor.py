@@ -45,7 +45,6 @@ from taco_py.values.coordinate_table import (
     one_of,
     require_given,
 )
-from taco_py.values.device_tensor import DeviceTensor
 from taco_py.values.keys import of_array
 from taco_py.values.no_operators import NoOperators
 
@@ -332,10 +331,6 @@ def as_data(obj: Any) -> TensorData:
         return obj
     if is_scipy_sparse(obj):
         return from_scipy(obj)
-    if isinstance(obj, DeviceTensor):
-        raise OperandTypeError(
-            f"Expected a tensor on the host, found {obj!r}", hint="call .to_host(), which copies it"
-        )
     if isinstance(obj, list | tuple):
         return from_numpy(numbers(obj, None))
     if isinstance(obj, np.ndarray | np.generic | int | float | complex):

@@ -8,6 +8,7 @@ A plan is made for a machine (`cost.machine`); it says on what its kernels run.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from codegen.target import CUDA, Target, UnsupportedError
@@ -17,9 +18,14 @@ from taco_py.ways.recipe import LoweredRecipe, Recipe
 from taco_py.ways.way import Offer, Question, Way
 
 if TYPE_CHECKING:
+    from taco_py.cost.estimate import Statistics
     from taco_py.iteration.graph import IterationGraph
+    from taco_py.problem import Problem
     from taco_py.schedule.parallel import Parallelism
     from taco_py.schedule.schedule import Schedule
+
+
+Lower = Callable[[Recipe, Target], LoweredRecipe]
 
 
 def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
@@ -45,12 +51,24 @@ def shares(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     return choose_units(graph, schedule)
 
 
-def check(recipe: Recipe) -> None:
+def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | None:
+    """The expected seconds of loops that are shared in a way that has a price."""
+    from taco_py.ways.unit_choices import price_of
+
+    found = price_of(problem, schedule, stats)
+    return None if found is None else found.seconds
+
+
+def check(recipe: Recipe, lower: Lower = lower) -> None:
     """Raise ScheduleError where kernels of a GPU cannot do as a schedule says."""
+    from codegen.emit.cuda import emit_cuda
+    from codegen.emit.host_python import emit_host
     from codegen.passes.order import run_passes
 
     try:
-        run_passes(lower(recipe, CUDA).module, CUDA)
+        module = run_passes(lower(recipe, CUDA).module, CUDA)
+        emit_cuda(module, CUDA)
+        emit_host(module)  # which has no words for some expressions
     except UnsupportedError as error:
         raise ScheduleError(
             f"Expected what kernels of a GPU compute, found {recipe.problem}: {error}",
@@ -73,6 +91,7 @@ def _way(name: str) -> Way:
         lower,
         in_loops=True,
         target=target,
+        priced=priced,
         shares=shares,
     )
 

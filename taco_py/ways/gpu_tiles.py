@@ -9,7 +9,6 @@ longer than they do, which both are estimated for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -28,7 +27,10 @@ from taco_py.ways.way import Offer, Question, Way
 
 if TYPE_CHECKING:
     from polyhedral.products.contraction import Contraction
-    from polyhedral.products.gpu_tile import GpuMachine, GpuTile
+    from polyhedral.products.gpu_tile import GpuMachine, GpuProduct, GpuTile
+    from taco_py.cost.estimate import Statistics
+    from taco_py.problem import Problem
+    from taco_py.schedule.schedule import Schedule
 
 
 # ---------------------------------------------------------------- whether they pay
@@ -42,18 +44,16 @@ def product_on_gpu(question: Question) -> Contraction | None:
 def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
     """The tile of the least expected time, and what it is compared with; None where loops are
     expected to take no longer."""
-    from polyhedral.products.gpu_tile import GpuProduct, best_tile, seconds_of
+    from polyhedral.products.gpu_tile import best_tile, seconds_of
 
     found = question.recall(product_on_gpu)
     if found is None:
         return None
     stats = question.stats
     machine = machine_on_gpu(question.problem.result.dtype, stats.machine)
-    sizes = [prod((stats.sizes[loop] for loop in loops), start=1.0) for loops in found.of_classes]
-    spread = _spread(found, machine.element_bytes, stats.machine)
-    product = GpuProduct(*sizes, spread=spread)
+    product = _product(found, machine, stats)
     tile = best_tile(machine, product)
-    tiles, loops = seconds_of(tile, machine, product), _seconds_of_loops(sizes, stats.machine)
+    tiles, loops = seconds_of(tile, machine, product), _seconds_of_loops(product, stats.machine)
     few = min(product.rows, product.columns) <= stats.machine.tile_few_rows
     if few or loops <= tiles:
         return None
@@ -63,19 +63,42 @@ def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
     )
 
 
+def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | None:
+    """The expected seconds of a kernel in tiles."""
+    from polyhedral.products.gpu_tile import GpuTile, seconds_of
+
+    found = contraction_of(problem, has_tiles_on_gpu)
+    if found is None:
+        return None
+    machine = machine_on_gpu(problem.result.dtype, stats.machine)
+    tile = GpuTile(*schedule.make.parameters)
+    return seconds_of(tile, machine, _product(found, machine, stats))
+
+
+def _product(found: Contraction, machine: GpuMachine, stats: Statistics) -> GpuProduct:
+    """The sizes of a contraction."""
+    from polyhedral.products.gpu_tile import GpuProduct
+
+    batch, rows, columns, depth = (
+        prod((stats.sizes[loop] for loop in loops), start=1.0) for loops in found.of_classes
+    )
+    spread = _spread(found, machine.element_bytes, stats.machine)
+    return GpuProduct(batch, rows, columns, depth, spread)
+
+
 def _spread(found: Contraction, size: int, machine: Machine) -> float:
     """How many times their bytes are read of operands along whose neighbours the batch runs."""
-    lasts = (access.subscripts[-1].names for access in (found.left, found.right))
-    along = sum(any(loop in found.batch for loop in names) for names in lasts)
+    lasts = [last for side in (found.left, found.right) for last in side.subscripts[-1:]]
+    along = sum(any(loop in found.batch for loop in last.names) for last in lasts)
     sector = max(1.0, machine.device_sector_bytes / size)
     return 1.0 + along / 2 * (sector - 1.0)
 
 
-def _seconds_of_loops(sizes: Sequence[float], machine: Machine) -> float:
+def _seconds_of_loops(of: GpuProduct, machine: Machine) -> float:
     """A thread for each element: its instructions, or the chain of its sum."""
-    iterations = prod(sizes) / machine.device_warp_threads
+    iterations = of.batch * of.rows * of.columns * of.depth / machine.device_warp_threads
     issued = iterations * machine.iteration_instructions / machine.device_instructions_per_second
-    return max(issued, sizes[-1] * machine.iteration_latency_seconds)
+    return max(issued, of.depth * machine.iteration_latency_seconds)
 
 
 def machine_on_gpu(dtype: str, machine: Machine) -> GpuMachine:
@@ -136,7 +159,16 @@ def _way(name: str, target: str) -> Way:
         sizes = (tile.rows, tile.columns, tile.depth, tile.own_rows, tile.own_columns)
         return Offer((*sizes, tile.parts) if tile.parts > 1 else sizes, told)
 
-    return Way(name, can, choose, lower, reuses=True, seconds=product_seconds, target=target)
+    return Way(
+        name,
+        can,
+        choose,
+        lower,
+        reuses=True,
+        seconds=product_seconds,
+        target=target,
+        priced=priced,
+    )
 
 
 WAY = _way("cuda_tiles", "cuda")

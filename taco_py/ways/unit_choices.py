@@ -5,7 +5,8 @@
                                      a block for each i
                                      entries of A split evenly among warps, lanes over neighbours,
                                      which add up what they have of a row
-    C[i,k] = sum(j, A[i,j] * B[j,k]) a warp for each i, its lanes over k: neighbours in B and C
+    C[i,k] = sum(j, A[i,j] * B[j,k]) for a sparse C: a thread for each i, or a block, threads over k
+                                     a warp for each i, its lanes over k: neighbours in B and C
                                      entries of A split evenly among warps, their lanes over k
 
 Each is a loop order and commands, as a user would write them; those that the formats or the result
@@ -19,7 +20,7 @@ from dataclasses import replace
 
 from codegen.names import Names
 from codegen.records import dataclass
-from codegen.target import CUDA, UnsupportedError
+from codegen.target import CUDA
 from taco_py.concrete.concretize import result_order
 from taco_py.concrete.nodes import Race, Unit
 from taco_py.concrete.terms import Term, reductions, split_terms
@@ -40,7 +41,7 @@ from taco_py.schedule.gpu.units import choose_units
 from taco_py.schedule.legality import check
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
-from taco_py.ways.loops import lower_recipe
+from taco_py.ways.gpu_loops import check as check_kernels
 from taco_py.ways.recipe import Recipe
 from taco_py.ways.unit_prices import Nest, Price, Sharing, total
 
@@ -74,17 +75,18 @@ def choose_sharing(problem: Problem, schedule: Schedule, stats: Statistics) -> C
     """The way of the least expected time to share a kernel's loops.
 
     Of several terms those of the one with most loops, and what the others have in common with them.
-    None for sparse results, whose loops are shared as `schedule.gpu.units` has it.
     """
     terms, orders = split_terms(problem.assignment.value), schedule.orders
-    if len(terms) != len(orders) or is_sparse(problem.result.format):
+    if len(terms) != len(orders):
         return None
     main = max(range(len(orders)), key=lambda n: len(orders[n]))
     if not orders[main]:
         return None
+    sparse = is_sparse(problem.result.format)
+    ways = _of_rows(problem, orders) if sparse else sharings(problem, terms, main, orders[main])
     found = [
         (sharing, _price(problem, schedule, stats, sharing))
-        for sharing in sharings(problem, terms, main, orders[main])
+        for sharing in ways
         if _is_legal(problem, schedule, sharing)
     ]
     found.sort(key=lambda each: each[1].seconds)
@@ -153,15 +155,12 @@ def _is_legal(problem: Problem, schedule: Schedule, sharing: Sharing) -> bool:
 
 def _compiles(problem: Problem, schedule: Schedule) -> bool:
     """Whether kernels of a GPU can do what a schedule asks for: those that are kept do."""
-    from codegen.passes.order import run_passes
-
     recipe = Recipe(problem, schedule)
     if KERNELS.text(recipe.source_key) is not None:
         return True
     try:
-        lowered = lower_recipe(recipe, choose_units)
-        run_passes(lowered.module, CUDA)
-    except (ScheduleError, UnsupportedError):
+        check_kernels(recipe)
+    except ScheduleError:
         return False
     return True
 
@@ -180,6 +179,23 @@ def sharings(
         yield from _in_rows(problem, nest)
         yield from _in_parts(problem, nest)
     yield from _in_entries(problem, term, order)
+
+
+def _of_rows(problem: Problem, orders: tuple[tuple[str, ...], ...]) -> Iterator[Sharing]:
+    """A thread or a block for each row of a sparse result, where rows are gathered.
+
+    Other sparse results are shared as `schedule.gpu.units` has it.
+    """
+    order, *others = orders
+    lane = result_order(problem)[-1]
+    if others or len(order) < 3 or order[-1] != lane:
+        return
+    first = order[0]
+    alone = (Parallelize(first, Race.NONE),)
+    threads = (Parallelize(first, Race.NONE, Unit.BLOCK), Parallelize(lane, Race.NONE, Unit.THREAD))
+    told = f"a block for each {first}, threads over {lane}, tables of small rows in shared memory"
+    yield Sharing(order, threads, told, 1, len(order) - 1, CUDA.warp)
+    yield Sharing(order, alone, f"a thread for each {first}")
 
 
 # ---------------------------------------------------------------- loops as they are

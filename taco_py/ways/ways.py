@@ -71,8 +71,8 @@ def in_loops_on(target: str) -> Make:
 def check_recipe(recipe: Recipe) -> None:
     """Raise ScheduleError where what a kernel runs on cannot do as its schedule says."""
     way = way_of(recipe.schedule.make)
-    if way.on_gpu:
-        gpu_loops.check(recipe)
+    if way.on_gpu and way.lower is not None:
+        gpu_loops.check(recipe, way.lower)
     elif way.in_loops:
         loops.lower_recipe(recipe)
 

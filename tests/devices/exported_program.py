@@ -29,7 +29,7 @@ from taco_py.kernels import KERNELS
 
 SHIM = Path(__file__).parent / "runtime_on_cpu.h"
 HOST = "/* ---------------------------------------------------------------- the host */"
-KERNEL = re.compile(r'extern "C" __global__ void __launch_bounds__\(\d+\) (\w+)\(([^{]*)\)\s*\{')
+KERNEL = re.compile(r'extern "C" __global__ void __launch_bounds__\([^)]*\) (\w+)\(([^{]*)\)\s*\{')
 OUT_OF_MEMORY, UNKNOWN = 2, 999
 TO_DEVICE, TO_HOST = 1, 2
 CALLS = """

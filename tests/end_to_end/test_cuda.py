@@ -23,7 +23,8 @@ from tests.corpus.formats import store, to_dense
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "cuda"
 EMULATED = "cuda-emulated"
-MAIN: dict[str, tuple[str, dict[str, str]]] = {
+LARGE = np.empty((4096, 4096), np.float32)  # only its size is looked at
+MAIN: dict[str, tuple[str, dict[str, Any]]] = {
     "spmv": ("y[i] = A[i,j] * x[j]", {"A": "csr", "x": "d", "y": "d"}),
     "spmm": ("Y[i,k] = A[i,j] * X[j,k]", {"A": "csr", "X": "dd", "Y": "dd"}),
     "mttkrp": (
@@ -33,6 +34,7 @@ MAIN: dict[str, tuple[str, dict[str, str]]] = {
     "dot": ("s = a[i] * b[i]", {"a": "d", "b": "d"}),
     "column_sums": ("y[j] = A[i,j]", {"A": "csr", "y": "d"}),
     "spmv_entries": ("y[i] = A[i,j] * x[j]", {"A": "csr", "x": "d", "y": "d"}),
+    "sgemm": ("C[i,j] = A[i,k] * B[k,j]", {"A": LARGE, "B": LARGE}),
 }
 BY_ENTRIES = (
     "fuse(i,j,ij), pos(ij,p,A), split(p,block,rest,1024), split(rest,warp,part,128), "
@@ -73,8 +75,7 @@ def test_another_process_lowers_nothing_again(monkeypatch: pytest.MonkeyPatch) -
     def refused(*_: object) -> None:
         raise AssertionError("lowered again")
 
-    for module in ("unit_choices", "loops"):
-        monkeypatch.setattr(f"taco_py.ways.{module}.lower_recipe", refused)
+    monkeypatch.setattr("taco_py.ways.loops.lower_recipe", refused)
     KERNELS.memo.clear()
     again = tp.compile(text, formats, target=EMULATED)
     assert again.compiled[0].hit == "disk"
@@ -100,6 +101,11 @@ def test_explain_says_what_kernels_take(monkeypatch: pytest.MonkeyPatch) -> None
     assert chosen
     assert float(expected[1]) == pytest.approx(float(chosen[1]) * 1e-6, rel=0.05)
     assert "limit     1024 threads and 49152 shared bytes a block\n" in told
+    tiles = tp.compile("C[i,j] = A[i,k] * B[k,j]", {"A": "dd", "B": "dd"}, target=EMULATED)
+    told = tiles.explain()
+    chosen = re.search(r"a thread: (\S+) µs expected", told)
+    assert chosen
+    assert f"expected  {float(chosen[1]) * 1e-6:.1e} s in kernels of a GPU" in told
     monkeypatch.undo()
 
     def none() -> None:

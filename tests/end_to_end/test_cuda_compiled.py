@@ -24,6 +24,15 @@ def test_main_kernels_spill_nothing(path: Path, architecture: str) -> None:
 
 
 @needs_nvcc
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+def test_products_of_sparse_matrices_spill_nothing(architecture: str) -> None:
+    source = tp.compile("C[i,k] = A[i,j] * B[j,k]", dict.fromkeys("ABC", "csr"), target="cuda")
+    reports = compile_report(KERNELS, source.source, architecture).values()
+    assert all(report.spill_stores == report.spill_loads == 0 for report in reports)
+    assert any(report.shared_bytes > 4096 for report in reports)
+
+
+@needs_nvcc
 def test_the_corpus_compiles() -> None:
     """In one text: each kernel under names of its own."""
     texts: list[str] = []

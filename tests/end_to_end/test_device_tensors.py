@@ -208,6 +208,15 @@ def test_kernels_take_them(outputs: Any) -> None:
     assert isinstance(kernel(A=A, x=X)[0] if outputs else kernel(A=A, x=X), np.ndarray)
 
 
+def test_kernels_of_subscripts_take_them() -> None:
+    picked = np.array([3, 1, 2])
+    given = on_device({"x": X, "p": picked})
+    kernel = tp.compile("y[i] = x[p[i]]", given)
+    found = kernel(**given)
+    assert isinstance(found, tp.DeviceTensor)
+    np.testing.assert_array_equal(found.to_host(), X[picked])
+
+
 def freed() -> tp.DeviceTensor:
     gone = tp.device(X, EMULATED)
     gone.free()

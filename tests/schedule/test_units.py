@@ -154,6 +154,14 @@ def test_memory_that_a_block_has_not_is_refused_when_it_is_asked_for() -> None:
     assert refusal.value.hint
 
 
+def test_the_host_looks_for_the_rows_of_a_range_of_entries() -> None:
+    a = sp.random_array((40, 30), density=0.1, format="csr", rng=np.random.default_rng(3))
+    a.data = np.round(a.data * 8)
+    built = tp.schedule("y[i] = A[i,j] * x[j]", A=a, x=np.ones(30), target="cuda-emulated")
+    kernel = built.apply("fuse(i,j,f), pos(f,p,A)").parallelize("p", "threads").compile()
+    np.testing.assert_array_equal(kernel(A=a, x=np.ones(30)), a.sum(axis=1))
+
+
 def test_what_was_chosen_for_a_gpu_is_a_schedule_that_makes_the_same_again() -> None:
     forms = {"A": tp.CSR, "x": tp.dense(1)}
     kernel = tp.compile("y[i] = A[i,j] * x[j]", **forms, target="cuda")

@@ -24,6 +24,7 @@ from codegen.ir import (
     AddRuns,
     Allocate,
     Array,
+    AtomicFetch,
     AtomicStore,
     Barrier,
     Block,
@@ -37,6 +38,7 @@ from codegen.ir import (
     Kernel,
     LoopKind,
     Module,
+    Sort,
     Stmt,
     Storage,
     Store,
@@ -51,7 +53,7 @@ from codegen.target import Target, UnsupportedError
 from codegen.tree import children, find, rewrite, walk
 from codegen.variables import assigned_vars, declared_vars, substitute, variables_read
 
-WRITES = (Store, AtomicStore, AddRuns, VectorStore)
+WRITES = (Store, AtomicStore, AtomicFetch, AddRuns, VectorStore, Sort)
 _PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.LANES)
 
 
@@ -121,7 +123,7 @@ def _in_common(body: Block) -> Block:
             s.array
             for loop in _unit_loops(body)
             for s in walk(loop.body)
-            if isinstance(s, Store | AtomicStore | Fill)
+            if isinstance(s, Store | AtomicStore | AtomicFetch | Fill)
         }
         written.update(s.array for s in find(body, AddRuns))
         if stmt.array not in outside and stmt.array in written:
@@ -168,6 +170,9 @@ class _Writers:
             case Fill():
                 own = stmt.array in self.private
                 yield _row(stmt, self.names, LoopKind.SERIAL if own else kind)
+            case Sort():
+                own = stmt.array in self.private
+                yield stmt if own else replace(stmt, units=kind)
             case For():
                 yield self.loop(stmt, kind)
             case _:
@@ -357,7 +362,9 @@ def _how(node: Any) -> str:
     match node:
         case AtomicStore(op=op) | AddRuns(op=op):
             return op
-        case Store() | VectorStore() | Fill():
+        case AtomicFetch(expected=expected):
+            return "add" if expected is None else "swap"
+        case Store() | VectorStore() | Fill() | Sort():
             return "write"
     return "read"
 

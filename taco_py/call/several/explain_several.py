@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from taco_py.call.on_device import told_place
+from taco_py.call.devices.on_device import told_place
 from taco_py.call.several.ready import make_ready
 from taco_py.call.several.sequence import Statements
 from taco_py.call.several.typed import Typed

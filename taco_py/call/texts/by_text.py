@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from codegen.records import dataclass
 from taco_py.call.compute import compute
+from taco_py.call.devices.placed import placed
 from taco_py.call.given_path import along
 from taco_py.call.prepare import Understood, statements_of
 from taco_py.diagnostics.cautions import give
@@ -63,9 +64,12 @@ def compute_text(
 ) -> Any:
     """Compute what a text says.
 
-    options  what `settings_of` takes, but for the format
+    options  what `settings_of` takes, but for the format; last the target, None for where operands
+             are
     key      under which to remember the short way for calls like this one
     """
+    objects, where = placed(objects, options[-1], () if asks.over is None else asks.over.arrays)
+    options = (*options[:-1], where)
     read = statements_of(text, objects)
     if asks.several(read):
         return _compute_several(read, objects, settings_of(None, *options), asks, key)

@@ -120,12 +120,21 @@ def _sparse_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where blocks or their parts would write a sparse result."""
     if graph.problem.result.format.is_dense or not loop.writes_result:
         return None
+    if graph.rows_in_blocks and (not loop.outer or _reads_row(graph, loop)):
+        return None
     name = graph.called(loop)
     return Refusal(
         f"{loop.mode.unit.value} of {name} would write a sparse result, whose entries threads of "
         "the grid count and place",
         f"parallelize({name},CPUThread,NoRaces), or ask for a dense result",
     )
+
+
+def _reads_row(graph: IterationGraph, loop: Loop) -> bool:
+    """Whether threads of a block share a loop over the coordinates of one of its rows."""
+    rows = {w.name for w in workspaces_around(graph, loop).values() if w.indices == (loop.index,)}
+    read = {iterator.access.tensor for iterator in loop.lattice.iterators}
+    return loop.mode.unit is Unit.THREAD and bool(read) and read <= rows
 
 
 def _common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:

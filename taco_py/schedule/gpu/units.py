@@ -108,7 +108,7 @@ def _check_modes(graph: IterationGraph) -> None:
                 hint=f"parallelize({name},CPUThread,Atomics) leaves the order open",
             )
         refusal = None
-        if loop.outer or loop.mode.unit is not Unit.CORE or not graph.in_pieces:
+        if loop.outer or not graph.in_pieces:
             refusal = memory_refusal(graph, loop) or merge_refusal(graph, loop)
         if refusal is None and common:
             refusal = atomic_refusal(graph, loop)

@@ -79,11 +79,11 @@ extern "C" __global__ void __launch_bounds__(256) evaluate_1(
                 const int64_t pA1_last = taco_search_int32(A2_pos, pA1_first + 1, n_i, p_to) - 1;
                 int64_t at = -1;
                 double sum = 0.0;
-                for (int64_t each = 0; each < 4; each++) {
+                for (int32_t each = 0; each < 4; each++) {
                     int64_t place = at;
                     double term = 0.0;
                     {
-                        const int64_t lane = threadIdx.x % 32;
+                        const int32_t lane = threadIdx.x % 32;
                         const int64_t pA2 = p_from + (each * 32 + lane);
                         if (pA2 < p_to) {
                             const int64_t pA1 = taco_search_int32(A2_pos, pA1_first + 1, pA1_last + 1, pA2 + 1) - 1;

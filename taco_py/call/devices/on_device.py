@@ -16,14 +16,34 @@ from taco_py.call.prepare import Prepared, start
 from taco_py.diagnostics.cautions import give
 from taco_py.execute.run import run
 from taco_py.interop.numpy_arrays import dense_of
+from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.kernels import KERNELS
 from taco_py.plan.ir.nodes import Operand
 from taco_py.replay.find import ShortCall
 from taco_py.storage.tensor_data import TensorData, stores_all
-from taco_py.values.device_tensor import DeviceTensor
-from taco_py.values.operands import Given
+from taco_py.values.device_tensor import DeviceTensor, examined, uploaded
+from taco_py.values.operands import Given, is_number
 from taco_py.values.results import hand_out
 from taco_py.values.settings import Settings
+from taco_py.values.tensor import Tensor, as_data
+
+
+def to_device(obj: Any, target: str) -> DeviceTensor:
+    """A tensor of the host in the memory of a device. Raises OperandTypeError, DeviceError."""
+    data = examined(as_data(obj))
+    return DeviceTensor(uploaded(data, target), kind_of(obj), target)
+
+
+def kind_of(obj: Any) -> str:
+    """What an object is on the host: "ndarray", "tensor" or the name of scipy's class."""
+    if isinstance(obj, Tensor):
+        return "tensor"
+    if is_scipy_sparse(obj):
+        name, form = type(obj).__name__, as_data(obj).format
+        kept = name[:3] in ("csr", "csc", "coo")
+        return name if kept else f"{'coo' if form.is_coo else 'csr'}{name[3:]}"
+    dense = is_number(obj) or as_data(obj).format.is_dense
+    return "ndarray" if dense else "tensor"
 
 
 def stay(data: TensorData, prepared: Prepared, axes: tuple[int, ...], place: str) -> Any:
