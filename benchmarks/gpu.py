@@ -1,11 +1,13 @@
 """How fast are kernels on a GPU, beside cuSPARSE and cuBLAS?
 
     python -m benchmarks.gpu                                 a table, and results/gpu.json
+    python -m benchmarks.gpu --sanitize                      kernels under compute-sanitizer besides
     python -m benchmarks.gpu --target cuda-emulated --small  the same, to see that it works
 
 Operands are on the device before a run begins, and results stay there: what is timed is launches
-and kernels. Peers are those of CuPy and torch, where these are installed, on the same operands in
-the same process. Bytes are those that have to move at least: each operand once, each result once.
+and kernels, and beside them whole calls of `tp.evaluate`. Peers are those of CuPy and torch, where
+these are installed, on the same operands in the same process. Bytes are those that have to move at
+least: each operand once, each result once.
 Results are checked against SciPy.
 """
 
@@ -14,6 +16,9 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -30,6 +35,7 @@ from taco_py.devices import DeviceCall, device_of
 RESULTS = Path(__file__).parent / "results"
 SECONDS = 0.3
 """How long each contender runs."""
+SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 Operands = dict[str, Any]
 
@@ -54,10 +60,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What was measured of a case: least milliseconds, those of peers, and the share of copying."""
+    """What was measured of a case: least milliseconds of kernels, of calls and of peers."""
 
     name: str
     milliseconds: float
+    call_milliseconds: float
     gigabytes_per_second: float
     gigaflops: float
     peers: dict[str, float]
@@ -69,6 +76,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.add_argument("--target", default="cuda", help="cuda or cuda-emulated")
     parser.add_argument("--small", action="store_true", help="operands of a few entries")
+    parser.add_argument(
+        "--sanitize", action="store_true", help="run small cases under compute-sanitizer too"
+    )
     chosen = parser.parse_args()
     facts = facts_of(chosen.target)
     print(", ".join(f"{name} {value}" for name, value in facts.items()))
@@ -78,9 +88,26 @@ def main() -> None:
         print(line(rows[-1]), flush=True)
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / "gpu.json"
-    document = {"facts": facts, "rows": [asdict(row) for row in rows]}
+    document: dict[str, Any] = {"facts": facts, "rows": [asdict(row) for row in rows]}
+    if chosen.sanitize:
+        document["sanitizer"] = sanitized()
+        print("\n".join(f"{tool}: {told}" for tool, told in document["sanitizer"].items()))
     path.write_text(json.dumps(document, indent=1) + "\n")
     print(f"kept in {path.relative_to(RESULTS.parent.parent)}")
+
+
+def sanitized() -> dict[str, str]:
+    """The last line of each tool of compute-sanitizer about the small cases."""
+    program = shutil.which("compute-sanitizer")
+    if program is None:
+        return dict.fromkeys(SANITIZERS, "not run: there is no compute-sanitizer on the PATH")
+    found = {}
+    for tool in SANITIZERS:
+        command = [program, "--tool", tool, sys.executable, "-m", "benchmarks.gpu", "--small"]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        told = [line for line in run.stdout.splitlines() if line.startswith("=========")]
+        found[tool] = (told or [f"ended with {run.returncode}"])[-1].strip("= ")
+    return found
 
 
 def facts_of(target: str) -> dict[str, str]:
@@ -102,7 +129,8 @@ def line(row: Row) -> str:
         else f"{row.gigabytes_per_second:9.0f} GB/s"
     )
     wrong = "" if row.right else "  WRONG"
-    return f"{row.name:<28}{row.milliseconds:10.4f} ms {work}{peers}{bar}{wrong}"
+    calls = f"{row.call_milliseconds:9.4f} ms a call"
+    return f"{row.name:<28}{row.milliseconds:10.4f} ms {calls} {work}{peers}{bar}{wrong}"
 
 
 # ---------------------------------------------------------------- measuring
@@ -118,7 +146,14 @@ def measured(case: Case, target: str) -> Row:
             each()
         device.synchronize()
 
+    there = {name: tp.device(each, target) for name, each in case.operands.items()}
+
+    def call() -> None:
+        tp.evaluate(case.text, there, format=case.format)
+        device.synchronize()
+
     milliseconds = least(ours)
+    call_milliseconds = least(call)
     peers = {
         name: least(make(case.operands))
         for name, make in case.peers.items()
@@ -133,7 +168,8 @@ def measured(case: Case, target: str) -> Row:
     )
     seconds = milliseconds / 1e3
     flops = case.flops / seconds / 1e9
-    return Row(case.name, milliseconds, moved / seconds / 1e9, flops, peers, case.bar, bool(right))
+    times = milliseconds, call_milliseconds, moved / seconds / 1e9
+    return Row(case.name, *times, flops, peers, case.bar, bool(right))
 
 
 def prepared(case: Case, target: str) -> tuple[list[Callable[[], None]], Any, bool]:

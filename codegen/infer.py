@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from codegen.ir import (
+    AddRuns,
     Apply,
     Assign,
     AtomicStore,
@@ -90,7 +91,7 @@ def c_function(expr: Apply) -> CFunction:
     return found
 
 
-def function_of_update(stmt: Assign | Store | AtomicStore) -> CFunction | None:
+def function_of_update(stmt: Assign | Store | AtomicStore | AddRuns) -> CFunction | None:
     """The function of C that `place op= value` calls where `op` is one; else None."""
     if stmt.op is None or stmt.op in UPDATES:
         return None
@@ -106,7 +107,7 @@ def called_functions(tree: object) -> list[CFunction]:
         function = None
         if isinstance(node, Apply):
             function = c_function(node)
-        elif isinstance(node, Assign | Store | AtomicStore):
+        elif isinstance(node, Assign | Store | AtomicStore | AddRuns):
             function = function_of_update(node)
         if function is not None:
             found |= dict.fromkeys((*function.uses, function))

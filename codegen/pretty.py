@@ -17,10 +17,12 @@ from typing import assert_never
 from codegen.emit.expressions import CONDITIONAL, POSTFIX, PRECEDENCE, PREFIX
 from codegen.infer import type_of
 from codegen.ir import (
+    AddRuns,
     Allocate,
     Apply,
     Array,
     Assign,
+    AtomicFetch,
     AtomicStore,
     Barrier,
     Binary,
@@ -92,7 +94,7 @@ def pretty(node: Module | Function | Stmt | Expr | Array | Table) -> str:
 _STATEMENTS = (
     Block, Comment, Declare, Assign, Store, If, While, For, Allocate, Reserve, SetLength, Fill,
     Sort, Prefetch, NewTable, Insert, SortTable, ClearTable, VectorStore, Invoke,
-    AtomicStore, Team, Expect, Launch, Combine, Barrier,
+    AtomicFetch, AtomicStore, AddRuns, Team, Expect, Launch, Combine, Barrier,
 )  # fmt: skip
 
 
@@ -243,7 +245,8 @@ def _role(role: Role) -> str:
 
 def _simple(
     stmt: Declare | Assign | Store | VectorStore | Allocate | Reserve | SetLength | Fill
-    | Sort | Prefetch | NewTable | Insert | SortTable | ClearTable | Invoke | Expect | AtomicStore,
+    | Sort | Prefetch | NewTable | Insert | SortTable | ClearTable | Invoke | Expect | AtomicStore
+    | AtomicFetch | AddRuns,
 ) -> str:  # fmt: skip
     match stmt:
         case Declare(var=var, value=value):
@@ -252,8 +255,8 @@ def _simple(
             return f"{var.name} {op or ''}= {_expression(value)}"
         case Store(array=array, index=index, value=value, op=op):
             return f"{array.name}[{_expression(index)}] {op or ''}= {_expression(value)}"
-        case AtomicStore(array=array, index=index, value=value, op=op):
-            return f"atomic {array.name}[{_expression(index)}] {op}= {_expression(value)}"
+        case AtomicStore() | AtomicFetch() | AddRuns():
+            return _of_threads(stmt)
         case VectorStore(array=array, index=index, value=value):
             past = "stream " if stmt.streaming else ""
             return f"{past}{array.name}[{_expression(index)}:+] = {_expression(value)}"
@@ -267,6 +270,15 @@ def _simple(
         case Invoke():
             return _invoke(stmt)
     return _memory(stmt)
+
+
+def _of_threads(stmt: AtomicStore | AtomicFetch | AddRuns) -> str:
+    place, value = f"{stmt.array.name}[{_expression(stmt.index)}]", _expression(stmt.value)
+    if isinstance(stmt, AtomicFetch):
+        where = "" if stmt.expected is None else f" where it is {_expression(stmt.expected)}"
+        op = "+" if stmt.expected is None else ""
+        return f"{stmt.var.name} = fetch {place} {op}= {value}{where}"
+    return f"{'atomic' if isinstance(stmt, AtomicStore) else 'add runs'} {place} {stmt.op}= {value}"
 
 
 def _invoke(stmt: Invoke) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from codegen.records import dataclass
 from codegen.types import ScalarType
 
@@ -85,3 +87,39 @@ CUDA = Target(
     slice_bytes=1 << 29,
 )  # fmt: skip
 """A GPU of NVIDIA's, of compute capability 7.0 or later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Multiprocessor:
+    """What a multiprocessor of a GPU has for the blocks that it runs at once.
+
+    blocks, warps   at most
+    registers       which warps take by so many at a time (`register_unit`), by four warps at a time
+    shared_bytes    which blocks take by so many at a time (`shared_unit`), `reserved_bytes` each
+                    beyond what they ask for
+    """
+
+    architecture: str
+    blocks: int
+    warps: int
+    shared_bytes: int
+    registers: int = 65536
+    register_unit: int = 256
+    warp_unit: int = 4
+    shared_unit: int = 128
+    reserved_bytes: int = 1024
+
+
+MULTIPROCESSORS: Mapping[str, Multiprocessor] = {
+    each.architecture: each
+    for each in (
+        Multiprocessor("sm_80", 32, 64, 164 * 1024),
+        Multiprocessor("sm_86", 16, 48, 100 * 1024),
+        Multiprocessor("sm_89", 24, 48, 100 * 1024),
+        Multiprocessor("sm_90", 32, 64, 228 * 1024),
+    )
+}
+"""By architecture, from the CUDA C++ programming guide (technical specifications per compute
+capability), and the granularity of NVIDIA's occupancy calculator."""
+NOMINAL_ARCHITECTURE = "sm_90"
+"""Of the GPU that plans are made for where none is there."""

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, TypeVar
 
 N = TypeVar("N")
@@ -42,8 +42,14 @@ def _is_atomic(annotation: str, names: dict[str, Any]) -> bool:
 
 
 @cache
-def _last_fields_first(cls: Any) -> tuple[str, ...]:
-    return node_fields(cls)[::-1]
+def _get_fields(cls: Any) -> Callable[[Any], tuple[Any, ...]] | None:
+    """What reads the fields of a node that can hold nodes, the last one first; None for others."""
+    if not is_node_class(cls):
+        return None
+    names = node_fields(cls)[::-1]
+    if len(names) > 1:
+        return attrgetter(*names)
+    return (lambda node: (getattr(node, names[0]),)) if names else (lambda node: ())
 
 
 def children(node: Any) -> Iterator[Any]:
@@ -59,15 +65,16 @@ def children(node: Any) -> Iterator[Any]:
 def walk(node: Any) -> Iterator[Any]:
     """`node` and everything below it, parents first."""
     waiting: list[Any] = [node]
+    take, add = waiting.pop, waiting.extend
     while waiting:
-        node = waiting.pop()
-        yield node
-        for name in _last_fields_first(node.__class__):
-            value = getattr(node, name)
-            if value.__class__ is tuple:
-                waiting.extend([item for item in value[::-1] if is_node_class(item.__class__)])
-            elif is_node_class(value.__class__):
-                waiting.append(value)
+        node = take()
+        if node.__class__ is tuple:
+            add([item for item in node[::-1] if is_node_class(item.__class__)])
+            continue
+        fields = _get_fields(node.__class__)
+        if fields is not None:
+            yield node
+            add(fields(node))
 
 
 def find(node: object, kind: type[N]) -> Iterator[N]:
@@ -112,7 +119,12 @@ def map_children(node: N, fn: Rule, names: tuple[str, ...] | None = None) -> N:
     cls: Any = node.__class__
     for name in node_fields(cls) if names is None else names:
         old = getattr(node, name)
-        new = map_nodes(old, fn)
+        if old.__class__ is tuple:
+            new = map_nodes(old, fn)
+        elif is_node_class(old.__class__):
+            new = fn(old)
+        else:
+            continue
         if new is not old:
             changed[name] = new
     return _replaced(node, changed) if changed else node

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from codegen.ir import (
     Array,
     Assign,
+    AtomicFetch,
     Block,
     Declare,
     Expr,
@@ -116,6 +117,8 @@ def declared_vars(node: object) -> frozenset[Var]:
     for stmt in statements(node):
         match stmt:
             case Declare(var=var) | For(var=var) | Insert(entry=var) | Team(piece=var):
+                found.add(var)
+            case AtomicFetch(var=var):
                 found.add(var)
     return frozenset(found)
 

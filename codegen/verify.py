@@ -21,10 +21,12 @@ from typing import Any, assert_never
 from codegen.emit.abi import THREADS
 from codegen.infer import agree, has_atomic, supports, type_of, updates
 from codegen.ir import (
+    AddRuns,
     Allocate,
     Apply,
     Array,
     Assign,
+    AtomicFetch,
     AtomicStore,
     Barrier,
     Binary,
@@ -279,13 +281,16 @@ class _Verifier:
                 self.block(body)
             case For() | Team() | Launch() | Combine() | Barrier():
                 self.repeated(stmt)
-            case Declare() | Assign() | Insert():
+            case Declare() | Assign() | Insert() | AtomicFetch():
                 self.variable(stmt)
             case NewTable() | SortTable() | ClearTable():
                 self.table(stmt)
             case Allocate() | Reserve() | SetLength() | Expect():
                 self.memory(stmt)
-            case Store() | VectorStore() | AtomicStore() | Fill() | Sort() | Prefetch() | Invoke():
+            case (
+                Store() | VectorStore() | AtomicStore() | AddRuns() | Fill() | Sort() | Prefetch()
+                | Invoke()
+            ):  # fmt: skip
                 self.access(stmt)
             case _:
                 assert_never(stmt)
@@ -342,7 +347,7 @@ class _Verifier:
         self.block(loop.body, loop.var)
         self.parallel, self.reductions = None, frozenset()
 
-    def variable(self, stmt: Declare | Assign | Insert) -> None:
+    def variable(self, stmt: Declare | Assign | Insert | AtomicFetch) -> None:
         match stmt:
             case Declare(var=var, value=value):
                 self.expect(value, var.type)
@@ -357,6 +362,14 @@ class _Verifier:
                 self.depth_of(table)
                 self.require(not self.outside_parallel(table), f"threads change {table.name}")
                 self.introduce(entry)
+            case AtomicFetch(var=var, array=array, index=index, value=value, expected=expected):
+                self.depth_of(array)
+                self.index(index)
+                self.require(var.type == array.element, f"{var.name}, of another type than {array}")
+                for each in (value, expected):
+                    if each is not None:
+                        self.expect(each, array.element)
+                self.introduce(var)
             case _:
                 assert_never(stmt)
 
@@ -407,7 +420,8 @@ class _Verifier:
             self.expect(value, scalar.type)
 
     def access(
-        self, stmt: Store | VectorStore | AtomicStore | Fill | Sort | Prefetch | Invoke
+        self,
+        stmt: Store | VectorStore | AtomicStore | AddRuns | Fill | Sort | Prefetch | Invoke,
     ) -> None:
         if isinstance(stmt, Invoke):
             self.invoke(stmt)
@@ -420,7 +434,10 @@ class _Verifier:
             case Store(index=index, value=value, op=op):
                 self.index(index)
                 self.update(op, array.element, value)
-            case AtomicStore(index=index, value=value, op=op):
+            case (
+                AtomicStore(index=index, value=value, op=op)
+                | AddRuns(index=index, value=value, op=op)
+            ):
                 self.index(index)
                 self.update(op, array.element, value)
                 atomic = has_atomic(array.element, op)

@@ -60,6 +60,7 @@ from taco_py.diagnostics.errors import (  # noqa: E402
 if TYPE_CHECKING:
     from taco_py.api.check import check
     from taco_py.api.compile import compile
+    from taco_py.api.device import device
     from taco_py.api.evaluate_dense import evaluate_dense
     from taco_py.api.files import read, write
     from taco_py.api.frontier import frontier
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from taco_py.notation.rewrites.masks import by_value, complement
     from taco_py.notation.rewrites.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
+    from taco_py.values.device_tensor import DeviceTensor
     from taco_py.values.tensor import Tensor
 
 __version__ = "0.1.0"
@@ -82,6 +84,7 @@ __version__ = "0.1.0"
 _LATER = {
     "taco_py.api.check": ("check",),
     "taco_py.api.compile": ("compile",),
+    "taco_py.api.device": ("device",),
     "taco_py.api.evaluate_dense": ("evaluate_dense",),
     "taco_py.api.files": ("read", "write"),
     "taco_py.api.frontier": ("frontier",),
@@ -97,6 +100,7 @@ _LATER = {
     "taco_py.notation.rewrites.masks": ("by_value", "complement"),
     "taco_py.notation.rewrites.semirings": ("Semiring",),
     "taco_py.schedule.schedule": ("Schedule",),
+    "taco_py.values.device_tensor": ("DeviceTensor",),
     "taco_py.values.tensor": ("Tensor",),
 }
 
@@ -109,6 +113,7 @@ __all__ = [
     "BoundError",
     "CompilerError",
     "DeviceError",
+    "DeviceTensor",
     "DimensionError",
     "FileFormatError",
     "Format",
@@ -140,6 +145,7 @@ __all__ = [
     "compile",
     "complement",
     "dense",
+    "device",
     "einsum",
     "evaluate",
     "evaluate_dense",

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from taco_py import __version__
-from taco_py.diagnostics.errors import CompilerError, InternalError, TacoError
+from taco_py.diagnostics.errors import CompilerError, DeviceError, InternalError, TacoError
 from taco_py.diagnostics.report import internal_error
 from taco_py.schedule.parser import syntax
 from taco_py.show.demo import demo
@@ -73,7 +73,7 @@ def guarded(act: Callable[[], int], input: str) -> int:
         return complain("interrupted", INTERRUPTED)
     except BrokenPipeError:
         return silenced()
-    except CompilerError as error:
+    except (CompilerError, DeviceError) as error:
         return complain(str(error), WRONG)
     except MemoryError as error:
         plain = "Expected enough memory for the input, found too little"

@@ -6,19 +6,22 @@ target="cuda-emulated"   the same kernels on the CPU, which checks each access t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from taco_py.diagnostics.errors import DeviceError
+from taco_py.diagnostics.errors import CompilerError, DeviceError
 from taco_py.diagnostics.report import internal_error
 from taco_py.kernels import KERNELS
 
 if TYPE_CHECKING:
+    from codegen.devices.cuda.cuda_device import CudaDevice
     from codegen.devices.device import Device, Module
     from codegen.devices.host_function import HostFunction
     from codegen.devices.open_device import Devices
     from codegen.runtime.signature import Signature
+    from codegen.toolchain.cuda.ptxas_report import KernelReport
 
 
 T = TypeVar("T")
@@ -41,12 +44,30 @@ def devices() -> Devices:
     return Devices(KERNELS)
 
 
+def gpu(target: str) -> CudaDevice:
+    """The GPU that `target` names. Raises DeviceError where there is none."""
+    with refusals():
+        found = devices().cuda(target)
+        found.open()
+        return found
+
+
 def device_of(target: str) -> Device:
     """The device that `target` names. Raises DeviceError where there is none."""
+    with refusals():
+        return devices().open(target)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Raise what a device refuses as an error of this package; reports of kernels stay."""
     from codegen.devices.device import DeviceError as Refused
+    from codegen.devices.reports import EmulationError
 
     try:
-        return devices().open(target)
+        yield
+    except EmulationError:
+        raise
     except Refused as error:
         raise DeviceError(error.message, hint=error.hint) from error
 
@@ -57,6 +78,31 @@ def loaded(target: str, text: str) -> tuple[Device, Module | None]:
     if not text:
         return device, None
     return device, remembered(("module", target, text), lambda: device.load(text))
+
+
+def architecture_of(target: str) -> str:
+    """The architecture of the GPU that `target` names, "" where there is none: "sm_90"."""
+    if devices().why_not(target):
+        return ""
+    found = getattr(device_of(target), "facts", None)
+    return "" if found is None else str(found.architecture)
+
+
+def compiled_reports(text: str, architecture: str) -> dict[str, KernelReport]:
+    """What each kernel of a text takes, by the compiler of CUDA: compiled now, or kept.
+
+    Raises CompilerError where there is no compiler, or it fails.
+    """
+    from codegen.devices.cuda.binaries import compile_report
+    from codegen.toolchain.errors import ToolchainError
+
+    def reports() -> dict[str, KernelReport]:
+        return compile_report(KERNELS, text, architecture)
+
+    try:
+        return remembered(("reports", text, architecture), reports)
+    except ToolchainError as error:
+        raise CompilerError(error.message, hint=error.hint) from error
 
 
 class DeviceCall:
@@ -82,12 +128,10 @@ class DeviceCall:
         return HostFunction(device, module, host, self._signature)
 
     def __call__(self, *arguments: Any) -> Any:
-        from codegen.devices.device import DeviceError as Failed
         from codegen.devices.reports import EmulationError
 
         try:
-            return self.function(*arguments)
+            with refusals():
+                return self.function(*arguments)
         except EmulationError as error:
             raise internal_error("run", self._key[1], error) from error
-        except Failed as error:
-            raise DeviceError(error.message, hint=error.hint) from error

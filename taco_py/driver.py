@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from codegen.records import dataclass
 from codegen.runtime.kernel_cache import KernelCache
 from codegen.runtime.signature import Parameter
+from codegen.target import CUDA
 from codegen.toolchain.errors import ToolchainError
 from taco_py.diagnostics.errors import CompilerError, DeviceError, InternalError, TacoError
 from taco_py.kernels import KERNELS, find_routine, routine_name
@@ -41,6 +42,7 @@ class Report:
 
     stored    indices of which a sparse result stores every coordinate
     launches  of the kernels of a GPU: their grids, blocks and shared memory
+    blocks    the most threads of a block of each kernel of a GPU
     """
 
     concrete: str
@@ -50,6 +52,7 @@ class Report:
     tiles: tuple[str, ...] = ()
     stored: tuple[str, ...] = ()
     launches: tuple[str, ...] = ()
+    blocks: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +80,11 @@ class CompiledKernel:
     hit: str
     seconds: float
     routine: str = ""
+
+    @property
+    def target(self) -> str:
+        """What the kernel runs on, as `target=` has it."""
+        return way_of(self.recipe.schedule.make).target
 
     @property
     def key(self) -> str:
@@ -133,11 +141,10 @@ def compile_recipes(
 
 def _device_kernel(recipe: Recipe, target: str) -> CompiledKernel:
     """The kernel of a recipe on a device. Raises DeviceError."""
-    from taco_py.devices import DeviceCall, remembered
+    from taco_py.devices import DeviceCall
 
-    begin, key = perf_counter(), ("source", recipe.key)
-    hit = "built" if KERNELS.memo.get(key) is None else "memory"
-    source, host = remembered(key, lambda: make_device_source(recipe))
+    begin = perf_counter()
+    source, host, hit = _device_source(recipe)
     facts = json.loads(source.metadata)
     bindings: dict[str, Source] = dict(bindings_from_json(facts["bindings"]))
     (signature,) = source.signatures
@@ -147,33 +154,112 @@ def _device_kernel(recipe: Recipe, target: str) -> CompiledKernel:
     return _with_facts(recipe, call, parameters, facts, source.source, hit, seconds)
 
 
+def _device_source(recipe: Recipe) -> tuple[KernelSource, str, str]:
+    """The CUDA of a recipe, its host's Python, and whether they were in memory, on disk or built.
+
+    Raises DeviceError.
+    """
+    key = recipe.source_key
+    known: tuple[KernelSource, str] | None = KERNELS.memo.get(key)
+    if known is not None:
+        return *known, "memory"
+    text = KERNELS.text(key)
+    if text is not None:
+        known, hit = _kept_source(json.loads(text)), "disk"
+    else:
+        known, hit = make_device_source(recipe), "built"
+        source, host = known
+        signatures = [signature.to_json() for signature in source.signatures]
+        KERNELS.write_text(key, json.dumps([source.source, signatures, source.metadata, host]))
+    KERNELS.memo.put(key, known)
+    return *known, hit
+
+
+def _kept_source(kept: Sequence[Any]) -> tuple[KernelSource, str]:
+    """What `_device_source` has written."""
+    from codegen.runtime.kernel_cache import KernelSource
+    from codegen.runtime.signature import signature_from_json
+
+    source, signatures, metadata, host = kept
+    return KernelSource(source, tuple(map(signature_from_json, signatures)), metadata), host
+
+
 def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, str]:
     """CUDA for `recipe`, through every stage, and the Python text of the host that launches it.
 
     Raises DeviceError for what kernels of devices do not compute.
     """
-    from codegen.emit.cuda import emit_cuda
     from codegen.emit.host_python import emit_host
     from codegen.passes.gpu.launch_notes import launch_notes
-    from codegen.passes.order import run_passes
     from codegen.runtime.kernel_cache import KernelSource
     from codegen.runtime.signature import signature_of
-    from codegen.target import CUDA, UnsupportedError
 
     lowered = _lowered(recipe, CUDA)
+    module = _named(lowered.module, name or recipe.phase)
+    module, text, host = _device_texts(recipe, module, emit_host)
+    bindings = bindings_to_json(_used(lowered.bindings, module))
+    own = {
+        "tiles": [],
+        "launches": launch_notes(module),
+        "blocks": [(kernel.name, kernel.block) for kernel in module.kernels],
+    }
+    report = {**own, **lowered.facts["report"]}
+    facts = {**lowered.facts, "bindings": bindings, "report": report, "threaded": False}
+    signatures = tuple(signature_of(f) for f in module.exported)
+    return KernelSource(text, signatures, json.dumps(facts), False), host
+
+
+def make_cuda_program(recipe: Recipe, name: str) -> tuple[str, str]:
+    """The kernels of `recipe` in CUDA, and the functions of its host, `name`, in C++.
+
+    What they call begins with `name` too, so that texts of several recipes make one program. Raises
+    DeviceError as `make_device_source`.
+    """
+    from codegen.emit.host_cuda import emit_host_cuda
+
+    module = _apart(_named(_lowered(recipe, CUDA).module, name), name)
+    _, text, host = _device_texts(recipe, module, emit_host_cuda)
+    return text, host
+
+
+def _device_texts(
+    recipe: Recipe, module: Module, emit_host: Callable[[Module], str]
+) -> tuple[Module, str, str]:
+    """A module after passes, its kernels in CUDA and its host as `emit_host` writes it."""
+    from codegen.emit.cuda import emit_cuda
+    from codegen.passes.order import run_passes
+    from codegen.target import UnsupportedError
+
     try:
-        module = run_passes(_named(lowered.module, name or recipe.phase), CUDA)
-        text, host = emit_cuda(module, CUDA), emit_host(module)
+        module = run_passes(module, CUDA)
+        return module, emit_cuda(module, CUDA), emit_host(module)
     except UnsupportedError as error:
         raise DeviceError(
             f"Expected what kernels of a GPU compute, found {recipe.problem}: {error}",
             hint="leave target= out to compute it on the CPU",
         ) from error
-    bindings = bindings_to_json(_used(lowered.bindings, module))
-    report = {"tiles": [], "launches": launch_notes(module), **lowered.facts["report"]}
-    facts = {**lowered.facts, "bindings": bindings, "report": report, "threaded": False}
-    signatures = tuple(signature_of(f) for f in module.exported)
-    return KernelSource(text, signatures, json.dumps(facts), False), host
+
+
+def _apart(module: Module, prefix: str) -> Module:
+    """With other names for the functions that others do not see: `prefix`_running_totals."""
+    from codegen.ir import Invoke
+    from codegen.tree import map_children
+
+    own = {f.name: f"{prefix}_{f.name}" for f in module.functions if f.internal}
+
+    def renamed(node: Any) -> Any:
+        node = map_children(node, renamed)
+        return replace(node, function=own[node.function]) if isinstance(node, Invoke) else node
+
+    functions = (renamed(replace(f, name=own.get(f.name, f.name))) for f in module.functions)
+    return replace(module, functions=tuple(functions))
+
+
+def source_of(recipe: Recipe, name: str = "") -> str:
+    """The text of a recipe's kernel on what it runs on, C or CUDA, in the phase that it says."""
+    if way_of(recipe.schedule.make).on_gpu:
+        return make_device_source(recipe, name)[0].source
+    return make_source(recipe, name).source
 
 
 def _routine_kernel(recipe: Recipe, routine: Routine) -> CompiledKernel:
@@ -212,6 +298,7 @@ def _with_facts(
             tuple(report.get("tiles", ())),
             tuple(report.get("stored", ())),
             tuple(report.get("launches", ())),
+            tuple((str(name), int(block)) for name, block in report.get("blocks", ())),
         ),
         hit,
         seconds,

@@ -1,19 +1,24 @@
 """Options and settings of the whole test suite.
 
-pytest --thorough             the longer searches of the two options below, and the kernels of each
-                              third test with the flags that users get
+pytest --thorough             the longer searches of the options below
 pytest --combinations some    few, some, pairs or all of the formats of each corpus expression
 pytest --examples 500         how many random programs each property test compiles
+pytest --user-flags 3         the kernels of each third test with the flags that users get; 1: all
 pytest --update-golden        write golden files instead of comparing with them
 
 Kernels are compiled with -Og, in less than half of the time: what most tests ask is what the
 generated C means. Modules and tests with the marker `user_flags` ask what the C compiler makes of
 it, with the flags that users get; between them they have every kind of kernel.
+
+CI runs `--thorough`. By hand, `--combinations all` takes hours, `--combinations pairs
+--examples 500 --user-flags 1` about one.
 """
 
 from __future__ import annotations
 
+import gc
 import os
+import shutil
 from pathlib import Path
 from zlib import crc32
 
@@ -32,12 +37,12 @@ hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, prin
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
-QUICK = ("-Og",)
-"""Compiler flags of tests without the marker `user_flags`."""
+QUICK = ("-Og", *(("-fuse-ld=gold",) if shutil.which("ld.gold") else ()))
+"""Compiler flags of tests without the marker `user_flags`; gold links in half of the time."""
 
-FEW = {"combinations": "few", "examples": 10}
-THOROUGH = {"combinations": "some", "examples": 30}
-"""What the two options are where they are not given, without --thorough and with it."""
+FEW = {"combinations": "few", "examples": 10, "user_flags": 0}
+THOROUGH = {"combinations": "some", "examples": 30, "user_flags": 9}
+"""What the options are where they are not given, without --thorough and with it."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,7 +56,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--thorough",
         action="store_true",
-        help="longer searches, each third test with the flags that users get: what CI runs",
+        help="longer searches, each ninth test with the flags that users get: what CI runs",
+    )
+    group.addoption(
+        "--user-flags", type=int, help="each so-many-th test with the flags that users get; 0: none"
     )
     group.addoption(
         "--update-golden", action="store_true", help="write golden files instead of comparing"
@@ -70,10 +78,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _with_user_flags(item: pytest.Item) -> bool:
-    """Whether a test asks for the flags that users get, or is one of the third that has them with
-    --thorough: the same ones each time."""
-    third = item.config.getoption("--thorough") and crc32(item.nodeid.encode()) % 3 == 0
-    return bool(third or item.get_closest_marker("user_flags"))
+    """Whether a test asks for the flags that users get, or is one of those that have them with
+    --user-flags: the same ones each time."""
+    each = item.config.getoption("--user-flags")
+    chosen = each and crc32(item.nodeid.encode()) % each == 0
+    return bool(chosen or item.get_closest_marker("user_flags"))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave alone what lives as long as the run, and look less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture

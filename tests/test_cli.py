@@ -73,7 +73,25 @@ BAD: tuple[tuple[tuple[str, ...], str], ...] = (
     ((SPMV, "-f=B:ds"), "Expected one of y, A, x for -f, found B"),
     (("y(i)=A(i,j)*",), "found the end of the text"),
     ((SPMV, "x(i)=y(i)"), "Expected one expression, found 2"),
-    ((SPMV, "-cuda"), "Expected a flag of taco-py, found -cuda"),
+    ((SPMV, "-coda"), "Expected a flag of taco-py, found -coda"),
+    ((SPMV, "-cuda=now"), "Expected -cuda or -cuda=emulated, found -cuda=now"),
+    ((SPMV, "-cuda", "-print-compute"), "kernels of a GPU assemble and compute as one"),
+    ((SPMV, "-cuda", "-write-assembly=f.c"), "Expected -write-assembly without -cuda"),
+    ((SPMV, "-cuda", "-nthreads=2"), "Expected -nthreads without -cuda"),
+    ((SPMV, "-cuda", "-s=vectorize(j)"), "found CPUVector, which it has not"),
+    (
+        (SPMV, "-cuda", "-s=split(i,b,t,2048),parallelize(b,GPUBlock),parallelize(t,GPUThread)"),
+        "at most 1024 threads a block, found 2048 for t",
+    ),
+    (
+        (
+            "C(i,k)=A(i,j)*B(j,k)",
+            "-cuda",
+            "-f=A:ds",
+            "-s=reorder(i,j,k),parallelize(i,GPUBlock),precompute(A(i,j)*B(j,k),k,k,w)",
+        ),
+        "leave -cuda out to compute it on the CPU",
+    ),
     ((SPMV, "-tim"), "did you mean -time?"),
     ((SPMV, "-print-compute=yes"), "Expected -print-compute without a value"),
     ((SPMV, "-write-source"), "Expected -write-source=<file>, found no value"),
@@ -219,6 +237,31 @@ def test_the_default_is_to_print_the_kernel(capsys: pytest.CaptureFixture[str]) 
     assert "int32_t evaluate(" in alone
     assert main([SPMV, "--f=A:ds", "-print-evaluate", "-prefix=spmv_"]) == 0
     assert capsys.readouterr().out == alone.replace("evaluate", "spmv_evaluate")
+
+
+def test_kernels_of_a_gpu_are_printed_written_and_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main([SPMV, "-f=A:ds", "-cuda"]) == 0
+    alone = capsys.readouterr().out
+    assert "__global__" in alone
+    assert "evaluate_1(" in alone
+    flags = ["-f=A:ds", "-cuda=emulated", "-prefix=spmv_", "-print-kernels", "-write-source=s.cu"]
+    assert main([SPMV, *flags]) == 0
+    assert capsys.readouterr().out == alone.replace("evaluate", "spmv_evaluate")
+    assert Path("s.cu").read_text() == alone.replace("evaluate", "spmv_evaluate")
+    assert main([SPMV, "-f=A:ds", "-cuda", "-export=gpu"]) == 0
+    assert {"kernel.cu", "kernel.h", "main.cu"} <= {path.name for path in Path("gpu").iterdir()}
+    flags = ["-f=A:ds", "-cuda=emulated", "-i=A:A.mtx", "-o=y:y.tns", "-verify", "-time=2"]
+    units = "split(i,b,w,8), parallelize(b,GPUBlock), parallelize(w,GPUWarp)"
+    assert main([SPMV, *flags, f"-s={units}", "-print-schedule", "-explain"]) == 0
+    shown = capsys.readouterr().out
+    for expected in ("GPUBlock,NoRaces", "launches", ", emulated: times of a GPU", "verified"):
+        assert expected in shown
+    monkeypatch.setenv("TACO_PY_CUDA_DRIVER", "/nowhere/libcuda.so.1")
+    done = tool(SPMV, "-f=A:ds", "-cuda", "-time")
+    assert done.returncode == 1
+    assert "Expected the driver of CUDA, found none" in done.stderr
 
 
 def test_functions_of_each_phase(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,12 +14,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from codegen.records import dataclass
+
+if TYPE_CHECKING:
+    from codegen.devices.device_array import DeviceArray
 
 Array = NDArray[Any]
 Size = int | tuple[int, ...]
@@ -80,6 +83,23 @@ class Buffer:
     def at(self, offset: int) -> Pointer:
         """The place `offset` bytes behind the beginning, as an argument."""
         return Pointer(self, offset)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the device has allocated it, and nobody else knows the memory."""
+        return True
+
+    def array(
+        self,
+        shape: Sequence[int],
+        dtype: np.dtype[Any] | type | str,
+        strides: Sequence[int] | None = None,
+        offset: int = 0,
+        constant: bool = False,
+        mirror: Array | None = None,
+    ) -> DeviceArray:
+        """The buffer as elements, as DeviceArray has them; strides are in bytes."""
+        raise NotImplementedError
 
     def free(self) -> None:
         """Give the memory back to the device."""

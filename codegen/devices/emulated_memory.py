@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from codegen.devices.device import Buffer, Device
+from codegen.devices.device import Array, Buffer, Device
+from codegen.devices.device_array import DeviceArray
 from codegen.records import dataclass
 
 _ZONE = 64 * 1024  # bytes around a buffer that no other has
@@ -27,6 +29,17 @@ class EmulatedBuffer(Buffer):
         self.cells: Any = None
         self.shift = 0
         super().__init__(device, self.memory.ctypes.data + start, size, name)
+
+    def array(
+        self,
+        shape: Sequence[int],
+        dtype: np.dtype[Any] | type | str,
+        strides: Sequence[int] | None = None,
+        offset: int = 0,
+        constant: bool = False,
+        mirror: Array | None = None,
+    ) -> DeviceArray:
+        return DeviceArray(self, shape, np.dtype(dtype), strides, offset, constant, mirror)
 
 
 @dataclass(frozen=True, slots=True)

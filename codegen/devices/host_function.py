@@ -1,4 +1,4 @@
-"""Host functions as callables over arrays of the host: operands go over, results come back.
+"""Host functions as callables: operands on the host go over, results for the host come back.
 
     function = HostFunction(device, module, text, signature)
     function(y, A2_pos, A2_crd, A_vals, x, n, threads)
@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from codegen.devices.device import Array, Device, Module
-from codegen.devices.host_side import DeviceArray, GrowingArray, Host
+from codegen.devices.device_array import DeviceArray
+from codegen.devices.host_side import GrowingArray, Host
 from codegen.runtime.signature import Kind, Parameter, Signature
 
 
@@ -66,12 +67,15 @@ class Prepared:
         self._growing: list[GrowingArray] = []
 
     def give(self, parameter: Parameter, argument: Any) -> None:
-        """Pass the next argument: an array of the host goes over."""
+        """Pass the next argument: an array of the host goes over, one of the device stays there."""
         if parameter.kind is Kind.GROWING:
             self._growing.append(GrowingArray(np.dtype(parameter.element.name)))
             self._given.append(self._growing[-1])
             return
         if not parameter.is_array:
+            self._given.append(argument)
+            return
+        if isinstance(argument, DeviceArray):
             self._given.append(argument)
             return
         array = np.asarray(argument)
@@ -84,9 +88,8 @@ class Prepared:
         """Launch the kernels; they may be running still when this returns."""
         self._function(self._host, *self._given)
 
-    def results(self) -> tuple[Any, ...] | None:
-        """Copy outputs back to where they came from, and return what has grown."""
-        self._host.device.synchronize()
+    def results(self) -> tuple[DeviceArray, ...] | None:
+        """Copy outputs back to arrays of the host, and return what has grown, on the device."""
         for there, array in self._outputs:
-            self._host.fetch(there, array)
+            array[...] = there.to_host()
         return tuple(map(self._host.grown, self._growing)) if self._growing else None

@@ -8,47 +8,50 @@ host.device.download(y.buffer, result)
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from codegen.devices.device import Argument, Array, Buffer, Device, Module, Pointer
-from codegen.records import dataclass
+from codegen.devices.device_array import DeviceArray
 
 MOST_BLOCKS = 1 << 16
 """Blocks of a grid: threads of larger grids have several iterations each."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DeviceArray:
-    """An array of a device: its elements begin at `pointer`, those of kernels without strides.
-
-    mirror  the same elements of the host, which need no copy to be known
-    """
-
-    pointer: Pointer
-    dtype: np.dtype[Any]
-    mirror: Array | None = None
-
-
 class GrowingArray:
     """An array of a device that the host makes longer; `length` of its elements are a result."""
 
-    __slots__ = ("dtype", "length", "pointer", "room")
-    mirror = None
+    __slots__ = ("array", "dtype", "length")
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
-        self.pointer: Pointer | None = None
-        self.room = 0
+        self.array: DeviceArray | None = None
         self.length = 0
+
+    @property
+    def room(self) -> int:
+        """The elements that there is memory for."""
+        return 0 if self.array is None else self.array.size
+
+    @property
+    def pointer(self) -> Pointer:
+        """The first element. Raises ValueError where there is no memory."""
+        if self.array is None:
+            raise ValueError("Expected an array that has elements, found one without room")
+        return self.array.pointer
+
+    def element(self, index: int) -> Any:
+        """One element, as a Python number."""
+        if self.array is None:
+            raise ValueError("Expected an array that has elements, found one without room")
+        return self.array.element(index)
 
 
 def _argument(value: Any) -> Argument:
     """What a kernel is given: the place where an array begins, or a number."""
-    if isinstance(value, GrowingArray) and value.pointer is None:
-        raise ValueError("Expected an array that has elements, found one without room")
     found: Argument = getattr(value, "pointer", value)
     return found
 
@@ -84,8 +87,8 @@ class Host:
         buffer = self._memory(row.nbytes, name)
         if row.size:
             self.device.upload(buffer, row)
-        pointer = buffer.at(first * row.itemsize)
-        return DeviceArray(pointer, row.dtype, row[first:] if constant else None)
+        offset, mirror = first * row.itemsize, array if constant else None
+        return buffer.array(array.shape, row.dtype, array.strides, offset, constant, mirror)
 
     def _memory(self, size: int, name: str = "") -> Buffer:
         """Memory of whole words: a byte is updated in the word of four bytes that it is part of."""
@@ -95,34 +98,25 @@ class Host:
             self.device.upload(buffer, np.zeros(rest, np.uint8), size)
         return buffer
 
-    def fetch(self, there: DeviceArray, array: Array) -> None:
-        """Copy the elements of an array back to where they came from."""
-        row, first = memory_of(array)
-        found = np.empty(row.size, row.dtype)
-        self.device.download(there.pointer.buffer, found)
-        array[...] = np.lib.stride_tricks.as_strided(found[first:], array.shape, array.strides)
-
     def allocate(self, size: int, dtype: str, zero: bool) -> DeviceArray:
         """A new array, all zero or not initialised."""
         kind = np.dtype("uint16" if dtype == "bfloat16" else dtype)
         buffer = self._memory(max(0, size) * kind.itemsize)
         if zero:
             self.device.fill(buffer, 0)
-        return DeviceArray(buffer.at(0), kind)
+        return buffer.array((max(0, size),), kind)
 
     def reserve(self, array: GrowingArray, size: int) -> None:
         """Make room for `size` elements in all, keeping those that are there.
 
         Raises MemoryError where the device has no such room.
         """
-        if array.pointer is not None and size <= array.room:
+        if array.array is not None and size <= array.room:
             return
-        pointer = self.allocate(size, array.dtype.name, False).pointer
-        if array.pointer is not None and array.room:
-            kept = np.empty(array.room, array.dtype)
-            self.device.download(array.pointer.buffer, kept)
-            self.device.upload(pointer.buffer, kept)
-        array.pointer, array.room = pointer, size
+        made = self.allocate(size, array.dtype.name, False)
+        if array.array is not None and array.room:
+            self.device.upload(made.buffer, array.array.to_host())
+        array.array = made
 
     def set_length(self, array: GrowingArray, size: int, limit: int | None) -> None:
         """Say how many elements an array has. Raises OverflowError beyond the limit."""
@@ -130,23 +124,19 @@ class Host:
             raise OverflowError(f"Expected at most {limit} elements, found {size}")
         array.length = size
 
-    def grown(self, array: GrowingArray) -> Array:
-        """The elements of a growing array, on the host."""
-        found = np.empty(array.length, array.dtype)
-        if array.length and array.pointer is not None:
-            self.device.download(array.pointer.buffer, found)
-        return found
+    def grown(self, array: GrowingArray) -> DeviceArray:
+        """The elements of an array that grows no more."""
+        made = self.allocate(0, array.dtype.name, False) if array.array is None else array.array
+        return made.buffer.array((array.length,), array.dtype, constant=True)
 
     def element(self, array: DeviceArray | GrowingArray, index: int) -> Any:
         """One element, as a Python number."""
-        if array.mirror is not None:
-            return array.mirror[index].item()
-        if array.pointer is None:
-            raise ValueError("Expected an array that has elements, found one without room")
-        found = np.empty(1, array.dtype)
-        place = array.pointer.offset + index * array.dtype.itemsize
-        self.device.download(array.pointer.buffer, found, place)
-        return found[0].item()
+        return array.element(index)
+
+    def search(self, array: DeviceArray | GrowingArray, start: int, stop: int, value: int) -> int:
+        """The first place in `array[start:stop]` with at least a value, else `stop`."""
+        places = range(start, stop)
+        return start + bisect_left(places, value, key=lambda place: self.element(array, place))
 
     def expect(self, condition: bool) -> None:
         """Raise ValueError, as functions of C do, unless what a function relies on holds."""

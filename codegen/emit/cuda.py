@@ -23,13 +23,17 @@ from codegen.emit.c import WIDTH, header_comment
 from codegen.emit.cuda_atomics import atomic_name
 from codegen.emit.cuda_combining import combining_name
 from codegen.emit.cuda_complex import complex_as_pairs
+from codegen.emit.cuda_fetching import fetching_name
 from codegen.emit.cuda_functions import definitions
+from codegen.emit.cuda_runs import runs_name
 from codegen.emit.expressions import PRECEDENCE, expression, widened
 from codegen.emit.memory import INDENT, Dialect, Lines, Scope, indent
 from codegen.emit.statements import body_lines, for_lines
 from codegen.infer import called_functions
 from codegen.ir import (
+    AddRuns,
     Array,
+    AtomicFetch,
     AtomicStore,
     Barrier,
     Block,
@@ -106,11 +110,11 @@ def _array(array: Array) -> str:
 def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     if not isinstance(loop, For):
         raise UnsupportedError(f"a kernel of CUDA has no {type(loop).__name__}")
-    if _is_of_each_thread(loop, block):
-        return ["{", *indent(_of_each_thread(loop, scope)), "}"]
+    if _is_one_each(loop, block, scope.target.warp):
+        return ["{", *indent(_once_each(loop, scope)), "}"]
     *before, last = loop.body.body or (Block(),)
-    if isinstance(last, For) and _is_of_each_thread(last, block):
-        body = [*body_lines(Block(tuple(before)), scope), *_of_each_thread(last, scope)]
+    if isinstance(last, For) and _is_one_each(last, block, scope.target.warp):
+        body = [*body_lines(Block(tuple(before)), scope), *_once_each(last, scope)]
     else:
         body = body_lines(loop.body, scope)
     unit = UNITS.get(loop.kind)
@@ -132,17 +136,20 @@ def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     return [head, *indent(body), "}"]
 
 
-def _of_each_thread(loop: For, scope: Scope) -> Lines:
-    """What each thread of a block does in its iteration."""
+def _once_each(loop: For, scope: Scope) -> Lines:
+    """What each unit does in its one iteration."""
     first = f"const {loop.var.type.c} {loop.var.name} = {UNITS[loop.kind].first};"
     return [first, *body_lines(loop.body, scope)]
 
 
-def _is_of_each_thread(loop: For, block: int) -> bool:
-    """Whether each thread of a block has one iteration of a loop. Raises UnsupportedError where
-    threads wait for each other in one of which that is not so."""
-    whole = loop.kind is LoopKind.THREADS and loop.units == block
-    if whole and (loop.start, loop.stop, loop.step) == (Const(0), Const(block), 1):
+def _is_one_each(loop: For, block: int, warp: int) -> bool:
+    """Whether each thread of a block, or each lane of a warp, has one iteration of a loop.
+
+    Raises UnsupportedError where threads wait for each other in one of which that is not so.
+    """
+    units = {LoopKind.THREADS: block, LoopKind.LANES: warp}.get(loop.kind)
+    whole = loop.kind is LoopKind.LANES or loop.units == block
+    if whole and units and (loop.start, loop.stop, loop.step) == (Const(0), Const(units), 1):
         return True
     waiting = (stmt.kind for stmt in find(loop.body, Barrier))
     if loop.kind is LoopKind.THREADS and LoopKind.THREADS in waiting:
@@ -155,12 +162,26 @@ def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
     return [f"{atomic_name(stmt.op, stmt.array.element)}({place}, {expression(stmt.value)});"]
 
 
+def _fetch(stmt: AtomicFetch) -> Lines:
+    """`const int32_t seen = taco_swap_i32(&keys[place], -1, j);`"""
+    type, place = stmt.array.element, f"&{stmt.array.name}[{widened(stmt.index)}]"
+    values = [each for each in (stmt.expected, stmt.value) if each is not None]
+    name = fetching_name("add" if stmt.expected is None else "swap", type)
+    given = ", ".join([place, *map(widened, values)])
+    return [f"const {type.c} {stmt.var.name} = {name}({given});"]
+
+
 def _shared(stmt: Any, scope: Scope) -> Lines:
     """`t = taco_lanes_add_f64(t);`, `__syncwarp();`"""
     if isinstance(stmt, AtomicStore):
         return _atomic(stmt, scope)
     if isinstance(stmt, Barrier):
         return ["__syncwarp();" if stmt.kind is LoopKind.LANES else "__syncthreads();"]
+    if isinstance(stmt, AtomicFetch):
+        return _fetch(stmt)
+    if isinstance(stmt, AddRuns):
+        values = f"{expression(stmt.index)}, {expression(stmt.value)}"
+        return [f"{runs_name(stmt.op, stmt.array.element)}({stmt.array.name}, {values});"]
     assert isinstance(stmt, Combine)
     name = stmt.var.name
     return [f"{name} = {combining_name(stmt.kind.value, stmt.op, stmt.var.type)}({name});"]

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from codegen.emit.cuda_atomics import atomic_function
 from codegen.emit.cuda_combining import combining_function
+from codegen.emit.cuda_fetching import fetching_function
+from codegen.emit.cuda_runs import runs_function
 from codegen.emit.cuda_sorting import sorting_function
 from codegen.emit.cuda_vectors import vector_type
 from codegen.libraries.header_functions import Header, HeaderFunction
@@ -24,6 +26,12 @@ from codegen.target import UnsupportedError
 
 HEADERS = tuple(map(Header, ("taco_complex.h", "taco_math.h", "taco_runtime.h")))
 """Where functions are looked for, first in the first."""
+
+_MADE = (
+    atomic_function, combining_function, fetching_function, runs_function, sorting_function,
+    vector_type,
+)  # fmt: skip
+"""What gives the text of a function that is made for a type."""
 
 _NAME = re.compile(r"\btaco_\w+")
 _IN_PAIRS: Mapping[str, str] = {
@@ -80,10 +88,10 @@ def _macros(texts: Sequence[str]) -> list[str]:
 
 def _definition(name: str) -> str:
     """The definition of a function or a type that kernels have a name for."""
-    found = atomic_function(name) or combining_function(name) or sorting_function(name)
-    found = found or vector_type(name)
-    if found is not None:
-        return found
+    for own in _MADE:
+        found = own(name)
+        if found is not None:
+            return found
     for header in HEADERS:
         function = header.function(name)
         if function is not None:

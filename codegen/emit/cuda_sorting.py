@@ -1,22 +1,54 @@
-"""Sorting by one thread, in CUDA: a heap sort, for a thread has no memory to sort in otherwise.
+"""Sorting in CUDA: by one thread, or by all threads of a block or lanes of a warp together.
 
-(Williams 1964, Algorithm 232.)
+A thread has no memory to sort in otherwise: it sorts by a heap (Williams 1964, Algorithm 232).
+Several compare and swap pairs that lie apart, in rounds between which they wait for each other, by
+Batcher's bitonic network (1968) in the form whose comparators all point upwards, which is right for
+any number of elements.
 """
 
 from __future__ import annotations
 
 import re
 
-_SORT = re.compile(r"taco_sort_int(32|64)")
+_SORT = re.compile(r"taco_(threads_|lanes_|)sort_int(32|64)")
 
 
 def sorting_function(name: str) -> str | None:
     """The definition of the function that sorts integers, None of other names."""
     match = _SORT.fullmatch(name)
-    return (
-        None if match is None else _TEXT.replace("TYPE", f"int{match[1]}_t").replace("NAME", name)
-    )
+    if match is None:
+        return None
+    text = _TOGETHER if match[1] else _TEXT
+    for word, value in _WORDS[match[1]].items():
+        text = text.replace(word, value)
+    return text.replace("TYPE", f"int{match[2]}_t").replace("NAME", name)
 
+
+_WORDS = {
+    "": {},
+    "threads_": {"WAIT": "__syncthreads()", "FIRST": "threadIdx.x", "STEP": "blockDim.x"},
+    "lanes_": {"WAIT": "__syncwarp()", "FIRST": "threadIdx.x % 32", "STEP": "32"},
+}
+
+_TOGETHER = """\
+static __device__ inline void NAME(TYPE *a, int64_t count)
+{
+    for (int64_t size = 2; size < 2 * count; size *= 2) {
+        for (int64_t step = size / 2; step > 0; step /= 2) {
+            const int64_t apart = step == size / 2 ? size - 1 : step;
+            WAIT;
+            for (int64_t k = FIRST; k < count; k += STEP) {
+                const int64_t other = k ^ apart;
+                if (other > k && other < count && a[k] > a[other]) {
+                    const TYPE greater = a[k];
+                    a[k] = a[other];
+                    a[other] = greater;
+                }
+            }
+        }
+    }
+    WAIT;
+}"""
 
 _TEXT = """\
 static __device__ inline void NAME(TYPE *a, int64_t count)

@@ -8,7 +8,7 @@ Arrays are those of a device (`devices.host_side.Host`): an element is read by c
 
 from __future__ import annotations
 
-from codegen.build import const
+from codegen.emit.host_program import HostWords, sought
 from codegen.emit.memory import Lines, indent
 from codegen.infer import type_of
 from codegen.ir import (
@@ -17,24 +17,20 @@ from codegen.ir import (
     Binary,
     Block,
     Cast,
-    Comment,
     Const,
     Declare,
-    Expect,
     Expr,
     For,
     Function,
     If,
-    Invoke,
     Kernel,
     Launch,
     Load,
     Module,
-    Place,
     Reserve,
+    Search,
     Select,
     SetLength,
-    Stmt,
     Unary,
     Var,
 )
@@ -46,94 +42,84 @@ _OPERATORS = {"&&": "and", "||": "or", "/": "//"}
 
 def emit_host(module: Module) -> str:
     """The Python source of a module's functions. Raises UnsupportedError."""
-    kernels = {kernel.name: kernel for kernel in module.kernels}
-    return "\n\n".join(_function(function, kernels) for function in module.functions) + "\n"
+    return _Python(module).functions()
 
 
-def _function(function: Function, kernels: dict[str, Kernel]) -> str:
-    names = [*(a.name for a in function.arrays), *(v.name for v in function.scalars)]
-    head = f"def {function.name}(host, {', '.join(names)}):"
-    return "\n".join([head, *indent(_body(function.body, kernels))])
+class _Python(HostWords):
+    """Python's words."""
 
+    def function(self, function: Function) -> Lines:
+        names = [*(a.name for a in function.arrays), *(v.name for v in function.scalars)]
+        head = f"def {function.name}(host, {', '.join(names)}):"
+        return [head, *indent(self._body(function.body))]
 
-def _body(block: Block, kernels: dict[str, Kernel]) -> Lines:
-    lines = [line for stmt in block.body for line in _statement(stmt, kernels)]
-    return lines or ["pass"]
+    def _body(self, block: Block) -> Lines:
+        return self.block(block) or ["pass"]
 
+    def comment(self, text: str) -> Lines:
+        return [f"# {line}".rstrip() for line in text.splitlines()]
 
-def _statement(stmt: Stmt, kernels: dict[str, Kernel]) -> Lines:
-    match stmt:
-        case Comment(text=text):
-            return [f"# {line}".rstrip() for line in text.splitlines()]
-        case Declare(var=var, value=value):
-            return [f"{var.name} = {_expression(value)}"]
-        case Allocate() | Reserve() | SetLength():
-            return [_memory(stmt)]
-        case Launch(kernel=name, threads=threads, block=block):
-            kernel = kernels[name]
-            given = [*(a.name for a in kernel.arrays), *map(_argument, kernel.scalars)]
-            arguments = f"({', '.join(given)}{',' if len(given) == 1 else ''})"
-            return [f'host.launch("{name}", {_expression(threads)}, {block}, {arguments})']
-        case Expect(condition=condition):
-            return [f"host.expect({_expression(condition)})"]
-        case Invoke(function=function, places=places, scalars=scalars):
-            given = [*map(_place, places), *map(_expression, scalars)]
-            return [f"{function}(host, {', '.join(given)})"]
-        case If(condition=condition, then=then, orelse=orelse):
-            lines = [f"if {_expression(condition)}:", *indent(_body(then, kernels))]
-            return lines + (["else:", *indent(_body(orelse, kernels))] if orelse.body else [])
-        case For(var=var, start=start, stop=stop, step=step, body=body):
-            steps = ", ".join(map(str, (_expression(start), _expression(stop), step)))
-            return [f"for {var.name} in range({steps}):", *indent(_body(body, kernels))]
-        case Block():
-            return _body(stmt, kernels) if stmt.body else []
-    raise UnsupportedError(f"the host of a device has no {type(stmt).__name__} yet")
+    def declare(self, stmt: Declare) -> str:
+        return f"{stmt.var.name} = {self.expression(stmt.value)}"
 
+    def allocate(self, stmt: Allocate) -> str:
+        array, size = stmt.array, self.expression(stmt.size)
+        return f'{array.name} = host.allocate({size}, "{array.element.name}", {stmt.zero})'
 
-def _memory(stmt: Allocate | Reserve | SetLength) -> str:
-    name, size = stmt.array.name, _expression(stmt.size)
-    match stmt:
-        case Allocate(array=array, zero=zero):
-            return f'{name} = host.allocate({size}, "{array.element.name}", {zero})'
-        case Reserve():
-            return f"host.reserve({name}, {size})"
-        case SetLength(limit=limit):
-            return f"host.set_length({name}, {size}, {limit})"
+    def reserve(self, stmt: Reserve) -> str:
+        return f"host.reserve({stmt.array.name}, {self.expression(stmt.size)})"
 
+    def set_length(self, stmt: SetLength) -> str:
+        return f"host.set_length({stmt.array.name}, {self.expression(stmt.size)}, {stmt.limit})"
 
-def _place(place: Place) -> str:
-    """A whole array, of which a function takes no part."""
-    if place.start != const(0):
-        raise UnsupportedError("functions of the host of a device have no parts of arrays yet")
-    return place.array.name
+    def launch(self, stmt: Launch, kernel: Kernel) -> Lines:
+        given = [*(a.name for a in kernel.arrays), *map(_argument, kernel.scalars)]
+        arguments = f"({', '.join(given)}{',' if len(given) == 1 else ''})"
+        threads = self.expression(stmt.threads)
+        return [f'host.launch("{stmt.kernel}", {threads}, {stmt.block}, {arguments})']
+
+    def expect(self, condition: Expr) -> str:
+        return f"host.expect({self.expression(condition)})"
+
+    def invoke(self, name: str, given: list[str]) -> str:
+        return f"{name}(host, {', '.join(given)})"
+
+    def branch(self, stmt: If) -> Lines:
+        lines = [f"if {self.expression(stmt.condition)}:", *indent(self._body(stmt.then))]
+        return lines + (["else:", *indent(self._body(stmt.orelse))] if stmt.orelse.body else [])
+
+    def loop(self, stmt: For) -> Lines:
+        steps = f"{self.expression(stmt.start)}, {self.expression(stmt.stop)}, {stmt.step}"
+        return [f"for {stmt.var.name} in range({steps}):", *indent(self._body(stmt.body))]
+
+    def expression(self, expr: Expr) -> str:
+        match expr:
+            case Var(name=name):
+                return name
+            case Const(value=value):
+                return repr(value)
+            case Cast(operand=operand):
+                return self.expression(operand)
+            case Load(array=Array(name=name), index=index):
+                return f"host.element({name}, {self.expression(index)})"
+            case Search(array=Array(name=name), start=start, stop=stop):
+                places = f"{self.expression(start)}, {self.expression(stop)}"
+                return f"host.search({name}, {places}, {self.expression(sought(expr))})"
+            case Select(condition=condition, then=then, orelse=orelse):
+                parts = (self.expression(each) for each in (then, condition, orelse))
+                return "({} if {} else {})".format(*parts)
+            case Unary(op=op, operand=operand):
+                return f"({'not ' if op == '!' else op}{self.expression(operand)})"
+            case Binary(op=op, left=left, right=right) if _is_whole(type_of(left)):
+                operands = self.expression(left), self.expression(right)
+                if op in ("min", "max"):
+                    return f"{op}({', '.join(operands)})"
+                return f"({operands[0]} {_OPERATORS.get(op, op)} {operands[1]})"
+        raise UnsupportedError(f"the host of a device cannot compute {type(expr).__name__} yet")
 
 
 def _argument(var: Var) -> str:
     return f'host.number({var.name}, "{var.type.name}")'
-
-
-def _expression(expr: Expr) -> str:
-    """A whole number or truth, in Python."""
-    match expr:
-        case Var(name=name):
-            return name
-        case Const(value=value):
-            return repr(value)
-        case Cast(operand=operand):
-            return _expression(operand)
-        case Load(array=Array(name=name), index=index):
-            return f"host.element({name}, {_expression(index)})"
-        case Select(condition=condition, then=then, orelse=orelse):
-            parts = (_expression(each) for each in (then, condition, orelse))
-            return "({} if {} else {})".format(*parts)
-        case Unary(op=op, operand=operand):
-            return f"({'not ' if op == '!' else op}{_expression(operand)})"
-        case Binary(op=op, left=left, right=right) if _is_whole(type_of(left)):
-            operands = _expression(left), _expression(right)
-            if op in ("min", "max"):
-                return f"{op}({', '.join(operands)})"
-            return f"({operands[0]} {_OPERATORS.get(op, op)} {operands[1]})"
-    raise UnsupportedError(f"the host of a device cannot compute {type(expr).__name__} yet")
 
 
 def _is_whole(type: ScalarType) -> bool:

@@ -94,8 +94,9 @@ def memory(
             return _set_length(stmt, scope)
         case Fill():
             return _fill(stmt, scope)
-        case Sort(array=array, start=start, count=count, marks=marks):
-            sort = f"taco_sort_int{array.element.bits}"
+        case Sort(array=array, start=start, count=count, marks=marks, units=units):
+            together = "" if units is None else f"{units.value}_"
+            sort = f"taco_{together}sort_int{array.element.bits}"
             integers = f"{_address(array, start)}, {widened(count)}"
             if marks is None:
                 return [f"{sort}({integers});"]

@@ -11,8 +11,10 @@ from codegen.emit.expressions import PRECEDENCE, expression, helper, vector_plac
 from codegen.emit.memory import Lines, Scope, indent, memory, table
 from codegen.infer import UPDATES, type_of
 from codegen.ir import (
+    AddRuns,
     Allocate,
     Assign,
+    AtomicFetch,
     AtomicStore,
     Barrier,
     Block,
@@ -65,7 +67,7 @@ def _statement(stmt: Stmt, scope: Scope) -> Lines:
             return scope.dialect.loop(stmt, scope)
         case Declare() | Assign() | Store() | VectorStore() | Prefetch():
             return [_assignment(stmt)]
-        case AtomicStore() | Combine() | Barrier():
+        case AtomicStore() | AtomicFetch() | AddRuns() | Combine() | Barrier():
             return scope.dialect.shared(stmt, scope)
         case Allocate() | Reserve() | SetLength() | Fill() | Sort() | Invoke() | Expect():
             return memory(stmt, scope)

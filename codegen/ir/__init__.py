@@ -35,8 +35,10 @@ from codegen.ir.expressions import (
 )
 from codegen.ir.functions import Function, Kernel, Module
 from codegen.ir.statements import (
+    AddRuns,
     Allocate,
     Assign,
+    AtomicFetch,
     AtomicStore,
     Barrier,
     Block,
@@ -72,10 +74,12 @@ from codegen.ir.statements import (
 __all__ = [
     "FALSE",
     "TRUE",
+    "AddRuns",
     "Allocate",
     "Apply",
     "Array",
     "Assign",
+    "AtomicFetch",
     "AtomicStore",
     "Barrier",
     "Binary",

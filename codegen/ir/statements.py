@@ -58,13 +58,44 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class AtomicStore:
-    """`array[index] op= value` as one operation, which other threads may do to the same element."""
+    """`array[index] op= value` as one operation, which other threads may do to the same element.
+
+    It `meets` those of neighbouring iterations of the loop around it, which mostly do.
+    """
 
     array: Array
     index: Expr
     value: Expr
     op: str
     role: Role = Role.CONTROL
+    meets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AtomicFetch:
+    """Declare `var` as what `array[index]` was before, and change it, as one operation.
+
+    It becomes `value` where it was `expected`; without that, `value` is added to it.
+    """
+
+    var: Var
+    array: Array
+    index: Expr
+    value: Expr
+    expected: Expr | None = None
+    role: Role = Role.CONTROL
+
+
+@dataclass(frozen=True, slots=True)
+class AddRuns:
+    """`array[index] op= value` by all lanes of a warp together, which come here with values of
+    their own: neighbours with the same `index` once. Nothing where that is below 0."""
+
+    array: Array
+    index: Expr
+    value: Expr
+    op: str
+    role: Role = Role.VALUES
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +218,7 @@ class Sort:
     """Sort `count` integers of `array` from `start` on, ascending.
 
     marks  truths, which tell for each integer whether it is there; none is there twice
+    units  those of a GPU that sort together: the threads of a block, or the lanes of a warp
     """
 
     array: Array
@@ -194,6 +226,7 @@ class Sort:
     count: Expr
     role: Role = Role.CONTROL
     marks: Array | None = None
+    units: LoopKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,5 +365,5 @@ Stmt = (
     Block | Comment | Declare | Assign | Store | If | While | For
     | Allocate | Reserve | SetLength | Fill | Sort | Prefetch
     | NewTable | Insert | SortTable | ClearTable | VectorStore
-    | Invoke | AtomicStore | Team | Expect | Launch | Combine | Barrier
+    | Invoke | AtomicStore | AtomicFetch | AddRuns | Team | Expect | Launch | Combine | Barrier
 )  # fmt: skip

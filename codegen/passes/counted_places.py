@@ -54,18 +54,28 @@ def _counted(node: Any, names: Names) -> Any:
         return node
     if node.unroll or not any(c_function(call).is_long for call in find(node.body, Apply)):
         return node
+    counted = counted_by_loop(node, names)
+    if counted is None:
+        return node
+    before, loop, after = counted
+    return node if lanes_of(loop) is None else block(*before, loop, *after)
+
+
+def counted_by_loop(
+    node: For, names: Names
+) -> tuple[tuple[Declare, ...], For, tuple[Assign, ...]] | None:
+    """A loop that counts the places at which it appends by its own variable, with what stands
+    before and behind it; None for one that does not append so."""
     places = tuple(_places(node))
     if not places:
-        return node
+        return None
     body = tuple(s for s in node.body.body if not (isinstance(s, Assign) and s.var in places))
     ahead = {place: Var(names.fresh(f"{place.name}_ahead"), place.type) for place in places}
     at = {place: add(node.var, ahead[place]) for place in places}
     loop = replace(node, body=Block(tuple(substitute(stmt, at) for stmt in body)))
-    if lanes_of(loop) is None:
-        return node
-    before = [Declare(ahead[p], sub(p, node.start), constant=True) for p in places]
+    before = tuple(Declare(ahead[p], sub(p, node.start), constant=True) for p in places)
     rounds = maximum(sub(node.stop, node.start), const(0))
-    return block(*before, loop, *(Assign(place, rounds, "+") for place in places))
+    return before, loop, tuple(Assign(place, rounds, "+") for place in places)
 
 
 def _places(loop: For) -> Iterator[Var]:

@@ -21,6 +21,7 @@ from codegen.ir import (
     Allocate,
     Array,
     Assign,
+    AtomicFetch,
     AtomicStore,
     Block,
     ClearTable,
@@ -63,7 +64,7 @@ from codegen.variables import assigned_vars, count_reads, declared_vars, stateme
 
 _VISIBLE = (
     Store, VectorStore, Allocate, Reserve, SetLength, Fill, Sort, NewTable, Insert, SortTable,
-    ClearTable, Invoke, AtomicStore, Team, Expect,
+    ClearTable, Invoke, AtomicStore, AtomicFetch, Team, Expect,
 )  # fmt: skip
 
 
@@ -103,7 +104,7 @@ class _Uses:
         return array.storage is not Storage.LOCAL or array in self.arrays
 
 
-_READERS = frozenset((Load, Search, VectorLoad, Lead, Place))
+_READERS = frozenset((Load, Search, VectorLoad, Lead, Place, AtomicFetch))
 _TABLE_READERS = frozenset((Count, Key, Ranked))
 _TABLE_WRITERS = frozenset((Insert, SortTable, ClearTable))
 

@@ -13,9 +13,11 @@ from codegen.passes.device_names import rename_words
 from codegen.passes.full_tiles import separate_full_tiles
 from codegen.passes.function_chains import split_function_chains
 from codegen.passes.gpu.counting_loops import count_at_once
+from codegen.passes.gpu.lane_runs import add_in_runs
 from codegen.passes.gpu.one_writer import write_once
 from codegen.passes.gpu.short_integers import count_in_short
 from codegen.passes.gpu.slices import cut_slices
+from codegen.passes.gpu.unit_places import count_by_units
 from codegen.passes.gpu.unit_sums import sum_in_units
 from codegen.passes.jam import jam_rows
 from codegen.passes.kept_functions import keep_functions
@@ -87,10 +89,12 @@ CUDA_PASSES: tuple[Step, ...] = (
     Step("slices", cut_slices, "teams are loops that kernels are made of"),
     Step("tidy_slices", _TIDY, "counting loops may have nothing else in them"),
     Step("counting_loops", _for_any_target(count_at_once), "each thread has a loop of one round"),
+    Step("unit_places", _for_any_target(count_by_units), "loops that only count are gone"),
     Step("tidy_counts", _TIDY, "names of what had a round of its own"),
     Step("parameters", _for_any_target(prune_parameters), "all dead uses are gone"),
     Step("kernels", outline_kernels, "the passes before know functions alone"),
     Step("unit_sums", _for_any_target(sum_in_units), "of kernels: which units share a loop"),
+    Step("lane_runs", _for_any_target(add_in_runs), "of what is not one element for a whole loop"),
     Step("one_writer", write_once, "sums leave one number to be written"),
     Step("short_integers", _for_any_target(count_in_short), "no pass behind it makes a loop"),
     Step("device_names", _for_any_target(rename_words), "kernels and their launches share names"),

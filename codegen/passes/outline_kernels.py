@@ -331,13 +331,17 @@ def _check(statements: tuple[Stmt, ...], room: int) -> None:
             if isinstance(node, Team | Reserve | SetLength):
                 raise UnsupportedError(f"a kernel of a device has no {type(node).__name__}")
             if isinstance(node, Allocate) and not _is_small(node, room):
-                raise UnsupportedError(
-                    f"each thread would need memory of its own for {node.array.name}"
-                )
+                size = _bytes(node)
+                found = "memory of a size that is not constant" if size is None else f"{size} bytes"
+                raise UnsupportedError(f"{node.array.name} would need {found}, of {room} bytes")
 
 
 def _is_small(stmt: Allocate, room: int) -> bool:
+    size = _bytes(stmt)
+    return size is not None and size <= room
+
+
+def _bytes(stmt: Allocate) -> int | None:
+    """The size of an array, None where it is known only when kernels run."""
     size = stmt.size
-    if not isinstance(size, Const):
-        return False
-    return int(size.value.real) * stmt.array.element.itemsize <= room
+    return int(size.value.real) * stmt.array.element.itemsize if isinstance(size, Const) else None

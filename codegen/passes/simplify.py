@@ -76,6 +76,7 @@ from codegen.ir import (
     Allocate,
     Apply,
     Assign,
+    AtomicFetch,
     Binary,
     Block,
     Broadcast,
@@ -179,4 +180,5 @@ def _can_merge(block: Block, others: tuple[Stmt, ...]) -> bool:
         return False
     introduced = {stmt.var for stmt in block.body if isinstance(stmt, Declare)}
     introduced |= {stmt.entry for stmt in block.body if isinstance(stmt, Insert)}
+    introduced |= {stmt.var for stmt in block.body if isinstance(stmt, AtomicFetch)}
     return not any(introduced & declared_vars(other) for other in others)

@@ -125,6 +125,7 @@ class KernelCache:
         self.host_functions: Mapping[str, KernelCall] = {}
         self._objects: dict[Part, Path] = {}
         self._environment: str | None = None
+        self._own_sources: str | None = None
         self._background: threading.Thread | None = None
         self._renew_locks()
         if hasattr(os, "register_at_fork"):
@@ -270,6 +271,20 @@ class KernelCache:
     def write_note(self, key: str, text: str) -> None:
         """Keep a small text that can be made again."""
         self._store.write_note(self.full_key(key), text)
+
+    def text(self, key: str) -> str | None:
+        """The text kept under `key` that follows from it and our sources alone, or None."""
+        return self._store.note(self._text_name(key))
+
+    def write_text(self, key: str, text: str) -> None:
+        """Keep a text that no compiler and no processor has a part in."""
+        self._store.write_note(self._text_name(key), text)
+
+    def _text_name(self, key: str) -> str:
+        with self._lock:
+            if self._own_sources is None:
+                self._own_sources = source_fingerprint(self._sources)
+            return digest("text", key, self._own_sources)
 
     def try_out(self, source: str, trials: Sequence[Trial]) -> tuple[Tried, ...]:
         """Compile C text and call its functions on samples, in a process of its own.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from numpy.typing import DTypeLike
 
 from taco_py.api.over import as_mask, read_over
+from taco_py.call.devices.placed import placed
 from taco_py.call.draft import draft
 from taco_py.call.kernel import Kernel, compile_draft
 from taco_py.call.prepare import by_name, statements_of
@@ -65,7 +66,7 @@ def compile(
     replace: bool = False,
     border: str = "error",
     shape: Sequence[int] | int | None = None,
-    target: str = "c",
+    target: str | None = None,
     **named: Format | str,
 ) -> Kernel | KernelOfSeveral | KernelOfSubscripts:
     """Compile assignments for operands of given formats, without data.
@@ -99,7 +100,8 @@ def compile(
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
     given = by_name(text, formats, others, named, "formats")
-    asked = (threads, static, libraries, schedule_budget, forbid, allow, target)
+    given, where = placed(given, target)
+    asked = (threads, static, libraries, schedule_budget, forbid, allow, where)
     settings = settings_of_kernel(schedule, *asked)
     statements = statements_of(text, given)
     over = read_over(semiring, as_mask(mask, statements[-1].assignment), replace)

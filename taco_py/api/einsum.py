@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import built, read_over
 from taco_py.replay.find import find
-from taco_py.values.keys import call_key, options_key, parted
+from taco_py.values.keys import COUNTS, call_key, options_key, parted
 
 USUAL = (None, True, None, ())
 """The options of most calls: static, libraries, schedule_budget, forbid."""
@@ -40,7 +40,7 @@ def einsum(
     semiring: Semiring | str | None = None,
     mask: Any = None,
     replace: bool = False,
-    target: str = "c",
+    target: str | None = None,
     **unknown: Any,
 ) -> Any:
     """Compute NumPy's `einsum` over sparse and dense operands.
@@ -82,9 +82,9 @@ def einsum(
             replace=replace, target=target,
         ))  # fmt: skip
     outs, key = () if out is None else (out,), None
-    if target == "c" and operands and not unknown and (threads is None or type(threads) is int):
+    if target in (None, "c") and operands and not unknown and type(threads) in COUNTS:
         first, rest = parted(operands)
-        identity: tuple[object, ...] = (first, format, casting, schedule, threads)
+        identity: tuple[object, ...] = (first, format, casting, schedule, threads, target)
         usual = out is None and dtype is None and optimize is None and order == "K"
         if not usual or (static, libraries, schedule_budget, forbid) != USUAL:
             told = options_key(out, dtype, static, libraries, optimize, schedule_budget, forbid)

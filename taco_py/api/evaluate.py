@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import built, read_over
 from taco_py.replay.find import find
-from taco_py.values.keys import by_outputs, call_key, options_key
+from taco_py.values.keys import COUNTS, by_outputs, call_key, options_key
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -45,7 +45,7 @@ def evaluate(
     semiring: Semiring | str | None = None,
     mask: Any = None,
     replace: bool = False,
-    target: str = "c",
+    target: str | None = None,
     **named: Any,
 ) -> Any:
     """Compute assignments in index notation over sparse and dense operands.
@@ -109,7 +109,8 @@ def evaluate(
               semiring's zero where it is not computed
     replace   whether out= is set to zero where the mask leaves it out; it is kept there by default
     target    what computes it: "c" the CPU, "cuda" a GPU, "cuda-emulated" the GPU's kernels on the
-              CPU, which checks each access to memory; docs/cuda.md
+              CPU, which checks each access to memory; by default the device that operands are on
+              (`tp.device`), else the CPU; docs/gpu.md
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError where there is no compiler, and
@@ -122,8 +123,8 @@ def evaluate(
     by_names = outputs is not None or type(format) is dict or type(out) is dict
     form, kinds, outs = by_outputs(outputs, format, out) if by_names else whole
     key: Any = None
-    if target == "c" and (threads is None or type(threads) is int):  # True is no number of threads
-        identity: tuple[object, ...] = (text, form, casting, schedule, threads, *given)
+    if target in (None, "c") and type(threads) in COUNTS:
+        identity: tuple[object, ...] = (text, form, casting, schedule, threads, target, *given)
         usual = out is None and dtype is None and path is None and outputs is None
         if not usual or (border, shape, static, libraries, schedule_budget, forbid, allow) != USUAL:
             seldom = (static, libraries, path, schedule_budget, forbid, allow)
@@ -172,7 +173,7 @@ def explain(
     shape: Sequence[int] | int | None = None,
     semiring: Semiring | str | None = None,
     mask: Any = None,
-    target: str = "c",
+    target: str | None = None,
     **named: Any,
 ) -> str:
     """Explain how `evaluate`, or `einsum`, computes its result with the same arguments.
@@ -202,25 +203,29 @@ def explain(
 
     Raises as `evaluate`.
     """
+    from taco_py.call.devices.placed import placed
     from taco_py.call.over_semirings import over_of
     from taco_py.call.prepare import by_name
     from taco_py.call.texts.by_text import Asks, explain_text
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
 
-    if operands and isinstance(text, str) and "=" not in text:
+    einsums = bool(operands) and isinstance(text, str) and "=" not in text
+    if einsums:
         own = {"format": format, "schedule": schedule, "static": static}
         if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
             return numpys.told
-    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, target)
+        given: dict[str, Any] = {f"operand {place}": each for place, each in enumerate(operands)}
+    else:
+        given = by_name(text, operands[0] if operands else None, operands[1:], named)
+    given, where = placed(given, target)
+    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, where)
     settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *options)
     seconds = check_budget(frontier_budget, "frontier_budget")
     over = over_of(semiring, mask, False)
-    if operands and isinstance(text, str) and "=" not in text:
+    if einsums:
         from taco_py.call.subscripts import explain_subscripts
 
-        return explain_subscripts((text, *operands), optimize, settings, seconds, over)
-    first, others = (operands[0], operands[1:]) if operands else (None, ())
-    given = by_name(text, first, others, named)
+        return explain_subscripts((text, *given.values()), optimize, settings, seconds, over)
     asks = Asks(border, shape, path, outputs, format, None, None if over.is_usual else over)
     return explain_text(text, given, settings, asks, seconds)

@@ -21,7 +21,7 @@ from taco_py.notation.checks import accesses, has_subscripts
 from taco_py.notation.functions.averages import spelled
 from taco_py.notation.nodes import Assignment, Reduce
 from taco_py.notation.tree import walk
-from taco_py.values.settings import Settings, check_budget, merged
+from taco_py.values.settings import Settings, check_budget, check_target, merged
 
 if TYPE_CHECKING:
     from taco_py.notation.rewrites.semirings import Semiring
@@ -40,6 +40,7 @@ def frontier(
     mask: Any = None,
     border: str = "error",
     shape: Sequence[int] | int | None = None,
+    target: str = "c",
     **named: Any,
 ) -> Frontier:
     """Find the schedules of an assignment that no other is asymptotically better than.
@@ -66,14 +67,17 @@ def frontier(
              then come last, and `late` says how many they are
     semiring, mask, border, shape  as in `compile`; the schedules are those of what is computed
              over numbers, of the operands that subscripts ask for
+    target   as in `evaluate`: which schedules there are is the same everywhere; what is estimated,
+             and which of them a call takes, is for kernels there, whose units are chosen later
 
     Raises NotationError, OperandError, OperandTypeError, FormatError, ScheduleError.
     """
+    check_target(target)
     given = merged(formats, named, "formats")
     read = understood(text)
     over = read_over(semiring, as_mask(mask, read.assignment), False)
-    target = read.assignment.target.tensor
-    uses = accumulated(read.assignment, {target: None})
+    result = read.assignment.target.tensor
+    uses = accumulated(read.assignment, {result: None})
     orders = {access.tensor: len(access.modes) for access in accesses(uses) if not access.is_number}
     formats = {**{name: dense(order) for name, order in orders.items()}, **given}
     if (border, shape) != ("error", None) or has_subscripts(read.assignment):
@@ -94,7 +98,7 @@ def frontier(
     until = inf if budget is None else monotonic() + budget
     search = None if budget is None else budget * SEARCH
     found = search_frontier(drafted.assignment, stored, SCOPES[scope], search)
-    return with_estimates(found, drafted.operands, drafted.request, until)
+    return with_estimates(found, drafted.operands, drafted.request.on(target), until)
 
 
 def _check_comparable(assignment: Assignment) -> None:

@@ -21,13 +21,13 @@ from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Command, Parallelize
+from taco_py.schedule.gpu.unit_nests import units_of
 from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.methods import methods
 from taco_py.schedule.moves import candidates
 from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.values.settings import Settings, as_schedule, check_threads
-from taco_py.ways.loops import lower_recipe
-from taco_py.ways.ways import way_of
+from taco_py.ways.ways import check_recipe
 
 if TYPE_CHECKING:
     from taco_py.show.graphs import Drawing
@@ -73,8 +73,7 @@ def state_of(draft: Draft, schedule: Schedule) -> State:
     options = Options(schedule=schedule)
     plan = make_plan(draft.assignment, draft.operands, draft.request.as_written, options)
     for step in plan.kernels:
-        if way_of(step.schedule.make).in_loops:
-            lower_recipe(recipe_of(step))
+        check_recipe(recipe_of(step))
     return State(normal_form(draft.assignment, draft.operands), schedule, plan)
 
 
@@ -146,7 +145,8 @@ class ScheduleBuilder:
         """
         state = self._states[-1]
         sparse = [n for n, o in self._draft.operands.items() if not o.type.format.is_dense]
-        tried = Schedule(tuple(candidates(state.loops, sparse)))
+        units = units_of(self._draft.request.machine.target)
+        tried = Schedule(tuple(candidates(state.loops, sparse, units)))
         named = tried.reading(state.sources)
         found: dict[Command, None] = {}
         for command in named.commands:
@@ -167,6 +167,7 @@ class ScheduleBuilder:
             schedule=self.schedule,
             threads=check_threads(threads),
             static=self._draft.request.static,
+            target=self._draft.request.machine.target,
         )
         return compile_draft(self._draft, settings)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.call.devices.on_device import remember_on_device, stay, told_place
 from taco_py.call.prepare import Prepared, prepare, start
 from taco_py.call.timing import measured, told_times
 from taco_py.call.views import shared_look
@@ -24,7 +25,8 @@ from taco_py.replay.call_text import by_place
 from taco_py.replay.find import ShortCall, no_short_way
 from taco_py.replay.make_call import compiled_kernels, keep_call, make_call, remember_shown
 from taco_py.replay.state import Task
-from taco_py.storage.tensor_data import Array, TensorData, arrays_of
+from taco_py.storage.tensor_data import Array, TensorData, arrays_of, on_host
+from taco_py.values.device_tensor import targets_of
 from taco_py.values.operands import copies_made
 from taco_py.values.result_table import ResultKind
 from taco_py.values.results import hand_out
@@ -40,40 +42,61 @@ def compute(
     key: tuple[object, ...] | None = None,
     axes: tuple[int, ...] = (),
     cautions: tuple[UserWarning, ...] = (),
+    place: str | None = None,
 ) -> Any:
     """Plan and run `assignment`, whose sums are explicit.
 
     key   under which to remember the short way for calls like this one
     axes  of the result in the order in which they are wanted, () for that of `assignment`
     cautions  what such calls are warned of
+    place  the device that the result stays on, "" for the host; None for where operands are
     """
     give(cautions)
-    look = (
-        None if out is not None or axes or squeezed else shared_look(assignment, objects, settings)
-    )
+    if place is None:
+        place = "".join(targets_of(objects.values()))
+    usual = out is None and not (axes or squeezed or place)
+    look = shared_look(assignment, objects, settings) if usual else None
     if look is not None:
         if key is not None:
             remember_shown(key, look)
         return look.function()(*objects.values())
-    begin, target = "", assignment.target.tensor
-    if assignment.operator is not None and out is not None and target not in objects:
-        begin, objects = target, {target: out, **objects}  # y += value, written where y is
+    begin, objects = _begun(assignment, objects, out)
     if settings.measure:
         settings = measured(assignment, objects, settings, squeezed).settings
     prepared = prepare(assignment, objects, settings, squeezed)
     execution = start(prepared, settings, writable(out, prepared, settings))
     data = rounded(run(prepared.plan, execution), prepared.dtype, out)
-    if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
+    if place and out is None:
+        if key is not None and not execution.wide and not is_half(prepared.dtype):
+            remember_on_device(key, prepared, objects, settings, axes, cautions)
+        return stay(data, prepared, axes, place)
+    if key is not None and settings.target == "c" and KERNELS.memo.get(key) in (None, no_short_way):
         once = execution.wide or prepared.copied
         task = None if once else task_of(prepared, objects, out, begin, axes)
         if task is not None:
             remember(key, task, settings, execution.threads, cautions)
     if out is not None:
-        if not np.may_share_memory(data.values, out):  # else it was written there
-            np.copyto(out, data.values, casting="unsafe")
-        return out
+        return written(out, data)
     found = hand_out(data, prepared.kind)
     return found.transpose(axes) if axes else found
+
+
+def _begun(
+    assignment: Assignment, objects: Mapping[str, Any], out: Array | None
+) -> tuple[str, Mapping[str, Any]]:
+    """The operand that is `out` itself, or "", and the operands with it: y += value into y."""
+    target = assignment.target.tensor
+    if assignment.operator is None or out is None or target in objects:
+        return "", objects
+    return target, {target: out, **objects}
+
+
+def written(out: Array, data: TensorData) -> Array:
+    """`out` with the values of a dense result, where it was not written by the kernel."""
+    values = on_host(data).values
+    if not np.may_share_memory(values, out):
+        np.copyto(out, values, casting="unsafe")
+    return out
 
 
 def rounded(data: TensorData, dtype: np.dtype[Any], out: Array | None = None) -> TensorData:
@@ -82,7 +105,7 @@ def rounded(data: TensorData, dtype: np.dtype[Any], out: Array | None = None) ->
     An `out` of a wider type takes it as it was computed.
     """
     wide = out is not None and not is_half(out.dtype)
-    return values_in_type(data, dtype) if is_half(dtype) and not wide else data
+    return values_in_type(on_host(data), dtype) if is_half(dtype) and not wide else data
 
 
 def told_rounding(dtype: np.dtype[Any]) -> str:
@@ -180,7 +203,7 @@ def planned_text(
         execution.threads,
         execution.tensors,
     )
-    return times + told_rounding(prepared.dtype) + told
+    return times + told_rounding(prepared.dtype) + told_place(objects, settings.target) + told
 
 
 def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array | None:
@@ -247,6 +270,8 @@ def _check_memory(out: Array) -> None:
 
 
 def _direct(out: Array, prepared: Prepared) -> bool:
+    if prepared.plan.machine.is_gpu:
+        return False
     own = computed_dtype(prepared.dtype)
     plain = out.flags.c_contiguous and out.flags.aligned and out.dtype == own
     if not plain or not out.dtype.isnative or type(out) is not np.ndarray:

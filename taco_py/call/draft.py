@@ -33,6 +33,7 @@ from taco_py.plan.statements import fills_of
 from taco_py.problem import TensorType
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.tensor_data import ordered
+from taco_py.values.device_tensor import DeviceTensor
 from taco_py.values.operands import Given, check_names, check_orders, check_sizes, describe
 from taco_py.values.result_table import TENSOR, Question, ResultKind, look_up
 from taco_py.values.results import result_kind
@@ -74,6 +75,10 @@ class Draft:
         if not self.assumed:
             return ""
         return f"{', '.join(self.assumed)} taken for {NOMINAL_SIZE}, for no sizes are given"
+
+    def on(self, target: str) -> Draft:
+        """The same for kernels on what `target` names."""
+        return replace(self, request=self.request.on(target))
 
     @property
     def types(self) -> dict[str, TensorType]:
@@ -356,7 +361,8 @@ def _operands(
 
 def is_array(given: Any) -> bool:
     """Whether an operand itself, an array or a number, was given in place of its format."""
-    return isinstance(given, Tensor | np.ndarray | np.generic | Number) or is_scipy_sparse(given)
+    kinds = Tensor | DeviceTensor | np.ndarray | np.generic | Number
+    return isinstance(given, kinds) or is_scipy_sparse(given)
 
 
 def _sizes_of(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.call.compute import rounded, task_of, told_rounding, writable
+from taco_py.call.compute import rounded, task_of, told_rounding, writable, written
 from taco_py.call.conform import conforming
+from taco_py.call.devices.placed import placed
 from taco_py.call.draft import Draft
 from taco_py.call.libraries import libraries_of, without_libraries
 from taco_py.call.over_semirings import Over, unfilled
@@ -39,6 +40,7 @@ from taco_py.replay.call_text import by_name
 from taco_py.replay.make_call import Ways, make_call, reads_in_place
 from taco_py.schedule.schedule import Schedule
 from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.values.device_tensor import targets_of
 from taco_py.values.operands import (
     Given,
     as_number,
@@ -125,13 +127,16 @@ class Kernel:
         name: str = "kernel",
         **named: Any,
     ) -> tuple[Path, ...]:
-        """Write the kernel as C files that compile by themselves, and return their paths.
+        """Write the kernel as C or CUDA files that compile by themselves, and return their paths.
 
             cc -O3 *.c -lm && ./a.out
+            nvcc -O3 *.cu && ./a.out
 
         `name`.c has the function `name` (of several kernels, `name`_1.c and so on), `name`.h its
         prototype with a line about each parameter, taco_runtime.h what it needs, and main.c calls
-        it on these operands, or on small ones made up, and prints the arrays of the result.
+        it on these operands, or on small ones made up, and prints the arrays of the result. Of
+        kernels of a GPU, `name`.cu has the kernels, the host program that launches them, and the
+        function, which takes arrays of the host; then there are main.cu and taco_cuda.h.
 
         folder    where the files go; exporting again overwrites what was exported there, and no
                   other file
@@ -215,6 +220,8 @@ class Kernel:
                 result = call(objects, limit) if out is None else call(objects, out, limit)
                 if result is not None:
                     return result
+        objects, _ = placed(objects, self.settings.target)
+        place = "".join(targets_of(objects.values()))
         begin, objects = ("", objects) if out is None else self._begun(objects, out)
         given, sizes = self._given(objects)
         shape = self._shape(sizes)
@@ -228,10 +235,8 @@ class Kernel:
         if not execution.wide and self.settings.target == "c":
             self._remember(prepared, objects, out, begin)
         if out is not None:
-            if not np.may_share_memory(data.values, out):  # else it was written there
-                np.copyto(out, data.values, casting="unsafe")
-            return out
-        return hand_out(self._scipys(data, kind), kind)
+            return written(out, data)
+        return hand_out(self._scipys(data, kind), kind, place)
 
     def _from_nothing(self, objects: dict[str, Any]) -> dict[str, Any]:
         """The operands with what `y += …` begins from where there is no `y`: what the operator does

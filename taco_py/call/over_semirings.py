@@ -288,7 +288,8 @@ def computed(
         prepared = prepare(ready.assignment, ready.objects, settings, squeezed)
         writable(out, prepared, settings)
         of_kernel = settings, None, squeezed, None, axes, cautions
-        return _merged(out, compute(ready.assignment, ready.objects, *of_kernel), over)
+        made = compute(ready.assignment, ready.objects, *of_kernel, place="")
+        return _merged(out, made, over)
     return compute(ready.assignment, ready.objects, *of_kernel)
 
 

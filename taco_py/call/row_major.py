@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
+import numpy as np
+
 from codegen.records import dataclass
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.machine import NOMINAL, Machine
@@ -57,6 +59,8 @@ def _lies_across(given: Given) -> bool:
     """Whether it is a dense array whose modes are not in order, or has no neighbours."""
     if not given.data.format.is_dense or given.data.values.flags.c_contiguous:
         return False
+    if not isinstance(given.data.values, np.ndarray):
+        return False  # a copy would be made on the host
     modes, unit = stride_order(given.data.values)
     return not unit or modes != tuple(range(len(modes)))
 

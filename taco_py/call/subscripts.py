@@ -12,6 +12,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.call.compute import compute
+from taco_py.call.devices.placed import placed_operands
 from taco_py.call.given_path import checked_path, steps_of
 from taco_py.call.kept_order import kept_order
 from taco_py.call.over_semirings import Over, over_numbers
@@ -59,13 +60,16 @@ def computed(
 ) -> Any:
     """The einsum of its positional arguments, by NumPy's own where that alone has such elements.
 
-    options  what `settings_of` takes: format, schedule, threads, dtype, casting, static and so on
+    options  what `settings_of` takes: format, schedule, threads, dtype, casting, static and so on;
+             last the target, None for where operands are
     key, over  as `contract` has them
     """
     own = {"format": options[0], "schedule": options[1], "static": options[5]}
     left = left_to_numpy(operands, numpys.dtype, own) if over is None else None
     if left is not None:
         return left.run(numpys.out, numpys.dtype, numpys.order, numpys.casting, numpys.optimize)
+    operands, where = placed_operands(operands, options[-1], () if over is None else over.arrays)
+    options = (*options[:-1], where)
     settings = settings_of(*options)
     return contract(operands, numpys.optimize, settings, numpys.out, key, numpys.order, over)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.notation.checks import all_indices
@@ -29,6 +31,17 @@ class Term:
         """
         zero = Literal(0, dtype=dtype)
         return Call(SUB, (zero, self.body)) if self.negative else self.body
+
+    def as_sum(self, dtype: str) -> Expr:
+        """The body with 0 for what it is reduced to where nothing is, as that of a sum has it.
+
+        min over j of filled(A[i,j] + x[j], inf)  →  filled(A[i,j] + x[j], 0)
+        """
+        match self.body:
+            case Call(operator, (arg, Literal(value))) if operator == FILLED:
+                if value == self.operator.identity_of(np.dtype(dtype)):
+                    return Call(FILLED, (arg, Literal(0)))
+        return self.body
 
 
 def split_terms(expr: Expr) -> tuple[Term, ...]:

@@ -343,9 +343,21 @@ UNAVAILABLE = 1e5
 """Steps of what kernels of a machine do not do: plans without it take less, however they do it."""
 
 
+ON_HOST = 50.0
+"""How many times the steps of kernels a copy in another order costs beside them: entries go to the
+host and back for it. Not measured."""
+
+
 def gpu(target: str) -> Machine:
-    """A GPU, whose kernels have no hash tables over several indices."""
-    return Machine(target, hash_workspace_steps=UNAVAILABLE, hash_key_steps=UNAVAILABLE)
+    """A GPU: no hash tables over several indices, and copies in another order on the host."""
+    return Machine(
+        target,
+        hash_workspace_steps=UNAVAILABLE,
+        hash_key_steps=UNAVAILABLE,
+        transposed_entry_steps=NOMINAL.transposed_entry_steps * ON_HOST,
+        transposed_row_steps=NOMINAL.transposed_row_steps * ON_HOST,
+        sorted_entry_steps=NOMINAL.sorted_entry_steps * ON_HOST,
+    )
 
 
 MACHINES: dict[str, Machine] = {

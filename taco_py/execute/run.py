@@ -26,20 +26,23 @@ from taco_py.execute.assemble_result import assembled
 from taco_py.execute.first_allocation import first_room
 from taco_py.execute.guard import check_plan, check_sparse, shortage, with_room
 from taco_py.execute.new_array import new_array
+from taco_py.execute.residence import Residence
 from taco_py.execute.transform import gathered, transformed, unfused
 from taco_py.execute.work import useful_threads
 from taco_py.interop.in_order import satisfies
-from taco_py.interop.numpy_arrays import from_numpy
+from taco_py.interop.numpy_arrays import dense_of
 from taco_py.kernels import KERNELS
 from taco_py.lower.bindings import Source
 from taco_py.phase import EVALUATE
 from taco_py.plan.ir.nodes import (
     Cast,
+    Fuse,
     Gather,
     KernelStep,
     Reformat,
     Step,
     TakeSide,
+    TakeSize,
     TakeValues,
     Unfuse,
 )
@@ -47,7 +50,7 @@ from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.program import reads
 from taco_py.storage.pack import canonical
 from taco_py.storage.room import bytes_of, too_little
-from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, on_host
 from taco_py.ways.recipe import Recipe
 
 ASSEMBLE_AGAIN = "assemble again when the operands' patterns change"
@@ -71,6 +74,7 @@ class Execution:
     shape    of a dense result, whose modes the plan may have fused; None to leave it as it is made
     machine  that the plan was made for: how much work is worth several threads
     side     what kernels have stored besides, by the target and the number of the side result
+    there    the arrays that are on a device, None where no kernel runs on one
     """
 
     tensors: dict[str, TensorData]
@@ -82,6 +86,7 @@ class Execution:
     shape: tuple[int, ...] | None = None
     machine: Machine = NOMINAL
     side: dict[tuple[str, int], TensorData] = field(default_factory=dict)
+    there: Residence | None = None
 
 
 def run(plan: Plan, execution: Execution) -> TensorData:
@@ -92,7 +97,7 @@ def run(plan: Plan, execution: Execution) -> TensorData:
     (found,) = run_all(plan, execution).values()
     if execution.shape in (None, found.shape):
         return found
-    return from_numpy(found.values.reshape(execution.shape))
+    return dense_of(found.values.reshape(execution.shape))
 
 
 def run_all(plan: Plan, execution: Execution) -> dict[str, TensorData]:
@@ -154,12 +159,14 @@ def _without_kernel(step: Step, execution: Execution) -> TensorData:
     if isinstance(step, TakeSide):
         return execution.side.pop((step.source, step.number))
     source = execution.tensors[step.source]
+    if not isinstance(step, Fuse | Unfuse | TakeSize):  # which need no element
+        source = on_host(source)
     if isinstance(step, TakeValues) and step.distinct:
         source = execution.inform(step.source, source)
     if isinstance(step, Unfuse):
         return unfused(step, source, execution.tensors)
     if isinstance(step, Gather):
-        return gathered(step, source, execution.tensors[step.pattern])
+        return gathered(step, source, on_host(execution.tensors[step.pattern]))
     return transformed(step, source)
 
 
@@ -266,36 +273,50 @@ def _computed(
     target = step.problem.assignment.target.tensor
     type = step.problem.result
     shape = shape_of(step, operands)
-    operands = {**operands, **_side_results(step, execution, operands)}
+    there = _residence(kernel, execution)
+    make: Callable[..., Array] = new_array if there is None else there.new_array
+    operands = {**operands, **_side_results(step, execution, operands, make)}
     if type.format.is_dense:
         if out is None:
-            out = new_array(shape, type.format.mode_order, type.dtype, kernel.covers)
+            out = make(shape, type.format.mode_order, type.dtype, kernel.covers)
         else:
             out = out.reshape(shape)  # where indices were fused it has less modes
             if not kernel.covers:
                 out[...] = 0
         result = TensorData(type.format, shape, (LevelArrays(),) * len(shape), out)
-        kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
+        kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads, there))
         return result
     if pattern is not None:
         values = KERNELS.pool.empty(pattern.values.shape, type.dtype)
         result = replace(pattern, values=values)
-        kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads))
+        kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads, there))
         return result
     check_sparse(step, operands, sizes_of(step, operands))
-    grown = kernel.call(*_arguments(kernel, operands, step, threads))
+    grown = kernel.call(*_arguments(kernel, operands, step, threads, there))
     return assembled(kernel, step, shape, grown)
 
 
+def _residence(kernel: CompiledKernel, execution: Execution) -> Residence | None:
+    """The memory of the device that a kernel runs on, None for the host's."""
+    if kernel.target == "c":
+        return None
+    if execution.there is None:
+        execution.there = Residence(kernel.target)
+    return execution.there
+
+
 def _side_results(
-    step: KernelStep, execution: Execution, operands: Mapping[str, TensorData]
+    step: KernelStep,
+    execution: Execution,
+    operands: Mapping[str, TensorData],
+    make: Callable[..., Array],
 ) -> dict[str, TensorData]:
     """Make the arrays of a kernel's side results, zero at first, by their names in the kernel."""
     sizes = sizes_of(step, operands)
     found: dict[str, TensorData] = {}
     for number, side in enumerate(step.problem.side):
         form, shape = side.type.format, tuple(sizes[index] for index in side.target.indices)
-        array = new_array(shape, form.mode_order, side.type.dtype, False)
+        array = make(shape, form.mode_order, side.type.dtype, False)
         data = TensorData(form, shape, (LevelArrays(),) * len(shape), array)
         found[side.target.tensor] = execution.side[step.target, number] = data
     return found
@@ -336,7 +357,7 @@ def _prepared(
     for name, ordered, unique in kernel.requirements:
         data = execution.inform(step.source(name), operands[name])
         if not satisfies(data, ordered, unique):
-            operands[name] = canonical(data)
+            operands[name] = canonical(on_host(data))
     return operands
 
 
@@ -359,6 +380,7 @@ def _arguments(
     tensors: Mapping[str, TensorData],
     step: KernelStep,
     threads: int,
+    there: Residence | None,
 ) -> list[Any]:
     sizes = sizes_of(step, tensors)
     problem = step.problem
@@ -378,7 +400,8 @@ def _arguments(
                 mode = problem.type_of(source.tensor).format.mode_order[source.level]
                 arguments.append(data.values.strides[mode] // data.values.itemsize)
             else:
-                arguments.append(FETCH[source.what](data, source))
+                array = FETCH[source.what](data, source)
+                arguments.append(array if there is None else there.array(array, parameter.name))
     return arguments
 
 

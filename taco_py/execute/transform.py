@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 from taco_py.diagnostics.errors import InternalError
 from taco_py.interop import transforms
-from taco_py.interop.numpy_arrays import from_numpy
+from taco_py.interop.numpy_arrays import dense_of
 from taco_py.plan.ir.nodes import (
     Cast,
     Fuse,
@@ -27,7 +27,7 @@ from taco_py.storage.tensor_data import TensorData
 
 def unfused(step: Unfuse, data: TensorData, tensors: Mapping[str, TensorData]) -> TensorData:
     """A view with the modes of the step's target."""
-    return from_numpy(data.values.reshape([tensors[name].shape[mode] for name, mode in step.sizes]))
+    return dense_of(data.values.reshape([tensors[name].shape[mode] for name, mode in step.sizes]))
 
 
 def transformed(step: Transformation, data: TensorData) -> TensorData:

@@ -21,6 +21,7 @@ from taco_py.concrete.concretize import Order
 from taco_py.concrete.nodes import Statement
 from taco_py.concrete.terms import Term, split_terms, sums_outside
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.explanation.plan_schedule import recipe_of
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Assignment
@@ -37,6 +38,7 @@ from taco_py.plan.search import Search
 from taco_py.plan.temporaries import described
 from taco_py.schedule.commands import Reorder
 from taco_py.schedule.schedule import Schedule
+from taco_py.ways.ways import check_recipe
 
 SEARCH = 2 / 3
 """The share of a time to find schedules; what is left of it is for their estimates."""
@@ -89,8 +91,11 @@ class _Runs:
         return self.known[schedule]
 
     def takes(self, schedule: Schedule) -> bool:
+        options = Options(schedule=schedule)
         try:
-            make_plan(self.assignment, self.operands, self.request, Options(schedule=schedule))
+            plan = make_plan(self.assignment, self.operands, self.request, options)
+            for step in plan.kernels if self.request.machine.is_gpu else ():
+                check_recipe(recipe_of(step))  # the units of a GPU are chosen there
         except ScheduleError:
             return False
         return True

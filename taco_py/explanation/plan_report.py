@@ -9,13 +9,27 @@ from taco_py.driver import CompiledKernel, native_target
 from taco_py.execute.run import IN_ORDER
 from taco_py.execute.transform import transformed
 from taco_py.execute.work import told_threads
+from taco_py.explanation.gpu_resources import told_resources
 from taco_py.explanation.memory_traffic import told_traffic
 from taco_py.explanation.summary import summary
 from taco_py.notation.printer import to_text
-from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Locate, Reformat, TakeValues
+from taco_py.plan.ir.nodes import (
+    Cast,
+    Fuse,
+    Gather,
+    KernelStep,
+    Locate,
+    Reformat,
+    TakeSize,
+    TakeValues,
+    Unfuse,
+)
 from taco_py.plan.ir.plan import Plan
 from taco_py.schedule.loop_state import textual_orders
 from taco_py.storage.tensor_data import TensorData
+
+ON_HOST = ", on the host, to which arrays of a device are copied for it"
+"""What is said of steps without a kernel in the plan of a GPU."""
 
 
 def explain(
@@ -46,7 +60,8 @@ def explain(
         if isinstance(step, KernelStep):
             lines += _kernel(step, next(compiled), known, limit, plan.machine)
         else:
-            lines.append(step.line)
+            moves = plan.machine.is_gpu and not isinstance(step, Fuse | Unfuse | TakeSize)
+            lines.append(f"{step.line}{ON_HOST * moves}")
     return "\n".join(lines)
 
 
@@ -101,6 +116,7 @@ def _kernel(
         yield f"  otherwise   {IN_ORDER}"
     yield from _block("  parallel    ", kernel.report.parallel.replace("; loop ", "\nloop "))
     yield from _block("  launches    ", "\n".join(kernel.report.launches))
+    yield from _block("  takes       ", "\n".join(told_resources(kernel, machine.target)))
     if kernel.threaded:
         yield f"  threads     {told_threads(step, tensors, limit, machine)}"
     yield f"  compiled    {kernel.seconds * 1e3:.1f} ms, {_hit(kernel.hit)}"

@@ -12,9 +12,8 @@ from taco_py.schedule.apply import apply_all
 from taco_py.schedule.commands import Command, Fission, MergeBy, Parallelize, Precompute, Reorder
 from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.schedule import OPEN, Schedule
-from taco_py.ways.loops import scheduled_graph
 from taco_py.ways.recipe import Recipe
-from taco_py.ways.ways import way_of
+from taco_py.ways.ways import graph_of, way_of
 
 
 def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
@@ -35,9 +34,14 @@ def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
     orders = reordering(kernel.problem.assignment, kernel.schedule.orders)
     if orders is None:
         return wanted
-    met = (c for c in kernel.schedule.commands if isinstance(c, Precompute | MergeBy | Fission))
+    on_gpu = way_of(kernel.schedule.make).on_gpu  # whose units share loops that commands derive
+    met = (c for c in kernel.schedule.on_loops.commands if on_gpu or isinstance(c, _CHOSEN))
     chosen = (c for c in met if c not in wanted.commands)
-    return Schedule((*orders, *chosen, *wanted.commands, *_sharing(kernel, wanted)))
+    whole = Schedule((*orders, *chosen, *wanted.commands))
+    return whole.then(Schedule(_sharing(kernel, whole)))
+
+
+_CHOSEN = Precompute | MergeBy | Fission
 
 
 def recipe_of(step: KernelStep) -> Recipe:
@@ -47,7 +51,7 @@ def recipe_of(step: KernelStep) -> Recipe:
 
 def graphs_of(plan: Plan) -> tuple[IterationGraph, ...]:
     """The iteration graph of each kernel. Raises ScheduleError."""
-    return tuple(scheduled_graph(recipe_of(step))[0] for step in plan.kernels)
+    return tuple(graph_of(recipe_of(step)) for step in plan.kernels)
 
 
 def reordering(assignment: Assignment, orders: tuple[Order, ...]) -> tuple[Command, ...] | None:
@@ -69,7 +73,7 @@ def _sharing(kernel: KernelStep, wanted: Schedule) -> tuple[Command, ...]:
     """The loop that threads share where nobody said which."""
     if wanted.serial or wanted.parallel is not None:
         return ()
-    graph, _ = scheduled_graph(recipe_of(kernel))
+    graph = graph_of(recipe_of(kernel))
     shared = ((graph.called(loop), loop.mode) for loop in graph.loops)
     found = (
         Parallelize(index, mode.parallel, mode.unit)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from codegen.target import CUDA
 from taco_py.concrete.terms import sums_outside
 from taco_py.cost.effort import Effort
 from taco_py.cost.machine import Machine
@@ -47,10 +48,17 @@ def summary(plan: Plan, limit: int) -> Iterator[str]:
     yield f"runs      {_count(kernels, 'kernel')}, {_count(copies, 'copy', 'copies')}"
     yield f"expected  {_expected(plan)}"
     yield f"largest   {_largest(plan.chosen)}"
-    yield f"limit     {_count(limit, 'thread')}"
+    yield f"limit     {_limit(plan, limit)}"
     yield f"numbers   {numbers(plan)}"
     if dense := dense_reason(plan):
         yield f"result    dense, for {dense}"
+
+
+def _limit(plan: Plan, limit: int) -> str:
+    """The most threads that there are."""
+    if plan.machine.is_gpu:
+        return f"{CUDA.most_threads} threads and {CUDA.shared_bytes} shared bytes a block"
+    return _count(limit, "thread")
 
 
 def dense_reason(plan: Plan) -> str:
@@ -78,6 +86,8 @@ def _expected(plan: Plan) -> str:
     chosen = plan.chosen
     if chosen is None:
         return "not estimated: a schedule says which loops there are"
+    if plan.machine.is_gpu:
+        return _expected_on_gpu(plan)
     ours = f"{_seconds(chosen.program, plan):.1e} s"
     if len(chosen.text.sizes) > MOST_LOOPS:
         return ours
@@ -88,6 +98,21 @@ def _expected(plan: Plan) -> str:
     if chosen.program.steps == text.steps:
         return f"{ours}, {where} as the text has it"
     return f"{ours}, {where} as the text has it {_seconds(text, plan):.1e} s"
+
+
+def _expected_on_gpu(plan: Plan) -> str:
+    """The expected seconds of kernels, of which there are figures for dense results alone."""
+    prices = []
+    for kernel in plan.kernels:
+        names = (name for name, _ in kernel.problem.operands)
+        facts = {name: plan.program.facts[kernel.source(name)] for name in names}
+        stats = real_statistics(kernel.problem.assignment, facts, plan.machine)
+        priced = way_of(kernel.schedule.make).priced
+        prices.append(priced and priced(kernel.problem, kernel.schedule, stats))
+    known = [seconds for seconds in prices if seconds is not None]
+    if len(known) < len(prices):
+        return "not estimated: there are no figures for such kernels of a GPU"
+    return f"{sum(known):.1e} s in kernels of a GPU, without copies to it and back"
 
 
 def _seconds(program: Program, plan: Plan) -> float:

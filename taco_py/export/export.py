@@ -1,12 +1,13 @@
-"""Export: the kernels of a plan as C files beside the runtime header that they need."""
+"""Export: the kernels of a plan as C or CUDA files beside the runtime header that they need."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from codegen.names import identifier, is_reserved
+from codegen.names import identifier, is_reserved, is_reserved_on_devices
+from codegen.records import dataclass
 from codegen.toolchain.compile_unit import RUNTIME_FOLDER
 from codegen.toolchain.compiler import WITHOUT_MASKED_PAIRS, reads_pairs
 from taco_py.diagnostics.errors import BoundError, FormatError, InternalError, OperandError
@@ -14,13 +15,15 @@ from taco_py.driver import CompiledKernel, make_source
 from taco_py.execute.assemble_result import known_order
 from taco_py.execute.run import promise_broken_in
 from taco_py.execute.transform import transformed
-from taco_py.export.main_program import program_text, used_words
+from taco_py.export import cuda_files
+from taco_py.export.main_program import C, Language, program_text, used_words
 from taco_py.export.prototype import Exported, header_text, release_text
 from taco_py.interop.in_order import satisfies
 from taco_py.plan.ir.nodes import KernelStep, Locate, Reformat, TakeSize
 from taco_py.plan.ir.plan import Plan
 from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import TensorData
+from taco_py.ways.recipe import Recipe
 
 RUNTIME = "taco_runtime.h"
 MATHEMATICS = ("taco_math.h", "taco_elementary.h", "taco_polynomials.h")
@@ -54,6 +57,24 @@ PRAGMAS = """\
 #endif"""
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What files are written.
+
+    suffix    of the kernels' and the program's
+    language  of the program
+    make      the text of a recipe's kernel under a name
+    files     of kernels and their header
+    runtime   the header that they need
+    """
+
+    suffix: str
+    language: Language
+    make: Callable[[Recipe, str], str]
+    files: Callable[[str, tuple[Exported, ...]], dict[str, str]]
+    runtime: str
+
+
 def export(
     plan: Plan,
     compiled: tuple[CompiledKernel, ...],
@@ -61,31 +82,38 @@ def export(
     folder: Path,
     name: str,
 ) -> tuple[Path, ...]:
-    """Write a C file for each kernel, `name`.h, main.c and the runtime header; their paths.
+    """Write a file for each kernel, `name`.h, main.c and the runtime header; their paths.
 
-    The size of an index that is a factor is an operand of its kernel.
+    The size of an index that is a factor is an operand of its kernel. Those of a GPU are .cu.
 
     operands  the example that main.c runs on
 
     Raises FormatError for a plan with steps that are not kernels, OperandError for a bad name or a
     large example, a file that would be lost, or a folder that cannot be written.
     """
-    kernels = exported(plan, compiled, name)
+    kind = _CUDA if plan.machine.is_gpu else _C
+    kernels = exported(plan, compiled, name, kind)
     check_example(operands)
     numbers = (step for step in plan.steps if isinstance(step, TakeSize))
     sizes = {step.target: transformed(step, operands[step.source]) for step in numbers}
     operands = in_order(kernels, {**operands, **sizes})
-    _check_names(kernels, used_words(kernels, operands))
-    runtime = (RUNTIME_FOLDER / RUNTIME).read_text()
+    _check_names(kernels, used_words(kernels, operands, kind.language))
+    files = kind.files(name, kernels)
+    files[f"main{kind.suffix}"] = program_text(name, kernels, operands, kind.language)
+    files[kind.runtime] = (RUNTIME_FOLDER / kind.runtime).read_text()
+    if kind is _C and any(f'"{MATHEMATICS[0]}"' in each.source for each in kernels):
+        files |= {name: (RUNTIME_FOLDER / name).read_text() for name in MATHEMATICS}
+    return write_files(folder, files)
+
+
+def _c_files(name: str, kernels: tuple[Exported, ...]) -> dict[str, str]:
+    """The C file of each kernel, and their header."""
     files = {f"{each.name}.c": _source(name, each) for each in kernels}
     if any(each.makes_arrays for each in kernels):
         files[f"{kernels[0].name}.c"] += f"\n{release_text(name)}"
+    runtime = (RUNTIME_FOLDER / RUNTIME).read_text()
     files[f"{name}.h"] = header_text(name, kernels, _buffer_definition(runtime))
-    files["main.c"] = program_text(name, kernels, operands)
-    files[RUNTIME] = runtime
-    if any(f'"{MATHEMATICS[0]}"' in each.source for each in kernels):
-        files |= {name: (RUNTIME_FOLDER / name).read_text() for name in MATHEMATICS}
-    return write_files(folder, files)
+    return files
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
@@ -115,9 +143,12 @@ def _check_own(path: Path) -> None:
         )
 
 
-def exported(plan: Plan, compiled: tuple[CompiledKernel, ...], name: str) -> tuple[Exported, ...]:
-    """Each kernel of the plan with its C text. Raises FormatError or OperandError."""
-    if not isinstance(name, str) or identifier(name) != name or is_reserved(name):
+def exported(
+    plan: Plan, compiled: tuple[CompiledKernel, ...], name: str, kind: Kind
+) -> tuple[Exported, ...]:
+    """Each kernel of the plan with its text. Raises FormatError or OperandError."""
+    named = isinstance(name, str) and identifier(name) == name and not is_reserved(name)
+    if not named or (kind is _CUDA and is_reserved_on_devices(name)):
         raise OperandError(
             f"Expected a name for C functions, found {name!r}", hint='as in name="spmv"'
         )
@@ -135,7 +166,7 @@ def exported(plan: Plan, compiled: tuple[CompiledKernel, ...], name: str) -> tup
             )
     names = [name] if len(steps) == 1 else [f"{name}_{k}" for k in range(1, len(steps) + 1)]
     found = tuple(
-        Exported(each, step, kernel, make_source(kernel.recipe, each).source)
+        Exported(each, step, kernel, kind.make(kernel.recipe, each))
         for each, step, kernel in zip(names, steps, compiled, strict=True)
     )
     return found
@@ -212,9 +243,19 @@ def _source(name: str, each: Exported) -> str:
     return each.source.replace(include, more, 1)
 
 
+def _c_source(recipe: Recipe, name: str) -> str:
+    return make_source(recipe, name).source
+
+
 def _buffer_definition(runtime: str) -> str:
     """The definition of taco_buffer in the runtime header's text."""
     found = re.search(r"typedef struct \{[^{}]*\} taco_buffer;", runtime)
     if found is None:
         raise InternalError("The runtime header does not define taco_buffer")
     return found[0]
+
+
+_C = Kind(".c", C, _c_source, _c_files, RUNTIME)
+_CUDA = Kind(
+    ".cu", cuda_files.CUDA, cuda_files.source_text, cuda_files.cuda_files, cuda_files.RUNTIME
+)

@@ -32,28 +32,62 @@ from taco_py.plan.ir.nodes import KernelStep
 from taco_py.storage.tensor_data import Array, TensorData
 
 
+@dataclass(frozen=True, slots=True)
+class Language:
+    """What differs between programs in C and in CUDA C++.
+
+    template  the program, but for its data and its calls
+    made      the definition of an array that a function makes
+    lengths   whether a function is told how many elements an array has, behind it
+    pairs     what pairs of real numbers are called that complex ones are, by their names; none
+              where the language has complex numbers
+    """
+
+    template: str
+    made: str
+    lengths: bool = False
+    pairs: Mapping[str, str] = field(default_factory=dict)
+
+    def type_of(self, element: ScalarType) -> str:
+        """What elements of arrays are declared as; those of 16 bits in C++ as bits."""
+        if self.pairs and element.kind == "half":
+            return "uint16_t"
+        return self.pairs.get(element.name, element.c)
+
+
 @dataclass(slots=True, eq=False)
 class Program:
-    """The program while it is written: its data, its statements, and the shapes of tensors."""
+    """The program while it is written: its data, its statements, and the shapes of tensors.
 
+    lengths  of arrays, as they are written
+    """
+
+    language: Language
     shapes: dict[str, tuple[int, ...]]
+    lengths: dict[str, str] = field(default_factory=dict)
     data: list[str] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
     buffers: list[str] = field(default_factory=list)
 
 
-def used_words(kernels: tuple[Exported, ...], operands: Mapping[str, TensorData]) -> frozenset[str]:
+def used_words(
+    kernels: tuple[Exported, ...], operands: Mapping[str, TensorData], language: Language
+) -> frozenset[str]:
     """The words that mean something in main.c already, whatever the kernels are called."""
     numbered = tuple(replace(each, name=f"{k}") for k, each in enumerate(kernels))
-    code = re.sub(r'/\*.*?\*/|"[^"]*"', "", program_text("0", numbered, operands), flags=re.DOTALL)
+    text = program_text("0", numbered, operands, language)
+    code = re.sub(r'/\*.*?\*/|"[^"]*"', "", text, flags=re.DOTALL)
     return frozenset(re.findall(r"[A-Za-z_]\w*", code))
 
 
 def program_text(
-    name: str, kernels: tuple[Exported, ...], operands: Mapping[str, TensorData]
+    name: str,
+    kernels: tuple[Exported, ...],
+    operands: Mapping[str, TensorData],
+    language: Language,
 ) -> str:
     """main.c for `kernels`, which run in order, over `operands`."""
-    program = Program({name: data.shape for name, data in operands.items()})
+    program = Program(language, {name: data.shape for name, data in operands.items()})
     used = {
         _array_name(each.step, source)
         for each in kernels
@@ -61,13 +95,16 @@ def program_text(
         if source is not None and source.what not in ("size", "stride")
     }
     for operand, data in operands.items():
-        program.data += [text for name, text in _arrays_of(operand, data) if name in used]
+        for array, values in _arrays_of(operand, data):
+            if array in used:
+                program.data.append(_definition(array, values, language))
+                program.lengths[array] = str(values.size)
     for exported in kernels:
         _call(program, exported)
     _print_result(program, kernels[-1])
     program.body += [f"{name}_release(&{buffer});" for buffer in program.buffers]
     program.body.append("return 0;")
-    return TEMPLATE.format(
+    return language.template.format(
         name=name,
         threads=_THREADS if any("THREADS" in line for line in program.body) else "",
         data="\n".join(program.data),
@@ -116,29 +153,37 @@ _THREADS = """\
 
 """
 
+C = Language(TEMPLATE, "taco_buffer {} = {{0}};")
+"""Programs in C."""
+
 # ---------------------------------------------------------------- data
 
 
-def _arrays_of(name: str, data: TensorData) -> Iterator[tuple[str, str]]:
-    """The arrays of an operand, and their definitions in C."""
+def _arrays_of(name: str, data: TensorData) -> Iterator[tuple[str, Array]]:
+    """The arrays of an operand, by what programs call them."""
     for number, level in enumerate(data.levels):
         for what, array in (("pos", level.pos), ("crd", level.crd)):
             if array is not None:
-                called = f"{name}_{number + 1}_{what}"
-                yield called, _definition(called, array)
+                yield f"{name}_{number + 1}_{what}", array
     values = data.values
     if data.format.is_dense:
         values = values.transpose(data.format.mode_order)
-    called = f"{name}_vals"
-    yield called, _definition(called, np.ascontiguousarray(values).reshape(-1))
+    yield f"{name}_vals", np.ascontiguousarray(values).reshape(-1)
 
 
-def _definition(name: str, array: Array) -> str:
+def _definition(name: str, array: Array, language: Language) -> str:
     element = scalar(array.dtype.name)
     if element.kind == "half":
         array = array.view(np.uint16)  # the bits
-    words = ", ".join(literal(number, element) for number in array) or literal(0, element)
-    return f"static const {element.c} {name}[{max(1, array.size)}] = {{{words}}};"
+    write = pair_literal if element.name in language.pairs else literal
+    words = ", ".join(write(number, element) for number in array) or write(0, element)
+    return f"static const {language.type_of(element)} {name}[{max(1, array.size)}] = {{{words}}};"
+
+
+def pair_literal(number: Any, element: ScalarType) -> str:
+    """A complex number as a pair of real ones."""
+    part = SCALARS["float32" if element.bits == 64 else "float64"]
+    return f"{{{literal(number.real, part)}, {literal(number.imag, part)}}}"
 
 
 def literal(number: Any, element: ScalarType) -> str:
@@ -203,14 +248,25 @@ def _argument(
     name = _array_name(step, source)
     match parameter.kind:
         case Kind.GROWING:
-            program.body.append(f"taco_buffer {name} = {{0}};")
+            program.body.append(program.language.made.format(name))
             program.buffers.append(name)
+            program.lengths[name] = f"{name}.length"
             return f"&{name}"
         case Kind.OUTPUT:
             count = max(1, prod(program.shapes[step.target]))
-            program.data.append(f"static {parameter.element.c} {name}[{count}];")
-            return name
-    return f"{name}.data" if name in program.buffers else name
+            type = program.language.type_of(parameter.element)
+            program.data.append(f"static {type} {name}[{count}];")
+            program.lengths[name] = str(prod(program.shapes[step.target]))
+    return _with_length(program, name, parameter)
+
+
+def _with_length(program: Program, name: str, parameter: Parameter) -> str:
+    """An array as an argument, with its length behind it where the language asks for it."""
+    array = name
+    if name in program.buffers:
+        type = program.language.type_of(parameter.element)
+        array = f"({type} *){name}.data" if program.language.lengths else f"{name}.data"
+    return f"{array}, {program.lengths[name]}" if program.language.lengths else array
 
 
 def _tensor(step: KernelStep, source: Source) -> str:
@@ -243,20 +299,22 @@ def _print_result(program: Program, last: Exported) -> None:
             continue
         name = _array_name(last.step, source)
         if parameter.kind is Kind.GROWING:
-            elements = f"(({parameter.element.c} *){name}.data)"
+            elements = f"(({program.language.type_of(parameter.element)} *){name}.data)"
             count = f"{name}.length"
         else:
             elements, count = name, str(prod(program.shapes[last.step.target]))
         program.body += [
             f'printf("{name}:");',
             f"for (int64_t k = 0; k < {count}; k++) {{",
-            f"    {_printed(f'{elements}[k]', parameter.element)}",
+            f"    {_printed(f'{elements}[k]', parameter.element, program.language)}",
             "}",
             'printf("\\n");',
         ]
 
 
-def _printed(place: str, element: ScalarType) -> str:
+def _printed(place: str, element: ScalarType, language: Language) -> str:
+    if element.name in language.pairs:
+        return f'printf(" %.17g %.17g", (double){place}.real, (double){place}.imag);'
     match element.kind:
         case "complex":
             return f'printf(" %.17g %.17g", creal({place}), cimag({place}));'

@@ -40,7 +40,7 @@ def header_text(name: str, kernels: tuple[Exported, ...], buffer: str) -> str:
     parts = [CONVENTIONS.format(name=name), f"#ifndef {guard}\n#define {guard}", INCLUDES]
     if any(each.makes_arrays for each in kernels):
         parts += [f"#ifndef TACO_RUNTIME_H\n{buffer}\n#endif", RELEASE.format(name=name)]
-    parts += map(_documented, kernels)
+    parts += (documented(each, prototype(each.signature)) for each in kernels)
     return "\n\n".join((*parts, "#endif")) + "\n"
 
 
@@ -76,17 +76,22 @@ CONVENTIONS = """\
  */"""
 
 
-def _documented(exported: Exported) -> str:
+def documented(exported: Exported, declaration: str, made: str = "buffer") -> str:
+    """The declaration of a function, behind a line about each parameter.
+
+    made  what ends the names of arrays that it makes
+    """
     lines = [to_text(exported.step.problem.assignment), ""]
     described = [
-        (_passed_as(p), _meaning(p, source, exported)) for p, source in exported.kernel.parameters
+        (passed_as(p, made), _meaning(p, source, exported))
+        for p, source in exported.kernel.parameters
     ]
     width = max((len(name) for name, _ in described), default=0)
     lines += [f"    {name:<{width}}  {meaning}" for name, meaning in described]
     needs = list(_needs(exported.kernel))
     lines += ["", *needs] if needs else []
     comment = "\n".join(f" * {line}".rstrip() for line in lines).replace("*/", "* /")
-    return f"/*\n{comment}\n */\n{prototype(exported.signature)};"
+    return f"/*\n{comment}\n */\n{declaration};"
 
 
 def prototype(signature: Signature) -> str:
@@ -102,15 +107,16 @@ def _declared(p: Parameter) -> str:
         case Kind.OUTPUT:
             return f"{p.element.c} *restrict {p.name}"
         case Kind.GROWING:
-            return f"taco_buffer *{_passed_as(p)}"
+            return f"taco_buffer *{passed_as(p)}"
         case Kind.SCALAR | Kind.THREADS:
             return f"{p.element.c} {p.name}"
         case _:
             assert_never(p.kind)
 
 
-def _passed_as(p: Parameter) -> str:
-    return f"{p.name}_buffer" if p.kind is Kind.GROWING else p.name
+def passed_as(p: Parameter, made: str = "buffer") -> str:
+    """What a parameter is called."""
+    return f"{p.name}_{made}" if p.kind is Kind.GROWING else p.name
 
 
 def _meaning(p: Parameter, source: Source | None, exported: Exported) -> str:

@@ -29,6 +29,10 @@ def readable(obj: Any) -> Any:
 
     Raises OperandTypeError, which names the object's module, where it offers none.
     """
+    if hasattr(obj, "to_host"):
+        raise OperandTypeError(
+            f"Expected a tensor on the host, found {obj!r}", hint="call .to_host(), which copies it"
+        )
     for method in SPARSE:
         if hasattr(obj, method):
             found = _asked(obj, method, getattr(obj, method))

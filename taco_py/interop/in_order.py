@@ -7,7 +7,7 @@ from dataclasses import replace
 from taco_py.formats import CSC, CSR
 from taco_py.interop.scipy_arrays import coordinate_order
 from taco_py.storage.pack import canonical, is_sorted, is_unique
-from taco_py.storage.tensor_data import TensorData
+from taco_py.storage.tensor_data import TensorData, on_host
 from taco_py.storage.tensor_data import ordered as ordered_format
 
 
@@ -25,7 +25,7 @@ def with_order(data: TensorData) -> TensorData:
     unknown = data.sorted is None or (data.sorted and data.unique is None)
     if not unknown or ordered_format(data.format) not in (CSR, CSC):
         return data
-    level = data.levels[-1]
+    level = on_host(data).levels[-1]
     assert level.pos is not None and level.crd is not None
     is_ordered, is_distinct = coordinate_order(level.pos, level.crd)
     distinct = data.unique if is_distinct is None else is_distinct
@@ -34,6 +34,6 @@ def with_order(data: TensorData) -> TensorData:
 
 def satisfies(data: TensorData, ordered: bool, unique: bool) -> bool:
     """Whether the coordinates are as asked, looking at them where nobody has."""
-    is_ordered = data.sorted if data.sorted is not None else not ordered or is_sorted(data)
-    is_distinct = data.unique if data.unique is not None else not unique or is_unique(data)
+    is_ordered = data.sorted if data.sorted is not None else not ordered or is_sorted(on_host(data))
+    is_distinct = data.unique if data.unique is not None else not unique or is_unique(on_host(data))
     return (is_ordered or not ordered) and (is_distinct or not unique)

@@ -33,6 +33,13 @@ def from_numpy(a: Any) -> TensorData:
     return dense_data(array, format)
 
 
+def dense_of(array: Array) -> TensorData:
+    """The dense tensor that an array is, of the host or of a device."""
+    if isinstance(array, np.ndarray):
+        return from_numpy(array)
+    return dense_data(array, dense(array.ndim))
+
+
 def copy_reason(array: Array) -> str | None:
     """Why a kernel cannot read the array in place, in words for a report; None where it can.
 

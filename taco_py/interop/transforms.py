@@ -14,7 +14,7 @@ import numpy as np
 
 from taco_py.convert.in_type import in_type
 from taco_py.formats import COO, Format, dense
-from taco_py.interop.numpy_arrays import from_numpy
+from taco_py.interop.numpy_arrays import dense_of, from_numpy
 from taco_py.kernels import KERNELS
 from taco_py.storage.tensor_data import (
     Array,
@@ -47,7 +47,7 @@ def size_of(data: TensorData, mode: int, dtype: str) -> TensorData:
 
 def fused(data: TensorData, groups: Sequence[Sequence[int]]) -> TensorData:
     """A dense tensor with the modes of each group as one."""
-    return from_numpy(fuse(data.values, groups))
+    return dense_of(fuse(data.values, groups))
 
 
 def reformatted(data: TensorData, format: Format, index_dtype: str | None) -> TensorData:
@@ -81,13 +81,13 @@ def values_of(data: TensorData, distinct: bool) -> TensorData:
 
         data = in_order(data, ordered=False, unique=True)
     count = data.nnz if data.levels[-1].pos is None else int(data.levels[-1].pos[-1])
-    return from_numpy(data.values.reshape(-1)[:count])
+    return dense_of(data.values.reshape(-1)[:count])
 
 
 def squeeze(data: TensorData, axes: tuple[int, ...]) -> TensorData:
     """Without the modes `axes`, which have size 1."""
     if data.format.is_dense:
-        return from_numpy(data.values.squeeze(axes))
+        return dense_of(data.values.squeeze(axes))
     from taco_py.storage.pack import pack_coo, unpack
 
     coords, values = unpack(data)

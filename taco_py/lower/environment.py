@@ -53,6 +53,7 @@ class WorkspaceArrays:
     bound   counts additions, of which nothing else is wanted, and the most of them in one filling
     keys    which coordinate lies at each place, -1 at those that are free
     ranked  the values in the order of the list
+    filled  how many coordinates there are while threads of a block enter them together
     """
 
     workspace: Workspace
@@ -70,6 +71,7 @@ class WorkspaceArrays:
     room: Expr = FIRST
     keys: Array | None = None
     ranked: Array | None = None
+    filled: Array | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,8 @@ class Scope:
     serial       whether no loop is shared among threads
     zeroing      whether what is absent is stored as zero, where nothing else would write it
     sums         the loop of blocks that keep their sums apart, and these
+    single       the levels that the one entry is of that a thread has taken
+    tile         the variable that counts the entries of a tile, and the position of the first one
     """
 
     positions: Mapping[tuple[Access, int], Expr]
@@ -196,6 +200,8 @@ class Scope:
     serial: bool = False
     zeroing: bool = False
     sums: tuple[str, tuple[BlockSum, ...]] | None = None
+    single: frozenset[tuple[Access, int]] = frozenset()
+    tile: tuple[str, Expr] | None = None
 
     def position(self, access: Access, level: int) -> Expr | None:
         """The position at `level`, 0 or what was said above the root, None while it is unknown."""
@@ -230,6 +236,10 @@ class Scope:
     def within(self, index: str, missing: frozenset[Access]) -> Scope:
         """Inside a loop over `index`, in a case where `missing` are absent."""
         return replace(self, bound=self.bound | {index}, absent=self.absent | missing)
+
+    def taking(self, levels: frozenset[tuple[Access, int]]) -> Scope:
+        """With one entry, of these levels."""
+        return replace(self, single=levels)
 
     def regions(self, env: Environment) -> Regions:
         """Regions as they are here."""

@@ -23,6 +23,13 @@ from taco_py.diagnostics.errors import InternalError, ScheduleError
 from taco_py.iteration.lattice import build_lattice
 from taco_py.iteration.region import Everything
 from taco_py.lower import workspaces
+from taco_py.lower.entry_lanes import (
+    entry_coordinate,
+    entry_level,
+    entry_walk,
+    open_entries,
+    take_entry,
+)
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.loop_ends import Walk, Walker
 from taco_py.lower.looping import Body, LoopLowering, as_count, choose
@@ -47,6 +54,9 @@ def lower_loop(
     if env.provenance.is_derived(forall.index):
         yield from _over_tiles(env, forall, scope, body)
         return
+    if not scope.single and env.graph.takes_entries(env.graph.loop_of(forall)):
+        yield from _over_entries(env, result, forall, scope, body)
+        return
     region = scope.regions(env).statement(forall.body, forall.index)
     if scope.zeroing and _assigns_result(env, forall):
         region = Everything()
@@ -58,7 +68,11 @@ def lower_loop(
     pos = walked_positions(env, scope, forall)
     walker = Walker(env, opening.scope, forall.index, pos, prelude)
     it = LoopLowering(env, result, forall, opening.scope, lattice, body, walker)
-    walks = tuple(walker.walk(iterator) for iterator in lattice.iterators)
+    alone = entry_level(env, opening.scope, forall) is not None
+    walks = tuple(
+        entry_walk(env, opening.scope, iterator) if alone else walker.walk(iterator)
+        for iterator in lattice.iterators
+    )
     code = (*_reserve(it, walks), *_loops(it, walks))
     if code:
         yield from opening.before
@@ -76,7 +90,11 @@ def _open(env: Environment, forall: Forall, scope: Scope) -> Opening:
 
 
 def _loops(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
-    if it.strided is not None:
+    level = entry_level(it.env, it.scope, it.forall)
+    if level is not None:
+        yield Declare(it.index, entry_coordinate(it.env, it.scope, *level), constant=True)
+        yield from it.case(it.lattice.points[0], walks)
+    elif it.strided is not None:
         yield from _strided(it, it.strided, walks)
     elif it.lattice.full:
         yield from _over_dimension(it, walks)
@@ -105,11 +123,25 @@ def _over_tiles(env: Environment, forall: Forall, scope: Scope, body: Body) -> I
         return
     scope, code = open_positions(env, scope, forall.index)
     extent = scope.piece_of(forall.index) or Ranges(env, scope).counted(forall.index)
-    inside = tuple(body(scope.within(forall.index, frozenset())))
+    opening = open_entries(env, forall, scope.within(forall.index, frozenset()))
+    inside = tuple(body(opening.scope))
     if inside:
         yield from code
         var = env.indices[forall.index]
-        yield _for(env, forall, scope, var, extent, *inside)
+        yield _for(env, forall, scope, var, extent, *opening.around(inside))
+
+
+def _over_entries(
+    env: Environment, result: Result, forall: Forall, scope: Scope, body: Body
+) -> Iterator[Stmt]:
+    """The loop whose iterations are entries, each with the coordinates that it has."""
+    taken = take_entry(env, forall, scope)
+    inside = tuple(lower_loop(env, result, forall, taken.scope, body))
+    if inside:
+        leaf = env.provenance.leaf(forall.index, scope.bound)
+        yield from taken.outside
+        loop = taken.loop(inside)
+        yield _for(env, forall, scope, env.indices[leaf], taken.extent, *loop)
 
 
 def _strided(it: LoopLowering, variable: str, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
@@ -158,7 +190,7 @@ def _for(
     loop = For(var, extent.lo, extent.hi, build.block(*code), unroll=mode.unroll)
     if scope.serial:
         return loop
-    if mode.parallel is not None and scope.piece is None:
+    if mode.parallel is not None and (scope.piece is None or mode.unit in INSIDE_BLOCKS):
         most = 0
         if mode.unit in INSIDE_BLOCKS:
             most = env.provenance.most(env.provenance.leaf(forall.index, scope.bound)) or 0

@@ -178,6 +178,12 @@ class Opening:
     some: Expr = TRUE
     inside: tuple[Stmt, ...] = ()
 
+    def around(self, code: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """`code` behind what stands before it."""
+        if not self.before and not self.inside:
+            return code
+        return (*self.before, build.if_(self.some, build.block(*self.inside, *code)))
+
 
 def open_chain(env: Environment, scope: Scope, pos: Pos) -> Opening:
     """Before the first loop over the levels of `pos`: the positions of each that are left."""
@@ -194,9 +200,9 @@ def open_chain(env: Environment, scope: Scope, pos: Pos) -> Opening:
     scope = scope.leaving(access, levels[-1], Interval(lo, hi))
     for level, above in reversed(tuple(zip(levels[1:], spans[:-1], strict=True))):
         name = f"p{access.tensor}{level}"
-        first = _parent(env, access, level, above, first)
+        first = parent_position(env, access, level, above, first)
         first = named(env, f"{name}_first", first, inside)
-        last = _parent(env, access, level, Interval(first, above.hi), last)
+        last = parent_position(env, access, level, Interval(first, above.hi), last)
         last = named(env, f"{name}_last", last, inside)
         scope = scope.leaving(access, level - 1, Interval(first, build.add(last, 1)))
     some = build.lt(lo, hi) if inside else build.const(True)
@@ -255,7 +261,9 @@ def segments(
         yield found
 
 
-def _parent(env: Environment, access: Access, level: int, above: Interval, position: Expr) -> Expr:
+def parent_position(
+    env: Environment, access: Access, level: int, above: Interval, position: Expr
+) -> Expr:
     """The position, one of those in `above`, below which `position` of `level` lies."""
     form = env.tensors[access.tensor].type.format
     if form.levels[level].full:

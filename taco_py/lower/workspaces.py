@@ -57,7 +57,10 @@ def begin(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
     elif arrays.bound is not None:
         yield Declare(arrays.bound[0], build.const(0))
     elif arrays.count is not None:
-        yield Declare(arrays.count, build.const(0))
+        if arrays.filled is not None:
+            yield Store(arrays.filled, build.const(0), build.const(0))
+        else:
+            yield Declare(arrays.count, build.const(0))
         if arrays.keys is not None:
             free = build.const(-1, arrays.keys.element)
             yield Fill(arrays.keys, arrays.base, arrays.room, free)
@@ -82,7 +85,10 @@ def finish(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
         yield Assign(most, count, "max")
     elif arrays.list is not None and arrays.count is not None:
         start = arrays.base if arrays.keys is not None else build.const(0)
-        if arrays.workspace.ordered:
+        together = arrays.filled is not None and arrays.ranked is not None
+        if arrays.filled is not None:
+            yield Declare(arrays.count, build.load_index(arrays.filled, 0), constant=True)
+        if arrays.workspace.ordered or together:  # threads enter them in any order
             yield Sort(arrays.list, start, arrays.count, marks=arrays.marks)
         if arrays.ranked is not None:
             yield from rank(env, arrays, arrays.ranked)

@@ -258,7 +258,8 @@ def _check_positions(loops: Loops, problem: Problem, pos: Pos) -> None:
     for term in split_terms(problem.assignment.value):
         inside = {i for a in accesses(term.body) for i in a.indices}
         inside.update(problem.assignment.target.indices)
-        if inside.intersection(roots) and not restricts(term.body, access):
+        value = term.as_sum(problem.result.dtype)
+        if inside.intersection(roots) and not restricts(value, access):
             raise refused(
                 pos,
                 f"a term has values where {pos.tensor} stores nothing",

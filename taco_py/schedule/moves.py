@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, pairwise
 
-from taco_py.concrete.nodes import Assembly, Merge, Race
+from taco_py.concrete.nodes import Assembly, Merge, Race, Unit
 from taco_py.concrete.terms import split_terms
 from taco_py.notation.nodes import Call
 from taco_py.provenance.relations import Coord, Divide, Fuse, Pos, Split
@@ -37,10 +37,13 @@ PARTS = (4,)
 UNROLLS = (4,)
 
 
-def candidates(loops: Loops, sparse: Sequence[str]) -> Iterator[Command]:
+def candidates(
+    loops: Loops, sparse: Sequence[str], units: Sequence[Unit] = (Unit.CORE,)
+) -> Iterator[Command]:
     """Commands worth a try on `loops`: not each of them is legal.
 
     sparse  the operands with stored coordinates
+    units   those that share loops on the target
     """
     for term in split_terms(loops.assignment.value):
         if count_terms(term.body) > 1:
@@ -51,7 +54,7 @@ def candidates(loops: Loops, sparse: Sequence[str]) -> Iterator[Command]:
     for outer, inner in _neighbours(loops):
         yield Fuse(outer, inner, _fresh(loops, f"{outer}{inner}"))
     for variable in loops.variables:
-        yield from _modes(variable)
+        yield from _modes(variable, units)
         yield from (Fission(variable), LoopFuse(variable))
     yield from _workspaces(loops)
     yield from (Assemble(loops.assignment.target.tensor, way) for way in Assembly)
@@ -81,8 +84,9 @@ def _derivations(loops: Loops, sparse: Sequence[str], variable: str) -> Iterator
         yield Pos(variable, _fresh(loops, f"{variable}pos"), name)
 
 
-def _modes(variable: str) -> Iterator[Command]:
-    yield from (Parallelize(variable, race) for race in Race if race is not Race.IGNORE)
+def _modes(variable: str, units: Sequence[Unit]) -> Iterator[Command]:
+    races = [race for race in Race if race is not Race.IGNORE]
+    yield from (Parallelize(variable, race, unit) for unit in units for race in races)
     yield from (Unroll(variable, factor) for factor in UNROLLS)
     yield Vectorize(variable)
     yield MergeBy(variable, Merge.GALLOP)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.records import dataclass
-from taco_py.concrete.nodes import APART, ROWS, Assign, Race, Workspace, WorkspaceKind
+from taco_py.concrete.nodes import APART, ROWS, Assign, Race, Unit, Workspace, WorkspaceKind
 from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.formats import Format
 from taco_py.iteration.graph import IterationGraph, Loop, Range
@@ -59,10 +59,11 @@ def race_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 def common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where iterations write a workspace that there is one of."""
-    roots = set(graph.provenance.roots(loop.index))
+    roots = set(graph.taken(loop))
     written = {assign.target.tensor for assign in outward(loop)}
     for workspace in workspaces_around(graph, loop).values():
-        apart = workspace.kind is WorkspaceKind.DENSE and roots <= set(workspace.indices)
+        apart = workspace.kind is WorkspaceKind.DENSE or graph.fills_row(loop)
+        apart = apart and roots <= set(workspace.indices)
         if workspace.name not in written or apart:
             continue
         if workspace.kind is WorkspaceKind.SCALAR:
@@ -100,7 +101,7 @@ def _elsewhere(graph: IterationGraph, loop: Loop) -> tuple[str, ...]:
 
 def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     problem = graph.problem
-    roots = graph.provenance.roots(loop.index)
+    roots = graph.taken(loop)
     if all(root in problem.assignment.target.indices for root in roots):
         return None
     name = graph.called(loop)
@@ -148,6 +149,8 @@ def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
         )
     for iterator in loop.lattice.iterators:
         if iterator.access.tensor not in operands:
+            if graph.rows_in_blocks and loop.mode.unit is Unit.THREAD:
+                continue  # each coordinate of a row is there once
             return Refusal(
                 f"the loop {graph.called(loop)} walks the workspace {iterator.access.tensor}",
                 "leave the loop serial",
@@ -172,7 +175,7 @@ def _repeats(form: Format) -> bool:
 def atomic_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where an update of what iterations have in common is no atomic operation."""
     around = workspaces_around(graph, loop)
-    roots = set(graph.provenance.roots(loop.index))
+    roots = set(graph.taken(loop))
     for assign in outward(loop):
         name = assign.target.tensor
         workspace = around.get(name)

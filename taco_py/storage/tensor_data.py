@@ -5,6 +5,7 @@ These objects borrow the user's arrays; nothing here or above ever writes to the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -88,6 +89,30 @@ def with_index_dtype(data: TensorData, index_dtype: str) -> TensorData:
         for level in data.levels
     )
     return replace(data, levels=levels)
+
+
+def on_host(data: TensorData) -> TensorData:
+    """The tensor in the memory of the host, to be read: constant arrays of a device come once."""
+    return data if is_on_host(data) else mapped(data, np.asarray)
+
+
+def fetched(data: TensorData) -> TensorData:
+    """The tensor in the memory of the host, in arrays that nobody else has if it was not there."""
+    return data if is_on_host(data) else mapped(data, lambda array: array.to_host())
+
+
+def is_on_host(data: TensorData) -> bool:
+    """Whether no array of the tensor is in the memory of a device."""
+    return all(isinstance(array, np.ndarray) for array in arrays_of(data))
+
+
+def mapped(data: TensorData, change: Callable[[Any], Any]) -> TensorData:
+    """The tensor with each of its arrays changed."""
+    levels = tuple(
+        LevelArrays(*(None if a is None else change(a) for a in (level.pos, level.crd)))
+        for level in data.levels
+    )
+    return replace(data, levels=levels, values=change(data.values))
 
 
 def arrays_of(data: TensorData) -> list[Array]:

@@ -49,6 +49,12 @@ FLAGS: dict[str, Flag] = {
     ),
     "o": Flag("<tensor>:<file>", "Write a tensor to a file (.tns .mtx, also .gz), or to several."),
     "O": Flag("<folder>", "Write all tensors to a folder as .tns files.", optional=True),
+    "cuda": Flag(
+        "emulated",
+        "Kernels for a GPU, in CUDA: they are printed and written, and computed with on the first "
+        "GPU, or on the CPU by -cuda=emulated, which checks each access to memory.",
+        optional=True,
+    ),
     "c": Flag("", "Assemble and compute in one function, as print-evaluate."),
     "print-compute": Flag("", "Print the function that computes values for a known structure."),
     "print-assembly": Flag("", "Print the function that makes the result's structure."),
@@ -63,7 +69,9 @@ FLAGS: dict[str, Flag] = {
     "write-compute": Flag("<file>", "Write the computing function to a file."),
     "write-assembly": Flag("<file>", "Write the assembling function to a file."),
     "write-graph": Flag("<file>", "Write both graphs to a file as SVG."),
-    "export": Flag("<folder>", "Write C files with a header and a program that calls them."),
+    "export": Flag(
+        "<folder>", "Write C or CUDA files with a header and a program that calls them."
+    ),
     "time": Flag("<repeat>", "Time compilation and <repeat> computations (1).", optional=True),
     "write-time": Flag("<file>", "Write times as compile,mean,stdev,median in ms to a file."),
     "verify": Flag("", "Compare the result with a dense evaluation, for small sizes."),

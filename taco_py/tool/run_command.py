@@ -17,10 +17,12 @@ from codegen.names import identifier, is_reserved
 from codegen.records import dataclass
 from taco_py.api.files import write
 from taco_py.api.tensor import tensor
-from taco_py.call.draft import draft
+from taco_py.call.draft import Draft, draft
 from taco_py.call.kernel import Kernel, compile_draft
 from taco_py.call.prepare import accumulated, understood
-from taco_py.driver import make_source
+from taco_py.devices import device_of
+from taco_py.diagnostics.errors import DeviceError
+from taco_py.driver import source_of
 from taco_py.formats import Format
 from taco_py.notation.checks import accesses, refuse_subscripts
 from taco_py.notation.nodes import Assignment
@@ -41,7 +43,14 @@ PRINTS = (
     "write-assembly", "write-graph", "export", "c",
 )  # fmt: skip
 WRITES = ("write-source", "write-compute", "write-assembly", "write-graph", "write-time")
+NOT_ON_GPU = ("print-compute", "print-assembly", "write-compute", "write-assembly")
+"""What there is of kernels in C alone: those of a GPU make results as a whole."""
 PHASES = {"compute": COMPUTE, "assembly": ASSEMBLE, "evaluate": EVALUATE}
+TIMED = {
+    "cuda": ", copies to and from the GPU included",
+    "cuda-emulated": ", emulated: times of a GPU are others",
+}
+"""What else times are of."""
 MOST_WORK = 10**7
 """Points of the dense iteration space beyond which a result is not verified."""
 
@@ -72,6 +81,7 @@ def run_tool(line: CommandLine) -> int:
 
 def prepare(line: CommandLine) -> Job:
     """Read, make up, compile. Raises what can go wrong with any of it."""
+    target = target_of(line)
     check_prefix(line.last("prefix"))
     check_written(line)
     written = understood(line.text).assignment
@@ -87,9 +97,46 @@ def prepare(line: CommandLine) -> Job:
     given: dict[str, Tensor | Format] = {**facts.formats, **operands}
     start = perf_counter()
     schedule = Schedule.parse(", ".join(line.all("s")))
-    settings = Settings(schedule=schedule, threads=check_threads(line.count("nthreads", None)))
-    kernel = compile_draft(draft(line.text, given, dict(facts.dtypes)), settings)
+    threads = check_threads(line.count("nthreads", None))
+    settings = Settings(schedule=schedule, threads=threads, target=target)
+    kernel = compiled(draft(line.text, given, dict(facts.dtypes)), settings)
     return Job(line, assignment, result, kernel, operands, perf_counter() - start)
+
+
+def target_of(line: CommandLine) -> str:
+    """What -cuda says that kernels run on.
+
+    Raises UsageError for flags that go with the CPU alone, DeviceError where kernels are to run and
+    something that they need is missing.
+    """
+    if not line.has("cuda"):
+        return "c"
+    wanted = line.last("cuda")
+    if wanted not in ("", "emulated"):
+        raise UsageError(f"Expected -cuda or -cuda=emulated, found -cuda={wanted}")
+    for flag in NOT_ON_GPU:
+        if line.has(flag):
+            raise UsageError(
+                f"Expected -{flag} without -cuda, for kernels of a GPU assemble and compute as one",
+                hint="-print-evaluate and -write-source have them as a whole",
+            )
+    if line.has("nthreads"):
+        raise UsageError(
+            "Expected -nthreads without -cuda, for the threads of a GPU follow from loops",
+            hint="split loops and share them: -help=scheduling",
+        )
+    target = f"cuda-{wanted}" if wanted else "cuda"
+    if line.has(*NEEDS_DATA):
+        device_of(target)  # before operands are read and made up
+    return target
+
+
+def compiled(drafted: Draft, settings: Settings) -> Kernel:
+    """The kernel. Raises UsageError where those of a GPU do not compute it."""
+    try:
+        return compile_draft(drafted, settings)
+    except DeviceError as error:
+        raise UsageError(error.message, hint="leave -cuda out to compute it on the CPU") from error
 
 
 def check_prefix(prefix: str) -> None:
@@ -174,22 +221,26 @@ def texts(job: Job) -> Iterator[str]:
         yield str(kernel.schedule)
     if line.has("explain"):
         yield kernel.explain()
-    for name, phase in PHASES.items():
+    for name, phase in phases(line).items():
         default = name == "evaluate" and (line.has("c") or not line.has(*NEEDS_DATA, *PRINTS))
         if default or line.has(f"print-{name}", "print-kernels"):
             yield source(job, phase)
 
 
+def phases(line: CommandLine) -> dict[str, str]:
+    """The phases that kernels have, by what flags call them."""
+    return {"evaluate": EVALUATE} if line.has("cuda") else PHASES
+
+
 def source(job: Job, phase: str) -> str:
-    """C of the plan's kernels, the last one's in `phase`."""
+    """C or CUDA of the plan's kernels, the last one's in `phase`."""
     *before, last = [each.recipe for each in job.kernel.compiled]
     recipes = [*before, replace(last, phase=phase)]
     names = [f"{job.line.last('prefix')}{recipe.phase}" for recipe in recipes]
     if before:
         names = [f"{name}_{number}" for number, name in enumerate(names, 1)]
     return "\n".join(
-        make_source(recipe, name).source.rstrip() + "\n"
-        for recipe, name in zip(recipes, names, strict=True)
+        source_of(recipe, name).rstrip() + "\n" for recipe, name in zip(recipes, names, strict=True)
     ).rstrip()
 
 
@@ -197,8 +248,9 @@ def write_files(job: Job) -> None:
     """What is written before anything is computed."""
     line = job.line
     for path in line.all("write-source"):
-        Path(path).write_text("\n\n".join(source(job, phase) for phase in PHASES.values()) + "\n")
-    for name, phase in PHASES.items():
+        text = "\n\n".join(source(job, phase) for phase in phases(line).values())
+        Path(path).write_text(text + "\n")
+    for name, phase in phases(line).items():
         for path in line.all(f"write-{name}"):
             Path(path).write_text(source(job, phase) + "\n")
     for path in line.all("write-graph"):
@@ -240,7 +292,9 @@ def _time_lines(job: Job, times: list[float]) -> Iterator[str]:
         shape = " x ".join(map(str, operand.shape)) or "scalar"
         yield f"{name}: {shape}, {operand.nnz} stored, {operand.format or 'scalar'}"
     yield f"Compile: {job.seconds * 1e3:.3f} ms"
-    yield f"Compute: {min(times):.6f} ms at best of {len(times)}, {median(times):.6f} ms median"
+    where = TIMED.get(job.kernel.settings.target, "")
+    best = f"{min(times):.6f} ms at best of {len(times)}"
+    yield f"Compute: {best}, {median(times):.6f} ms median{where}"
 
 
 def verify(job: Job, result: Tensor) -> int:

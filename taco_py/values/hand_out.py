@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.storage.tensor_data import TensorData
+from taco_py.storage.tensor_data import TensorData, fetched
 
 
 def handed_out(data: TensorData, kind: str) -> Any:
     """The result as an array, a Tensor or scipy's `kind`; a 0-d array as a NumPy scalar."""
+    data = fetched(data)
     if kind == "ndarray":
         values = data.values
         return values[()] if isinstance(values, np.ndarray) and not values.ndim else values

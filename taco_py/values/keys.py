@@ -29,6 +29,8 @@ OTHERS = tuple(
     for form in ("bsr", "dia", "lil", "dok")
     for family in ("array", "matrix")
 )
+COUNTS = (type(None), int)
+"""The types of numbers of threads that calls are told apart by; True is no number of threads."""
 CONTIGUOUS = 0x0001  # in the flags of a NumPy array, as one number
 
 

@@ -26,7 +26,8 @@ from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.ir.nodes import Operand
 from taco_py.problem import TensorType
 from taco_py.storage.size_classes import size_classes
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.storage.tensor_data import Array, TensorData, stores_all
+from taco_py.values.device_tensor import DeviceTensor
 from taco_py.values.keys import joined, stride_order
 from taco_py.values.tensor import Tensor, as_data, operand_data
 
@@ -87,6 +88,8 @@ def describe(obj: Any, name: str) -> Given:
 
 def taken(obj: Any, what: str) -> TensorData:
     """The arrays of an operand; errors begin with `what`."""
+    if isinstance(obj, DeviceTensor):
+        return stores_all(obj.data)
     try:
         return operand_data(obj)
     except TacoError as error:
@@ -191,7 +194,7 @@ def informer(given: Mapping[str, Given]) -> Callable[[str, TensorData], TensorDa
         if known is None or (data.sorted is not None and data.unique is not None):
             return data
         obj = known.object
-        if isinstance(obj, Tensor):
+        if isinstance(obj, Tensor | DeviceTensor):
             looked = obj.examined()
             return replace(data, sorted=looked.sorted, unique=looked.unique)
         if is_scipy_sparse(obj) and obj.format in ("csr", "csc"):

@@ -11,6 +11,7 @@ from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.formats import without_modes
 from taco_py.plan.ir.nodes import Operand
 from taco_py.storage.tensor_data import TensorData, ordered
+from taco_py.values.device_tensor import DeviceTensor, uploaded
 from taco_py.values.hand_out import handed_out
 from taco_py.values.operands import INT32_MAX, Given, is_tensor
 from taco_py.values.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
@@ -47,6 +48,9 @@ def kind_for(wanted: Format, assignment: Assignment, given: Mapping[str, Given])
 
 def container(given: Given) -> str:
     """What the user passed, in the words of the table."""
+    if isinstance(given.object, DeviceTensor):
+        kind = given.object.kind
+        return {"tensor": TENSOR, "ndarray": ARRAY}.get(kind, f"sparse_{kind.partition('_')[2]}")
     if is_tensor(given):
         return TENSOR
     if given.data.format.is_dense:
@@ -92,6 +96,11 @@ def index_dtype(given: Mapping[str, Given], sizes: Mapping[str, int]) -> str:
     return "int64" if large or "int64" in types else "int32"
 
 
-def hand_out(data: TensorData, kind: ResultKind) -> Any:
-    """The result as the object the user expects; a 0-d array as a NumPy scalar."""
+def hand_out(data: TensorData, kind: ResultKind, place: str = "") -> Any:
+    """The result as the object the user expects; a 0-d array as a NumPy scalar.
+
+    place  the device that it stays on, "" for the host
+    """
+    if place:
+        return DeviceTensor(uploaded(data, place), kind.kind, place)
     return handed_out(data, kind.kind)

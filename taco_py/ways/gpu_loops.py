@@ -8,11 +8,24 @@ A plan is made for a machine (`cost.machine`); it says on what its kernels run.
 
 from __future__ import annotations
 
-from codegen.target import Target
-from taco_py.diagnostics.errors import DeviceError
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from codegen.target import CUDA, Target, UnsupportedError
+from taco_py.diagnostics.errors import DeviceError, ScheduleError
 from taco_py.phase import EVALUATE
 from taco_py.ways.recipe import LoweredRecipe, Recipe
 from taco_py.ways.way import Offer, Question, Way
+
+if TYPE_CHECKING:
+    from taco_py.cost.estimate import Statistics
+    from taco_py.iteration.graph import IterationGraph
+    from taco_py.problem import Problem
+    from taco_py.schedule.parallel import Parallelism
+    from taco_py.schedule.schedule import Schedule
+
+
+Lower = Callable[[Recipe, Target], LoweredRecipe]
 
 
 def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
@@ -20,7 +33,6 @@ def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
 
     Raises ScheduleError, DeviceError.
     """
-    from taco_py.schedule.gpu.units import choose_units
     from taco_py.ways.loops import lower_recipe
 
     if recipe.phase != EVALUATE:
@@ -29,7 +41,40 @@ def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
             "values alone",
             hint="leave target= out to compute it on the CPU",
         )
-    return lower_recipe(recipe, choose_units)
+    return lower_recipe(recipe, shares)
+
+
+def shares(graph: IterationGraph, schedule: Schedule) -> Parallelism:
+    """Which loops units of a GPU share, and how. Raises ScheduleError."""
+    from taco_py.schedule.gpu.units import choose_units
+
+    return choose_units(graph, schedule)
+
+
+def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | None:
+    """The expected seconds of loops that are shared in a way that has a price."""
+    from taco_py.ways.unit_choices import price_of
+
+    found = price_of(problem, schedule, stats)
+    return None if found is None else found.seconds
+
+
+def check(recipe: Recipe, lower: Lower = lower) -> None:
+    """Raise ScheduleError where kernels of a GPU cannot do as a schedule says."""
+    from codegen.emit.cuda import emit_cuda
+    from codegen.emit.host_python import emit_host
+    from codegen.passes.order import run_passes
+
+    try:
+        module = run_passes(lower(recipe, CUDA).module, CUDA)
+        emit_cuda(module, CUDA)
+        emit_host(module)  # which has no words for some expressions
+    except UnsupportedError as error:
+        raise ScheduleError(
+            f"Expected what kernels of a GPU compute, found {recipe.problem}: {error}",
+            hint="leave a command out, or give those that belong together as one step: "
+            's.apply("…")',
+        ) from error
 
 
 def _way(name: str) -> Way:
@@ -39,7 +84,16 @@ def _way(name: str) -> Way:
         planned = question.statistics is not None and question.stats.machine.target == target
         return Offer() if planned else None
 
-    return Way(name, lambda q: choose(q) is not None, choose, lower, in_loops=True, target=target)
+    return Way(
+        name,
+        lambda q: choose(q) is not None,
+        choose,
+        lower,
+        in_loops=True,
+        target=target,
+        priced=priced,
+        shares=shares,
+    )
 
 
 WAY = _way("cuda")

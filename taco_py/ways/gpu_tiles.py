@@ -28,6 +28,9 @@ from taco_py.ways.way import Offer, Question, Way
 if TYPE_CHECKING:
     from polyhedral.products.contraction import Contraction
     from polyhedral.products.gpu_tile import GpuMachine, GpuProduct, GpuTile
+    from taco_py.cost.estimate import Statistics
+    from taco_py.problem import Problem
+    from taco_py.schedule.schedule import Schedule
 
 
 # ---------------------------------------------------------------- whether they pay
@@ -41,18 +44,14 @@ def product_on_gpu(question: Question) -> Contraction | None:
 def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
     """The tile of the least expected time, and what it is compared with; None where loops are
     expected to take no longer."""
-    from polyhedral.products.gpu_tile import GpuProduct, best_tile, seconds_of
+    from polyhedral.products.gpu_tile import best_tile, seconds_of
 
     found = question.recall(product_on_gpu)
     if found is None:
         return None
     stats = question.stats
     machine = machine_on_gpu(question.problem.result.dtype, stats.machine)
-    batch, rows, columns, depth = (
-        prod((stats.sizes[loop] for loop in loops), start=1.0) for loops in found.of_classes
-    )
-    spread = _spread(found, machine.element_bytes, stats.machine)
-    product = GpuProduct(batch, rows, columns, depth, spread)
+    product = _product(found, machine, stats)
     tile = best_tile(machine, product)
     tiles, loops = seconds_of(tile, machine, product), _seconds_of_loops(product, stats.machine)
     few = min(product.rows, product.columns) <= stats.machine.tile_few_rows
@@ -62,6 +61,29 @@ def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
         f"{tile}: {tiles * 1e6:.1f} µs expected\n"
         f"not a thread for each element: {loops * 1e6:.1f} µs"
     )
+
+
+def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | None:
+    """The expected seconds of a kernel in tiles."""
+    from polyhedral.products.gpu_tile import GpuTile, seconds_of
+
+    found = contraction_of(problem, has_tiles_on_gpu)
+    if found is None:
+        return None
+    machine = machine_on_gpu(problem.result.dtype, stats.machine)
+    tile = GpuTile(*schedule.make.parameters)
+    return seconds_of(tile, machine, _product(found, machine, stats))
+
+
+def _product(found: Contraction, machine: GpuMachine, stats: Statistics) -> GpuProduct:
+    """The sizes of a contraction."""
+    from polyhedral.products.gpu_tile import GpuProduct
+
+    batch, rows, columns, depth = (
+        prod((stats.sizes[loop] for loop in loops), start=1.0) for loops in found.of_classes
+    )
+    spread = _spread(found, machine.element_bytes, stats.machine)
+    return GpuProduct(batch, rows, columns, depth, spread)
 
 
 def _spread(found: Contraction, size: int, machine: Machine) -> float:
@@ -137,7 +159,16 @@ def _way(name: str, target: str) -> Way:
         sizes = (tile.rows, tile.columns, tile.depth, tile.own_rows, tile.own_columns)
         return Offer((*sizes, tile.parts) if tile.parts > 1 else sizes, told)
 
-    return Way(name, can, choose, lower, reuses=True, seconds=product_seconds, target=target)
+    return Way(
+        name,
+        can,
+        choose,
+        lower,
+        reuses=True,
+        seconds=product_seconds,
+        target=target,
+        priced=priced,
+    )
 
 
 WAY = _way("cuda_tiles", "cuda")

@@ -96,6 +96,7 @@ def _rows_in_tables(graph: IterationGraph) -> dict[str, str]:
     if graph.teams or not graph.in_pieces or not isinstance(graph.statement, Forall):
         return {}
     told = ", a hash table each, as large as what is added to it asks for"
+    told += "; small ones in shared memory" if graph.rows_in_blocks else ""
     return {row.name: told for row in table_rows(graph.statement)}
 
 

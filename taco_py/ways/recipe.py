@@ -39,6 +39,11 @@ class Recipe:
         """
         return repr(self)
 
+    @property
+    def source_key(self) -> str:
+        """What the text of a GPU's kernel, and of its host, is kept under."""
+        return f"cuda {self.key}"
+
     def header(self, text: str) -> str:
         """The comment at the head of a kernel's C: the problem, and how it is computed."""
         return f"{self.problem}\n\n{text}"

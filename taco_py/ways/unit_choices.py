@@ -3,8 +3,10 @@
     y[i] = sum(j, A[i,j] * x[j])     a thread for each i
                                      a warp for each i, its lanes over j, which are combined
                                      a block for each i
-                                     entries of A split evenly, atomic additions at ends of rows
-    C[i,k] = sum(j, A[i,j] * B[j,k]) a warp for each i, its lanes over k: neighbours in B and C
+                                     entries of A split evenly among warps, lanes over neighbours,
+                                     which add up what they have of a row
+    C[i,k] = sum(j, A[i,j] * B[j,k]) for a sparse C: a thread for each i, or a block, threads over k
+                                     a warp for each i, its lanes over k: neighbours in B and C
                                      entries of A split evenly among warps, their lanes over k
 
 Each is a loop order and commands, as a user would write them; those that the formats or the result
@@ -17,9 +19,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from codegen.names import Names
-from codegen.passes.order import run_passes
 from codegen.records import dataclass
-from codegen.target import CUDA, UnsupportedError
+from codegen.target import CUDA
 from taco_py.concrete.concretize import result_order
 from taco_py.concrete.nodes import Race, Unit
 from taco_py.concrete.terms import Term, reductions, split_terms
@@ -27,6 +28,7 @@ from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import LevelKind
 from taco_py.iteration.graph import conflicts
+from taco_py.kernels import KERNELS
 from taco_py.legal.absent import restricts
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses
@@ -39,14 +41,16 @@ from taco_py.schedule.gpu.units import choose_units
 from taco_py.schedule.legality import check
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
-from taco_py.ways.loops import lower_recipe
+from taco_py.ways.gpu_loops import check as check_kernels
 from taco_py.ways.recipe import Recipe
 from taco_py.ways.unit_prices import Nest, Price, Sharing, total
 
 WARPS = CUDA.block // CUDA.warp
 """Warps of a block."""
 CHUNKS = (8, 32)
-"""Entries that each thread, or each warp, has of those that are split evenly."""
+"""Entries that each warp has of those that are split evenly, where its lanes have other loops."""
+ROUNDS = (4, 16)
+"""Entries that each lane of a warp has, where lanes take neighbours."""
 PARTS = (8, 64)
 """Terms of a sum for each block, where its threads have other elements of the result."""
 
@@ -71,23 +75,37 @@ def choose_sharing(problem: Problem, schedule: Schedule, stats: Statistics) -> C
     """The way of the least expected time to share a kernel's loops.
 
     Of several terms those of the one with most loops, and what the others have in common with them.
-    None for sparse results, whose loops are shared as `schedule.gpu.units` has it.
     """
     terms, orders = split_terms(problem.assignment.value), schedule.orders
-    if len(terms) != len(orders) or is_sparse(problem.result.format):
+    if len(terms) != len(orders):
         return None
     main = max(range(len(orders)), key=lambda n: len(orders[n]))
     if not orders[main]:
         return None
+    sparse = is_sparse(problem.result.format)
+    ways = _of_rows(problem, orders) if sparse else sharings(problem, terms, main, orders[main])
     found = [
         (sharing, _price(problem, schedule, stats, sharing))
-        for sharing in sharings(problem, terms, main, orders[main])
+        for sharing in ways
         if _is_legal(problem, schedule, sharing)
     ]
     found.sort(key=lambda each: each[1].seconds)
     for number, (sharing, price) in enumerate(found):
         if _compiles(problem, scheduled(schedule, sharing)):
             return Choice(sharing, price, tuple(found[number + 1 :]))
+    return None
+
+
+def price_of(problem: Problem, schedule: Schedule, stats: Statistics) -> Price | None:
+    """The price of a kernel whose loops are shared in one of these ways, None for others."""
+    terms, orders = split_terms(problem.assignment.value), schedule.orders
+    if len(terms) != len(orders) or is_sparse(problem.result.format):
+        return None
+    main = max(range(len(orders)), key=lambda n: len(orders[n]))
+    commands = schedule.on_loops.commands
+    for sharing in sharings(problem, terms, main, orders[main]) if orders[main] else ():
+        if sharing.commands == commands and sharing.order == orders[main]:
+            return _price(problem, schedule, stats, sharing)
     return None
 
 
@@ -136,11 +154,13 @@ def _is_legal(problem: Problem, schedule: Schedule, sharing: Sharing) -> bool:
 
 
 def _compiles(problem: Problem, schedule: Schedule) -> bool:
-    """Whether kernels of a GPU can do what a schedule asks for."""
+    """Whether kernels of a GPU can do what a schedule asks for: those that are kept do."""
+    recipe = Recipe(problem, schedule)
+    if KERNELS.text(recipe.source_key) is not None:
+        return True
     try:
-        lowered = lower_recipe(Recipe(problem, schedule), choose_units)
-        run_passes(lowered.module, CUDA)
-    except (ScheduleError, UnsupportedError):
+        check_kernels(recipe)
+    except ScheduleError:
         return False
     return True
 
@@ -159,6 +179,23 @@ def sharings(
         yield from _in_rows(problem, nest)
         yield from _in_parts(problem, nest)
     yield from _in_entries(problem, term, order)
+
+
+def _of_rows(problem: Problem, orders: tuple[tuple[str, ...], ...]) -> Iterator[Sharing]:
+    """A thread or a block for each row of a sparse result, where rows are gathered.
+
+    Other sparse results are shared as `schedule.gpu.units` has it.
+    """
+    order, *others = orders
+    lane = result_order(problem)[-1]
+    if others or len(order) < 3 or order[-1] != lane:
+        return
+    first = order[0]
+    alone = (Parallelize(first, Race.NONE),)
+    threads = (Parallelize(first, Race.NONE, Unit.BLOCK), Parallelize(lane, Race.NONE, Unit.THREAD))
+    told = f"a block for each {first}, threads over {lane}, tables of small rows in shared memory"
+    yield Sharing(order, threads, told, 1, len(order) - 1, CUDA.warp)
+    yield Sharing(order, alone, f"a thread for each {first}")
 
 
 # ---------------------------------------------------------------- loops as they are
@@ -228,35 +265,39 @@ def _race(problem: Problem, index: str) -> Race:
 
 
 def _in_entries(problem: Problem, term: Term, order: tuple[str, ...]) -> Iterator[Sharing]:
-    """As many entries of a sparse operand for each thread, or for each warp."""
+    """As many entries of a sparse operand for each warp."""
     for access in dict.fromkeys(accesses(term.body)):
         form = problem.type_of(access.tensor).format
         stored = form.stored(access.indices)
-        plain = is_sparse(form) and restricts(term.body, access) and len(set(stored)) == len(stored)
+        value = term.as_sum(problem.result.dtype)
+        plain = is_sparse(form) and restricts(value, access) and len(set(stored)) == len(stored)
         if not plain or form.levels[-1].kind is LevelKind.DENSE or set(stored) - set(order):
             continue
         others = tuple(i for i in order if i not in stored)
-        for chunk in CHUNKS:
-            if not others:
-                yield _by_threads(problem, access, stored, chunk)
-            elif len(others) == 1:
-                yield _by_warps(problem, access, stored, others[0], chunk)
+        if not others:
+            yield from (_by_lanes(problem, access, stored, rounds) for rounds in ROUNDS)
+        elif len(others) == 1:
+            yield from (_by_warps(problem, access, stored, others[0], each) for each in CHUNKS)
 
 
-def _by_threads(problem: Problem, access: Access, stored: tuple[str, ...], chunk: int) -> Sharing:
+def _by_lanes(problem: Problem, access: Access, stored: tuple[str, ...], rounds: int) -> Sharing:
     names = Names((*stored, *(name for name, _ in problem.operands)))
     fusing, entries = _positions(access, stored, names)
     block, rest = names.fresh("block"), names.fresh("rest")
-    thread, entry = names.fresh("thread"), names.fresh("entry")
+    warp, part = names.fresh("warp"), names.fresh("part")
+    each, lane = names.fresh("round"), names.fresh("lane")
+    chunk = rounds * CUDA.warp
     commands = (
         *fusing,
-        Split(entries, block, rest, chunk * CUDA.block),
-        Split(rest, thread, entry, chunk),
+        Split(entries, block, rest, chunk * WARPS),
+        Split(rest, warp, part, chunk),
+        Split(part, each, lane, CUDA.warp),
         Parallelize(block, Race.IGNORE, Unit.BLOCK),
-        Parallelize(thread, Race.ATOMICS, Unit.THREAD),
+        Parallelize(warp, Race.IGNORE, Unit.WARP),
+        Parallelize(lane, Race.ATOMICS, Unit.THREAD),
     )
-    words = f"{chunk} entries of {access.tensor} for each thread"
-    return Sharing(stored, commands, words, len(stored), len(stored) - 1, 1, chunk)
+    words = f"{chunk} entries of {access.tensor} for each warp, its lanes over neighbours"
+    return Sharing(stored, commands, words, len(stored), len(stored) - 1, 1, chunk, "entries")
 
 
 def _by_warps(

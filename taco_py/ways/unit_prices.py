@@ -40,7 +40,8 @@ class Sharing:
     width     the threads of a group
     chunk     iterations that each thread has, or each group where its threads have another loop; 0
               where loops are shared as they are
-    over      what they are of: "range" of an operand's entries, or "index" that is summed over
+    over      what they are of: "range" of an operand's entries, "entries" that lanes take one by
+              one, or "index" that is summed over
     words     the same for people
     """
 
@@ -99,7 +100,8 @@ class Nest:
             return 1.0
         if depth not in self.known:
             bound = frozenset(self.sharing.order[: depth + 1])
-            self.known[depth] = max(self.stats.iterations(self.term.body, bound), 1e-9)
+            value = self.term.as_sum(self.problem.result.dtype)
+            self.known[depth] = max(self.stats.iterations(value, bound), 1e-9)
         return self.known[depth]
 
     def mean(self, depth: int) -> float:
@@ -198,8 +200,11 @@ class Nest:
         """Atomic additions: at both ends of each range of entries, or of all that is added to
         elements that other threads add to as well."""
         sharing, last = self.sharing, len(self.sharing.order) - 1
+        warp = self.machine.device_warp_threads
         if sharing.chunk and set(sharing.order[: sharing.groups]) != set(self.kept):
             lanes = self.mean(sharing.lane) if sharing.width > 1 else 1.0
+            if sharing.over == "entries":
+                return self.visits(last) * (1.0 / self.run + self.moves / warp)
             if sharing.over == "range":
                 return 2.0 * lanes * self.visits(sharing.groups - 1) / sharing.chunk
             return self.visits(last) / sharing.chunk
@@ -220,8 +225,30 @@ class Nest:
         each = sharing.chunk * rounds * (inner if in_lanes else 1.0)
         if sharing.over == "index":
             return warps * each, each, warps
+        if sharing.over == "entries":
+            warps, each = parts, sharing.chunk / warp * self.round
         search = machine.search_iterations * np.log2(max(self.visits(0), 2.0)) / 16.0
         return warps * (each + search), each + search, warps
+
+    @property
+    def run(self) -> float:
+        """How many entries that follow each other are added to one element of the result."""
+        order = self.sharing.order
+        inner = next((k for k, index in enumerate(order) if index not in self.kept), len(order))
+        return max(1.0, self.visits(len(order) - 1) / self.visits(inner - 1))
+
+    @property
+    def moves(self) -> float:
+        """The part of the rounds of a warp in which a lane comes to another element."""
+        return min(1.0, self.machine.device_warp_threads / self.run)
+
+    @property
+    def round(self) -> float:
+        """The iterations of a warp whose lanes take an entry each: they look for its row among
+        those of the warp, and combine what they have of one."""
+        machine, runs = self.machine, self.sharing.chunk / self.run
+        steps = np.log2(1.0 + runs) * machine.search_iterations / 16.0 / 4.0
+        return float(1.0 + steps + machine.combine_iterations * self.moves)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -257,8 +284,8 @@ class Nest:
         within = self.walked(len(order) - 1) or [access]
         walked = stored[-1] == order[-1] and order[-1] != lane and access in within
         near = min(float(sector), size * machine.strided_ratio) if walked else float(sector)
-        if sharing.chunk and sharing.width == 1:
-            return visits * (near if is_sparse(type.format) else float(sector))
+        if sharing.over == "entries":
+            return visits * (size if is_sparse(type.format) or depths == [0] else float(sector))
         if not self.differs(access, lane):
             return visits * near / warp
         listed = self.walked(sharing.lane)

@@ -20,6 +20,9 @@ from taco_py.schedule.commands import Make
 
 if TYPE_CHECKING:
     from codegen.target import Target
+    from taco_py.iteration.graph import IterationGraph
+    from taco_py.schedule.parallel import Parallelism
+    from taco_py.schedule.schedule import Schedule
     from taco_py.ways.library_choice import Libraries
     from taco_py.ways.recipe import LoweredRecipe, Recipe, Routine
 
@@ -81,6 +84,9 @@ class Way:
     reuses    whether each element of a product's operands is read from memory few times only
     seconds   the expected time of a problem on which it is chosen; None for that of its loops
     target    what its kernels run on: "c" the CPU, "cuda" a GPU, "cuda-emulated" one on the CPU
+    priced    the expected seconds of a kernel that it has made of a problem, None where there is
+              no figure; of those of GPUs alone
+    shares    which loops units share, and how; None for the threads of the CPU
     traffic   explain()'s line of the bytes that move between caches, for sizes of the indices; None
               for those of its loops
     """
@@ -94,6 +100,8 @@ class Way:
     reuses: bool = False
     seconds: Callable[[Question], float] | None = None
     target: str = "c"
+    priced: Callable[[Problem, Schedule, Statistics], float | None] | None = None
+    shares: Callable[[IterationGraph, Schedule], Parallelism] | None = None
     traffic: Callable[[Problem, Make, Mapping[str, int], Target], str] | None = None
 
     @property

@@ -22,7 +22,9 @@ from taco_py.ways.contraction_match import product_of, products_at_most, reuse
 from taco_py.ways.way import Question, Way
 
 if TYPE_CHECKING:
+    from taco_py.iteration.graph import IterationGraph
     from taco_py.ways.library_choice import Libraries
+    from taco_py.ways.recipe import Recipe
 
 WAYS: Mapping[str, Way] = {
     way.name: way
@@ -64,6 +66,20 @@ def way_of(make: Make) -> Way:
 def in_loops_on(target: str) -> Make:
     """The way that carries a schedule's commands out, for what kernels run on."""
     return Make(next(w.name for w in WAYS.values() if w.in_loops and w.target == target))
+
+
+def check_recipe(recipe: Recipe) -> None:
+    """Raise ScheduleError where what a kernel runs on cannot do as its schedule says."""
+    way = way_of(recipe.schedule.make)
+    if way.on_gpu and way.lower is not None:
+        gpu_loops.check(recipe, way.lower)
+    elif way.in_loops:
+        loops.lower_recipe(recipe)
+
+
+def graph_of(recipe: Recipe) -> IterationGraph:
+    """The loops of a kernel, shared as its way has it. Raises ScheduleError."""
+    return loops.scheduled_graph(recipe, way_of(recipe.schedule.make).shares)[0]
 
 
 def choose(question: Question) -> Choice:

@@ -57,7 +57,7 @@ KERNELS: tuple[tuple[str, dict[str, str], str, tuple[str, ...]], ...] = (
     ("r[i] = b[i] - A[i,j] * x[j]", {"A": "DCSR"}, "d", ("i", "ij")),
     ("y[i] = A[i,j] * x[j] + B[i,j] * z[j]", {"A": "CSR", "B": "CSR"}, "d", ("ij", "ij")),
 )
-PATTERNS = 200
+PATTERNS = 100
 
 
 def random_patterns(whole: Problem, rng: np.random.Generator) -> Patterns:

@@ -104,7 +104,7 @@ def test_conditions_and_loops_around_launches_are_the_hosts() -> None:
     ("statement", "reason"),
     [
         (NewTable(Table("seen")), "hash tables"),
-        (Allocate(Array("row", FLOAT64, Storage.LOCAL), N_I), "memory of its own for row"),
+        (Allocate(Array("row", FLOAT64, Storage.LOCAL), N_I), "row would need memory"),
     ],
 )
 def test_threads_have_no_memory_of_any_size(statement: Stmt, reason: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codegen.devices.cuda import adoption, device_array, dlpack
+from codegen.devices.cuda import adoption, cuda_array, dlpack
 from codegen.devices.cuda.adoption import is_on_device
 from codegen.devices.cuda.cuda_buffer import CudaBuffer
 from codegen.devices.cuda.cuda_device import CudaDevice
@@ -246,14 +246,14 @@ def test_memory_that_others_had_is_not_used_again_before_the_device_is_idle(
 @pytest.fixture
 def host_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Devices say that their memory is the host's, as it is here: so NumPy takes it."""
-    monkeypatch.setattr(device_array, "KDL_CUDA", 1)
+    monkeypatch.setattr(cuda_array, "KDL_CUDA", 1)
     monkeypatch.setattr(adoption, "KDL_CUDA", 1)
 
 
 class _Provider:
     """An array as NumPy takes it, which names no stream."""
 
-    def __init__(self, array: device_array.DeviceArray, versioned: bool) -> None:
+    def __init__(self, array: cuda_array.CudaArray, versioned: bool) -> None:
         self.array = array
         self.versioned = versioned
 

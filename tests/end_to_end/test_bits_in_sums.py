@@ -37,7 +37,8 @@ CASES: tuple[tuple[str, Callable[[Any, Any], Any]], ...] = (
 def test_they_are_numpys(text: str, numpys: Callable[[Any, Any], Any], dtype: str) -> None:
     x, w = X.astype(dtype), W.astype(dtype)
     expected = np.asarray(numpys(x, w))
-    for own in (x, sp.coo_array(x), tp.tensor(x, format="s")):
+    sparse = sp.coo_array(x) if TYPES.index(dtype) % 2 else tp.tensor(x, format="s")
+    for own in (x, sparse):
         given = {"x": own, "w": w} if "w[" in text else {"x": own}
         for found in (tp.evaluate(text, given), tp.evaluate_dense(text, given)):
             assert to_dense(found).tolist() == expected.tolist()

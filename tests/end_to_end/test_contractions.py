@@ -55,15 +55,16 @@ def strided(array: Any, rng: np.random.Generator) -> Any:
 @pytest.mark.parametrize("large", [0, 1, 20, 131, pytest.param(260, marks=pytest.mark.user_flags)])
 @pytest.mark.parametrize("text", TEXTS)
 def test_against_numpy(text: str, large: int, dtype: str) -> None:
+    """By one thread and by two, one of them with libraries: the other one for the other type."""
     rng = np.random.default_rng(large)
     arrays = operands(text, rng, dtype, large)
     expected = np.einsum(text, *arrays)
     for threads in (1, 2):
         given = [strided(array, rng) for array in arrays]
-        for libraries in (False, True):
-            found = tp.einsum(text, *given, threads=threads, libraries=libraries)
-            assert found.dtype == expected.dtype
-            np.testing.assert_array_equal(found, expected)
+        libraries = (threads == 1) == (dtype == "float64")
+        found = tp.einsum(text, *given, threads=threads, libraries=libraries)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("shape", [(300, 260, 520), (127, 4100, 9), (1, 700, 300), (700, 1, 300)])

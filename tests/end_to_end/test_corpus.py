@@ -6,8 +6,11 @@ rarer format in each place; `some` is `pairs` for up to two operands of up to tw
 beyond; `all` tries every combination of the usual formats, which takes hours. `few` is the default,
 `some` is that of `--thorough`.
 
-Without `--thorough`, one row in three is compiled with the flags that users get: over the cases,
-each format is. The others are for what the generated C means.
+Each row is tried with operands that store some of their elements, and with those that store none
+or all of them, in turn.
+
+One row in three is compiled with the flags that users get: over the cases, each format is. The
+others are for what the generated C means.
 """
 
 from __future__ import annotations
@@ -21,9 +24,11 @@ import pytest
 import taco_py as tp
 from taco_py.kernels import KERNELS
 from tests.corpus.combine import all_rows, each_once, pairwise
-from tests.corpus.data import PATTERNS, dense_result, initial, operands
+from tests.corpus.data import Pattern, dense_result, initial, operands
 from tests.corpus.expressions import CASES, Case
 from tests.corpus.formats import OPERANDS, RESULTS, operand_options, result_options, store, to_dense
+
+PATTERNS_OF_ROWS: tuple[tuple[Pattern, ...], ...] = (("mixed", "zero"), ("mixed", "full"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +61,10 @@ def choices(case: Case, combinations: str) -> list[Choice]:
     return list(dict.fromkeys(Choice(tuple(map(str, row[:-1])), row[-1]) for row in rows))
 
 
-def fault(case: Case, choice: Choice) -> str | None:
+def fault(case: Case, choice: Choice, patterns: tuple[Pattern, ...]) -> str | None:
     """What is wrong with this combination, in words; None when nothing is."""
     try:
-        for pattern in PATTERNS:
+        for pattern in patterns:
             check(case, choice, pattern)
     except Exception as error:  # reported with its combination, beside the others that fail
         first = str(error).strip().splitlines() or [""]
@@ -69,12 +74,14 @@ def fault(case: Case, choice: Choice) -> str | None:
 
 
 def faults_of(case: Case, tried: list[Choice]) -> list[str]:
+    patterns = [PATTERNS_OF_ROWS[place % 2] for place in range(len(tried))]
     with ThreadPoolExecutor(2) as pool:  # the C compiler runs beside Python
-        return [found for found in pool.map(lambda choice: fault(case, choice), tried) if found]
+        found = pool.map(lambda row, each: fault(case, row, each), tried, patterns)
+        return [each for each in found if each]
 
 
-def check(case: Case, choice: Choice, pattern: str) -> None:
-    arrays = operands(case, pattern)  # type: ignore[arg-type]
+def check(case: Case, choice: Choice, pattern: Pattern) -> None:
+    arrays = operands(case, pattern)
     start = initial(case)
     stored = {
         name: store(array, form)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ import scipy.sparse as sp
 import taco_py as tp
 from benchmarks import gpu
 from codegen.devices.emulated_module import EmulatedModule
+from codegen.toolchain.cuda.ptxas_report import KernelReport
+from codegen.toolchain.errors import NoCompilerError
+from taco_py.kernels import KERNELS
 from tests.corpus.data import dense_result, initial, operands
 from tests.corpus.expressions import CASES, Case
 from tests.corpus.formats import store, to_dense
@@ -29,8 +33,15 @@ MAIN: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "dot": ("s = a[i] * b[i]", {"a": "d", "b": "d"}),
     "column_sums": ("y[j] = A[i,j]", {"A": "csr", "y": "d"}),
+    "spmv_entries": ("y[i] = A[i,j] * x[j]", {"A": "csr", "x": "d", "y": "d"}),
     "sgemm": ("C[i,j] = A[i,k] * B[k,j]", {"A": LARGE, "B": LARGE}),
 }
+BY_ENTRIES = (
+    "fuse(i,j,ij), pos(ij,p,A), split(p,block,rest,1024), split(rest,warp,part,128), "
+    "split(part,each,lane,32), parallelize(block,GPUBlock,IgnoreRaces), "
+    "parallelize(warp,GPUWarp,IgnoreRaces), parallelize(lane,GPUThread,Atomics)"
+)
+SCHEDULES = {"spmv_entries": BY_ENTRIES}
 
 
 @pytest.mark.parametrize("form", ["CSR", "CSC", "dense"])
@@ -55,10 +66,64 @@ def test_corpus(case: Case, form: str) -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
+def test_another_process_lowers_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text and its host are on disk: neither planning nor compiling makes loops of a recipe."""
+    text, formats = "y[i] = 5 * A[i,j] * x[j]", {"A": "csr", "x": "d", "y": "d"}
+    first = tp.compile(text, formats, target=EMULATED)
+    assert tp.compile(text, formats, target=EMULATED).compiled[0].hit == "memory"
+
+    def refused(*_: object) -> None:
+        raise AssertionError("lowered again")
+
+    monkeypatch.setattr("taco_py.ways.loops.lower_recipe", refused)
+    KERNELS.memo.clear()
+    again = tp.compile(text, formats, target=EMULATED)
+    assert again.compiled[0].hit == "disk"
+    assert (again.source, again.schedule) == (first.source, first.schedule)
+    assert again.explain().splitlines()[:-1] == first.explain().splitlines()[:-1]
+    np.testing.assert_array_equal(again(A=sp.eye_array(3, format="csr"), x=np.ones(3)), [5, 5, 5])
+
+
+def test_explain_says_what_kernels_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a compiler reports, and what follows; that there is none; that it is emulated."""
+    text, formats = "C[i,j] = A[i,j] + A[i,j] * B[i,j]", {"A": "csr", "B": "dd", "C": "dd"}
+    taken = {"evaluate_1": KernelReport("evaluate_1", "sm_90", 40, 512, 8, 4, 16)}
+    monkeypatch.setattr("taco_py.explanation.gpu_resources.compiled_reports", lambda *_: taken)
+    kernel = tp.compile(text, formats, target="cuda")
+    told = kernel.explain()
+    assert (
+        "takes       evaluate_1: 40 registers a thread, 12 bytes spilled, 512 bytes of shared "
+        "memory a block; 6 blocks at once, 48 of 64 warps, for there are 65536 registers\n" in told
+    )
+    expected = re.search(r"expected  (\S+) s in kernels of a GPU, without copies", told)
+    chosen = re.search(r"(\S+) µs expected", told)
+    assert expected
+    assert chosen
+    assert float(expected[1]) == pytest.approx(float(chosen[1]) * 1e-6, rel=0.05)
+    assert "limit     1024 threads and 49152 shared bytes a block\n" in told
+    tiles = tp.compile("C[i,j] = A[i,k] * B[k,j]", {"A": "dd", "B": "dd"}, target=EMULATED)
+    told = tiles.explain()
+    chosen = re.search(r"a thread: (\S+) µs expected", told)
+    assert chosen
+    assert f"expected  {float(chosen[1]) * 1e-6:.1e} s in kernels of a GPU" in told
+    monkeypatch.undo()
+
+    def none() -> None:
+        raise NoCompilerError("Expected a compiler of CUDA, found none", hint="install nvcc")
+
+    monkeypatch.setattr("codegen.devices.cuda.binaries.find_cuda_compiler", none)
+    other = tp.compile("y[i] = 3 * a[i] + 77", {"a": "d", "y": "d"}, target="cuda").explain()
+    assert "takes       registers and what runs at once are known once nvcc is there: ins" in other
+    emulated = tp.compile(text, formats, target=EMULATED).explain()
+    assert 'takes       emulated; target="cuda" has registers' in emulated
+    sparse = tp.compile("C[i,j] = A[i,j] * 2", {"A": "csr", "C": "csr"}, target=EMULATED)
+    assert "expected  not estimated: there are no figures for such kernels" in sparse.explain()
+
+
 @pytest.mark.parametrize("name", MAIN)
 def test_main_kernels_read_well(name: str, request: pytest.FixtureRequest) -> None:
     text, formats = MAIN[name]
-    source = tp.compile(text, formats, target="cuda").source
+    source = tp.compile(text, formats, target="cuda", schedule=SCHEDULES.get(name)).source
     path = GOLDEN / f"{name}.cu"
     if request.config.getoption("--update-golden"):
         path.parent.mkdir(exist_ok=True)

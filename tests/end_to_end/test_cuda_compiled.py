@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,8 @@ import taco_py as tp
 from codegen.devices.cuda.binaries import compile_report
 from taco_py.kernels import KERNELS
 from tests.corpus.expressions import CASES
+from tests.devices.nvcc import QUICK, needs_nvcc
 from tests.end_to_end.test_cuda import GOLDEN
-
-needs_nvcc = pytest.mark.skipif(
-    shutil.which("nvcc") is None, reason="no nvcc on the PATH: CUDA text is only emulated here"
-)
 
 
 @needs_nvcc
@@ -25,6 +21,15 @@ needs_nvcc = pytest.mark.skipif(
 def test_main_kernels_spill_nothing(path: Path, architecture: str) -> None:
     for report in compile_report(KERNELS, path.read_text(), architecture).values():
         assert report.spill_stores == report.spill_loads == 0, report
+
+
+@needs_nvcc
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+def test_products_of_sparse_matrices_spill_nothing(architecture: str) -> None:
+    source = tp.compile("C[i,k] = A[i,j] * B[j,k]", dict.fromkeys("ABC", "csr"), target="cuda")
+    reports = compile_report(KERNELS, source.source, architecture).values()
+    assert all(report.spill_stores == report.spill_loads == 0 for report in reports)
+    assert any(report.shared_bytes > 4096 for report in reports)
 
 
 @needs_nvcc
@@ -39,4 +44,4 @@ def test_the_corpus_compiles() -> None:
             own = re.sub(r"\b(evaluate|taco|running)_", rf"\g<1>{len(texts)}_", kernel.source)
             texts.append(own.replace("#include <stdint.h>", ""))
     whole = "#include <stdint.h>\n" + "\n".join(texts)
-    assert len(compile_report(KERNELS, whole, "sm_90")) >= len(texts)
+    assert len(compile_report(KERNELS, whole, "sm_90", QUICK)) >= len(texts)

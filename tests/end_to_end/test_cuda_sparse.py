@@ -18,7 +18,7 @@ from taco_py.concrete.concretize import concretize
 from taco_py.concrete.nodes import Assembly
 from taco_py.iteration.graph import build_graph
 from taco_py.lower.sparse_result.result import Result
-from taco_py.lower.threads import row_tables
+from taco_py.lower.threads import row_classes, row_tables
 from taco_py.schedule.assembly import check_assembly
 from tests.corpus.combine import each_once
 from tests.corpus.data import dense_result, initial, operands
@@ -154,7 +154,11 @@ def test_tables_of_large_results_are_made_in_batches(form: str) -> None:
         launches.append(kernel)
         launch(host, kernel, *arguments)
 
-    with mock.patch.object(row_tables, "PLACES", 64), mock.patch.object(Host, "launch", counted):
+    with (
+        mock.patch.object(row_tables, "PLACES", 64),
+        mock.patch.object(row_classes, "CLASSES", ((32, 100), (64, 200))),
+        mock.patch.object(Host, "launch", counted),
+    ):
         found = tp.evaluate(text, stored, format=form, target=EMULATED)
     np.testing.assert_array_equal(to_dense(found), tp.evaluate_dense(text, stored))
     if form == "ds":

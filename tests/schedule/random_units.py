@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import hypothesis
@@ -46,7 +47,10 @@ NESTS = (
     (Unit.BLOCK, Unit.WARP, Unit.THREAD),
     (Unit.CORE,),
 )
-RACES = (Race.NONE, Race.ATOMICS, Race.ATOMICS, Race.TEMPORARY, Race.ORDERED)
+RACES_APART = 6 * (Race.NONE,) + (Race.ATOMICS, Race.ATOMICS)
+"""What loops are shared by of which each iteration has elements of its own."""
+RACES = 4 * (Race.ATOMICS,) + 3 * (Race.TEMPORARY,) + (Race.NONE, Race.ORDERED)
+"""What others are."""
 DTYPES = ("float64", "float64", "float32", "int64", "int32")
 
 
@@ -115,27 +119,34 @@ def shared_programs(draw: Any) -> Scheduled:
             pass
     order = draw(st.sampled_from(loops.orders))
     place, kept = 0, set(loops.assignment.target.indices)
-    for unit in draw(st.sampled_from(NESTS)):
+    for number, unit in enumerate(draw(st.sampled_from(NESTS))):
         if place >= len(order):
             break
-        place += draw(st.integers(0, 3)) == 0 and place + 1 < len(order)
+        serial = draw(st.integers(0, 3 if number == 0 else 9)) == 0
+        place += serial and place + 1 < len(order)
         own = set(loops.provenance.roots(order[place])) <= kept
-        race = Race.NONE if own else draw(st.sampled_from(RACES))
+        race = draw(st.sampled_from(RACES_APART if own else RACES))
         commands.append(Parallelize(order[place], race, unit))
         place += 1
     return Scheduled(program, tuple(commands), False)
 
 
 def attempts(case: Scheduled) -> Iterator[tuple[Command, ...]]:
-    """The commands, then fewer of them: without those that shape loops, without inner units."""
+    """The commands, then with atomic operations alone, then fewer of them: without those that shape
+    loops, without inner units."""
     yield case.commands
     shared = [c for c in case.commands if isinstance(c, Parallelize)]
+    yield tuple(_by_atomics(c) if isinstance(c, Parallelize) else c for c in case.commands)
     whole = first_loops(case.program).variables
     shaping = [c for c in case.commands if not isinstance(c, Parallelize | Pos | Precompute)]
     yield (*shaping, *shared)
     plain = tuple(c for c in shared if c.index in whole)
     for count in range(len(plain), 0, -1):
         yield plain[:count]
+
+
+def _by_atomics(command: Parallelize) -> Parallelize:
+    return replace(command, race=Race.ATOMICS)
 
 
 def run(program: Program, schedule: Schedule) -> Any:

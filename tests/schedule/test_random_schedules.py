@@ -240,7 +240,7 @@ def test_refused(
 
 def test_each_command_after_tiles_and_positions(thorough: bool) -> None:
     """Some of `tests.schedule.all_schedules --depth 1`."""
-    every = 30 if thorough else 120
+    every = 60 if thorough else 120
     tally, failed = all_schedules.search(1, every)
     assert not failed
     assert tally.ran > 6000 // every

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from codegen.devices.cuda.cuda_array import KDL_CUDA, CudaArray
 from codegen.devices.cuda.cuda_buffer import CudaBuffer
 from codegen.devices.cuda.cuda_streams import CudaStream
-from codegen.devices.cuda.device_array import KDL_CUDA, DeviceArray, c_strides, extent
 from codegen.devices.device import DeviceError
+from codegen.devices.device_array import c_strides, extent
 from codegen.records import dataclass
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def is_on_device(obj: object) -> bool:
 
 def device_number(obj: Any) -> int | None:
     """The number of the device that has the memory of `obj`, None where it does not say."""
-    if isinstance(obj, DeviceArray):
+    if isinstance(obj, CudaArray):
         return obj.buffer.device.ordinal
     if hasattr(type(obj), "__dlpack_device__"):
         kind, number = obj.__dlpack_device__()
@@ -55,9 +56,9 @@ def device_number(obj: Any) -> int | None:
     return None
 
 
-def adopt(device: CudaDevice, obj: Any, name: str) -> DeviceArray:
+def adopt(device: CudaDevice, obj: Any, name: str) -> CudaArray:
     """`obj` in place on `device`. Raises DeviceError for what is on no device, or another one."""
-    if isinstance(obj, DeviceArray):
+    if isinstance(obj, CudaArray):
         device.own(obj.buffer, 0, 0)
         return obj
     stream = current_stream(device, obj)
@@ -87,7 +88,7 @@ def adopt(device: CudaDevice, obj: Any, name: str) -> DeviceArray:
         device.share(buffer)
         buffer.record.add_write(on.end())  # other streams wait for what this one waited for
     theirs = on if stream is not None else None
-    return DeviceArray(buffer, foreign.shape, foreign.dtype, foreign.strides, -low, theirs)
+    return CudaArray(buffer, foreign.shape, foreign.dtype, foreign.strides, -low, stream=theirs)
 
 
 def current_stream(device: CudaDevice, obj: object) -> CudaStream | None:

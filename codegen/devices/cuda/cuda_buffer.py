@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from codegen.devices.cuda.cuda_array import CudaArray
 from codegen.devices.cuda.cuda_streams import CudaStream, Use
-from codegen.devices.cuda.device_array import DeviceArray
 from codegen.devices.cuda.device_pool import Block
-from codegen.devices.device import Buffer
+from codegen.devices.device import Array, Buffer
 
 if TYPE_CHECKING:
     from codegen.devices.cuda.cuda_device import CudaDevice
@@ -69,6 +69,10 @@ class CudaBuffer(Buffer):
         self.shared = False
 
     @property
+    def is_own(self) -> bool:
+        return self.owner is None and not self.shared
+
+    @property
     def uses(self) -> tuple[Use, ...]:
         """What a write has to wait for."""
         return self.record.uses
@@ -102,9 +106,11 @@ class CudaBuffer(Buffer):
         dtype: np.dtype[Any] | type | str,
         strides: Sequence[int] | None = None,
         offset: int = 0,
-    ) -> DeviceArray:
+        constant: bool = False,
+        mirror: Array | None = None,
+    ) -> CudaArray:
         """The buffer as elements, which other libraries take in place; strides are in bytes."""
-        return DeviceArray(self, tuple(shape), np.dtype(dtype), strides, offset)
+        return CudaArray(self, shape, np.dtype(dtype), strides, offset, constant, mirror)
 
     def give_back(self) -> None:
         """Return the memory, once, to whom it belongs."""

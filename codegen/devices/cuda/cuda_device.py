@@ -26,6 +26,7 @@ import numpy as np
 
 from codegen.devices.cuda.adoption import adopt
 from codegen.devices.cuda.binaries import CudaBinaries
+from codegen.devices.cuda.cuda_array import CudaArray
 from codegen.devices.cuda.cuda_buffer import CudaBuffer, UseRecord
 from codegen.devices.cuda.cuda_module import CudaLaunch, CudaModule
 from codegen.devices.cuda.cuda_streams import (
@@ -35,7 +36,6 @@ from codegen.devices.cuda.cuda_streams import (
     no_stream,
     stream_handle,
 )
-from codegen.devices.cuda.device_array import DeviceArray
 from codegen.devices.cuda.device_facts import DeviceFacts, device_facts
 from codegen.devices.cuda.device_pool import Block, DevicePool
 from codegen.devices.cuda.driver_errors import (
@@ -173,7 +173,7 @@ class CudaDevice(Device):
         if not mine.shared:  # others may have it still, and keep it alive
             mine.give_back()
 
-    def adopt(self, obj: object, name: str = "") -> DeviceArray:
+    def adopt(self, obj: object, name: str = "") -> CudaArray:
         """An array of torch, CuPy, numba or JAX on this device, in place.
 
         It is kept alive as long as the buffer or something that was begun on it; what comes next

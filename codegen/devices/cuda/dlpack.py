@@ -18,7 +18,7 @@ from codegen.devices.device import DeviceError
 from codegen.records import dataclass
 
 if TYPE_CHECKING:
-    from codegen.devices.cuda.device_array import DeviceArray
+    from codegen.devices.cuda.cuda_array import CudaArray
 
 _INT, _UINT, _FLOAT, _BFLOAT, _COMPLEX, _BOOL = 0, 1, 2, 4, 5, 6
 _CODES = {"i": _INT, "u": _UINT, "f": _FLOAT, "c": _COMPLEX, "b": _BOOL}
@@ -98,7 +98,7 @@ _LET_GO = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", _API))
 class _Export:
     """What a tensor that was handed out needs as long as somebody has it."""
 
-    def __init__(self, array: DeviceArray) -> None:
+    def __init__(self, array: CudaArray) -> None:
         self.array = array
         count = len(array.shape)
         self.shape = (ctypes.c_int64 * max(count, 1))(*array.shape)
@@ -131,7 +131,7 @@ for _kept in (*_DELETERS.values(), _END, _delete_versioned, _delete_managed, _en
 
 
 def make_capsule(
-    array: DeviceArray, address: int, device: tuple[int, int], versioned: bool
+    array: CudaArray, address: int, device: tuple[int, int], versioned: bool
 ) -> object:
     """A capsule of the elements at `address`. Raises BufferError for what DLPack cannot say."""
     itemsize = array.dtype.itemsize

@@ -43,10 +43,11 @@ def _function(function: Function) -> Function:
 
 def _at_once(node: Any, ends: Mapping[Var, Expr]) -> Any:
     """A loop of the forms above; `ends` are the values of constants."""
-    if not isinstance(node, For) or node.kind is not LoopKind.SERIAL or node.step != 1:
+    kinds = (LoopKind.SERIAL, LoopKind.THREADS, LoopKind.LANES)
+    if not isinstance(node, For) or node.kind not in kinds or node.step != 1:
         return node
     stop = ends.get(node.stop, node.stop) if isinstance(node.stop, Var) else node.stop
-    if stop == build.add(node.start, 1):
+    if stop == build.add(node.start, 1) and node.kind is LoopKind.SERIAL:
         return Block((Declare(node.var, node.start, constant=True), *node.body.body))
     counts = tuple(_counts(node))
     if not counts or len(counts) < len(node.body.body):

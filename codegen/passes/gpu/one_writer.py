@@ -21,8 +21,10 @@ from typing import Any
 
 from codegen import build
 from codegen.ir import (
+    AddRuns,
     Allocate,
     Array,
+    AtomicFetch,
     AtomicStore,
     Barrier,
     Block,
@@ -36,6 +38,7 @@ from codegen.ir import (
     Kernel,
     LoopKind,
     Module,
+    Sort,
     Stmt,
     Storage,
     Store,
@@ -50,6 +53,7 @@ from codegen.target import Target, UnsupportedError
 from codegen.tree import children, find, rewrite, walk
 from codegen.variables import assigned_vars, declared_vars, substitute, variables_read
 
+WRITES = (Store, AtomicStore, AtomicFetch, AddRuns, VectorStore, Sort)
 _PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.LANES)
 
 
@@ -68,9 +72,7 @@ def _kernel(kernel: Kernel, target: Target) -> Kernel:
     kernel = replace(kernel, body=_in_common(kernel.body))
     private = _private(kernel.body, target)
     body = _Writers(names, private).group(kernel.body, LoopKind.THREADS)
-    written = frozenset(
-        s.array for s in walk(body) if isinstance(s, Store | AtomicStore | VectorStore)
-    ).difference(private)
+    written = frozenset(s.array for s in walk(body) if isinstance(s, WRITES)).difference(private)
     return replace(kernel, body=_Order(written).group(body, LoopKind.THREADS, []))
 
 
@@ -117,13 +119,14 @@ def _in_common(body: Block) -> Block:
     made: dict[Array, Array] = {}
     outside = {s.array for loop in _unit_loops(body) for s in find(loop.body, Allocate)}
     for stmt in find(body, Allocate):
-        written = (
+        written = {
             s.array
             for loop in _unit_loops(body)
             for s in walk(loop.body)
-            if isinstance(s, Store | AtomicStore | Fill)
-        )
-        if stmt.array not in outside and stmt.array in set(written):
+            if isinstance(s, Store | AtomicStore | AtomicFetch | Fill)
+        }
+        written.update(s.array for s in find(body, AddRuns))
+        if stmt.array not in outside and stmt.array in written:
             made[stmt.array] = replace(stmt.array, storage=Storage.SHARED)
     if not made:
         return body
@@ -167,6 +170,9 @@ class _Writers:
             case Fill():
                 own = stmt.array in self.private
                 yield _row(stmt, self.names, LoopKind.SERIAL if own else kind)
+            case Sort():
+                own = stmt.array in self.private
+                yield stmt if own else replace(stmt, units=kind)
             case For():
                 yield self.loop(stmt, kind)
             case _:
@@ -354,9 +360,11 @@ class _Order:
 
 def _how(node: Any) -> str:
     match node:
-        case AtomicStore(op=op):
+        case AtomicStore(op=op) | AddRuns(op=op):
             return op
-        case Store() | VectorStore() | Fill():
+        case AtomicFetch(expected=expected):
+            return "add" if expected is None else "swap"
+        case Store() | VectorStore() | Fill() | Sort():
             return "write"
     return "read"
 

@@ -19,7 +19,8 @@ from taco_py.kernels import KERNELS
 from taco_py.replay.find import no_short_way
 from taco_py.replay.make_call import compiled_kernels
 from taco_py.replay.state import Task, Wanted
-from taco_py.storage.tensor_data import Array
+from taco_py.storage.tensor_data import Array, on_host
+from taco_py.values.device_tensor import targets_of
 from taco_py.values.results import hand_out
 from taco_py.values.settings import Settings
 
@@ -56,13 +57,14 @@ def compute_several(
         if task is not None:
             remember(key, task, settings, execution.threads, cautions)
     found: list[Any] = []
+    place = "".join(targets_of(objects.values()))
     for name, target in ready.statements.outputs.items():
         data, out = made[target], asked.outs.get(name)
         if out is not None:
-            np.copyto(out, data.values, casting="unsafe")
+            np.copyto(out, on_host(data).values, casting="unsafe")
             found.append(out)
         else:
-            found.append(hand_out(data, ready.typed.kinds[target]))
+            found.append(hand_out(data, ready.typed.kinds[target], place))
     return found[0] if asked.alone else tuple(found)
 
 

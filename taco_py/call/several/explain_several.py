@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from taco_py.call.devices.on_device import told_place
 from taco_py.call.several.ready import make_ready
 from taco_py.call.several.sequence import Statements
 from taco_py.call.several.typed import Typed
@@ -37,7 +38,8 @@ def explained_several(
     told = explain(
         ready.plan, kernels, tuple(dict.fromkeys(copies)), execution.threads, execution.tensors
     )
-    return with_results(told, ready.statements, ready.typed, ready.plan)
+    told = with_results(told, ready.statements, ready.typed, ready.plan)
+    return told_place(objects, settings.target) + told
 
 
 def with_results(told: str, statements: Statements, typed: Typed, plan: Plan) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.call.compute import check_out
 from taco_py.call.conform import conforming
+from taco_py.call.devices.placed import placed
 from taco_py.call.kernel import by_place_and_name, typed_number
 from taco_py.call.libraries import libraries_of
 from taco_py.call.several.compute_several import check_outs_apart, task_of
@@ -36,6 +37,8 @@ from taco_py.plan.statements import plan_statements
 from taco_py.problem import TensorType
 from taco_py.replay.call_text import by_name
 from taco_py.replay.make_call import Ways, make_call, reads_in_place
+from taco_py.storage.tensor_data import on_host
+from taco_py.values.device_tensor import targets_of
 from taco_py.values.operands import Given, check_given, check_orders, check_sizes, give
 from taco_py.values.result_table import ResultKind
 from taco_py.values.results import container, hand_out
@@ -119,7 +122,8 @@ class KernelOfSeveral:
             if result is not None:
                 return result
         begun = {n: o for n, o in asked.outs.items() if n in self.formats and n not in given}
-        objects = {**given, **begun}
+        objects, _ = placed({**given, **begun}, self.settings.target)
+        place = "".join(targets_of(objects.values()))
         ready = self._ready(objects)
         for name, given_out in asked.outs.items():
             self._check_out(ready, name, given_out)
@@ -132,9 +136,10 @@ class KernelOfSeveral:
         for name, target in self.statements.outputs.items():
             array = asked.outs.get(name)
             if array is not None:
-                np.copyto(array, made[target].values, casting="unsafe")
-            done = hand_out(made[target], ready.typed.kinds[target]) if array is None else array
-            found.append(done)
+                np.copyto(array, on_host(made[target]).values, casting="unsafe")
+                found.append(array)
+            else:
+                found.append(hand_out(made[target], ready.typed.kinds[target], place))
         return found[0] if self.alone else tuple(found)
 
     def _ready(self, objects: Mapping[str, Any]) -> Ready:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from codegen.records import dataclass
 from taco_py.call.compute import compute
+from taco_py.call.devices.placed import placed
 from taco_py.call.given_path import along
 from taco_py.call.prepare import Understood, statements_of
 from taco_py.diagnostics.cautions import give
@@ -16,6 +17,7 @@ from taco_py.kernels import KERNELS
 from taco_py.notation.checks import has_subscripts, operand_names
 from taco_py.notation.printer import to_text
 from taco_py.replay.find import find
+from taco_py.values.device_tensor import targets_of
 from taco_py.values.keys import call_key
 from taco_py.values.operands import taken
 from taco_py.values.settings import Settings, settings_of
@@ -62,9 +64,12 @@ def compute_text(
 ) -> Any:
     """Compute what a text says.
 
-    options  what `settings_of` takes, but for the format
+    options  what `settings_of` takes, but for the format; last the target, None for where operands
+             are
     key      under which to remember the short way for calls like this one
     """
+    objects, where = placed(objects, options[-1], () if asks.over is None else asks.over.arrays)
+    options = (*options[:-1], where)
     read = statements_of(text, objects)
     if asks.several(read):
         return _compute_several(read, objects, settings_of(None, *options), asks, key)
@@ -187,6 +192,9 @@ def _compute_indexed(
     settings = along(settled(read.assignment, layout, made, settings), assignment, asks.path)
     if asks.over is not None:
         return _computed(read, assignment, made.objects, settings, asks, None)
+    if place := "".join(targets_of(objects.values())):
+        told = read.cautions
+        return compute(assignment, made.objects, settings, out, cautions=told, place=place)
     inner = None if key is None else indexed.key(text, made)
     short, given = find(inner), made.objects.values()
     found = None if short is None else short(*given) if out is None else short(*given, out)

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.call.devices.on_device import to_device
+from taco_py.call.devices.placed import placed
 from taco_py.call.draft import Draft, draft_assignment, format_of, is_array, names_to_dtypes
 from taco_py.call.kernel import Kernel, by_place_and_name, compile_draft
 from taco_py.call.over_semirings import Over
@@ -31,6 +33,7 @@ from taco_py.notation.printer import to_text
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.pack import pack_coo
 from taco_py.storage.tensor_data import Array
+from taco_py.values.device_tensor import targets_of
 from taco_py.values.operands import check_names, describe, taken
 from taco_py.values.settings import Settings
 from taco_py.values.tensor import Tensor
@@ -107,6 +110,8 @@ class KernelOfSubscripts:
         Raises as `evaluate` does, and FormatError for another format.
         """
         objects = by_place_and_name(tuple(self.formats), operands, named) if operands else named
+        objects, _ = placed(objects, self.told.settings.target)
+        place = "".join(targets_of(objects.values()))
         target = self.read.assignment.target.tensor
         begins = self.read.assignment.operator is not None and target not in objects
         if begins and out is not None:
@@ -118,7 +123,8 @@ class KernelOfSubscripts:
         typed = {name: self._typed(name, obj) for name, obj in objects.items()}
         layout, text, made = self.indexed.made(typed, out)
         kernel = self._kernel(layout, text, made)
-        return kernel(**made.objects, **mask, out=out, threads=threads)
+        found = kernel(**made.objects, **mask, out=out, threads=threads)
+        return to_device(found, place) if place and out is None else found
 
     @property
     def _masked(self) -> bool:

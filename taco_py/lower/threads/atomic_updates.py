@@ -77,6 +77,9 @@ def add_atomically(
     env: Environment, scope: Scope, shared: str, update: AtomicStore
 ) -> Iterator[Stmt]:
     """`update` inside a loop over `shared`, a plain store where no other thread comes as well."""
+    if scope.single:
+        yield replace(update, meets=_neighbours_meet(env, scope))
+        return
     met = _met_by_others(env, scope, env.provenance.positions_above(shared))
     plain = Store(update.array, update.index, update.value, update.op, update.role)
     if scope.carry is not None:
@@ -87,6 +90,14 @@ def add_atomically(
         yield plain
     else:
         yield If(met, build.block(update), build.block(plain))
+
+
+def _neighbours_meet(env: Environment, scope: Scope) -> bool:
+    """Whether entries that follow each other mostly add to the same element: those below one
+    position of the levels above the last."""
+    access, level = max(scope.single, key=lambda each: each[1])
+    form = env.tensors[access.tensor].type.format
+    return access.indices[form.mode_order[level]] not in env.target.indices
 
 
 def _met_by_others(env: Environment, scope: Scope, pos: Pos | None) -> Expr:

@@ -44,6 +44,12 @@ from codegen.types import INT64
 from taco_py.concrete.nodes import Forall, Where, Workspace, WorkspaceKind
 from taco_py.concrete.tree import read_in, walk, workspaces_of
 from taco_py.lower.environment import Environment, WorkspaceArrays
+from taco_py.lower.threads.row_classes import (
+    RowClasses,
+    arrays_of_table,
+    in_blocks,
+    row_classes,
+)
 from taco_py.lower.threads.value_ranges import own_workspaces
 
 ZERO = build.const(0)
@@ -65,6 +71,7 @@ class RowTables:
     known    what each piece declares: where its tables begin, and how large they are
     mine     whether the piece at hand is one of the batch at hand
     batch    the number of that, of `batches`
+    classes  rows by size, where blocks fill them
     """
 
     env: Environment
@@ -73,11 +80,17 @@ class RowTables:
     mine: Expr = build.const(True)
     batch: Var | None = None
     batches: Expr = build.const(1)
+    classes: RowClasses | None = None
 
     def team(
         self, piece: Var, count: Expr, setup: Block, ends: tuple[Stmt, ...], work: tuple[Stmt, ...]
     ) -> Stmt:
         """The pieces, a batch at a time."""
+        if self.classes is not None:
+            large = self.classes.blocks(piece, count, (*ends, *self.known, *work), self.mine)
+            assert self.batch is not None
+            batches = For(self.batch, ZERO, self.batches, Block((large,)))
+            return Block((*self.classes.shared(piece, count, ends, work), batches))
         inside = build.if_(self.mine, Block((*ends, *self.known, *work)))
         team = Team(piece, count, setup, build.block(inside))
         if self.batch is None:
@@ -109,19 +122,36 @@ def row_tables(
     longest = build.maximum(*(env.sizes[row.indices[0]] for row in rows))
     length = build.minimum(places, build.add(build.mul(longest, 2), PLACES))
     tables = {row.name: _table(env, env.workspaces[row.name], begin, room) for row in rows}
+    classes = None
+    if env.graph.rows_in_blocks:
+        tables = {name: in_blocks(env.names, table) for name, table in tables.items()}
+        classes = row_classes(env.names, tuple(tables.values()), begin, room)
+    size = Var(f"{most.name}_places")
+    kept = _kept(rooms, piece, size, classes)
     before: tuple[Stmt, ...] = (
         Allocate(rooms, build.add(count, 1)),
-        replace(sizing, body=Block((*sizing.body.body, *_room(rooms, piece, most, longest)))),
+        *(() if classes is None else (Allocate(classes.sizes, count),)),
+        replace(sizing, body=Block((*sizing.body.body, *_room(size, most, longest), *kept))),
         running_totals(rooms, count),
         Declare(places, total, constant=True),
-        *(Allocate(each, length) for table in tables.values() for each in _arrays(table)),
+        *(Allocate(each, length) for table in tables.values() for each in arrays_of_table(table)),
     )
     first = build.sub(here, build.mul(batch, PLACES))
-    size = build.sub(build.load(rooms, build.add(piece, 1)), here)
-    known = (Declare(begin, first, constant=True), Declare(room, size, constant=True))
+    known = (
+        Declare(begin, first, constant=True),
+        Declare(room, size_of(rooms, piece), constant=True),
+    )
     mine = build.eq(build.div(here, PLACES), batch)
     batches = build.add(build.div(places, PLACES), 1)
-    return RowTables(_with(env, tables), before, known, mine, batch, batches)
+    if classes is not None:
+        mine = build.and_(mine, build.lt(0, size_of(rooms, piece)))
+        batches = build.div(build.add(places, PLACES - 1), PLACES)
+    return RowTables(_with(env, tables), before, known, mine, batch, batches, classes)
+
+
+def size_of(rooms: Array, piece: Var) -> Expr:
+    """How many places a piece's tables have in global memory."""
+    return build.sub(build.load(rooms, build.add(piece, 1)), build.load(rooms, piece))
 
 
 def _team(
@@ -152,15 +182,22 @@ def table_rows(forall: Forall) -> Iterator[Workspace]:
                 yield part.workspace
 
 
-def _room(rooms: Array, piece: Var, most: Var, longest: Expr) -> Iterator[Stmt]:
+def _room(size: Var, most: Var, longest: Expr) -> Iterator[Stmt]:
     """A power of 2 for each piece: at most half of the places are taken, or each coordinate has a
     place of its own."""
-    size = Var(f"{most.name}_places")
     enough = build.minimum(build.mul(most, 2), longest)
     more = build.and_(build.lt(ZERO, size), build.lt(size, enough))
     yield Declare(size, build.minimum(most, 1))
     yield While(more, build.block(Assign(size, build.mul(size, 2))))
-    yield Store(rooms, build.add(piece, 1), size)
+
+
+def _kept(rooms: Array, piece: Var, size: Var, classes: RowClasses | None) -> Iterator[Stmt]:
+    """Keep how many places a piece's tables have, and how many of them in global memory."""
+    if classes is None:
+        yield Store(rooms, build.add(piece, 1), size)
+        return
+    yield Store(classes.sizes, piece, size)
+    yield Store(rooms, build.add(piece, 1), classes.large(size))
 
 
 def _table(env: Environment, arrays: WorkspaceArrays, begin: Var, room: Var) -> WorkspaceArrays:
@@ -170,8 +207,3 @@ def _table(env: Environment, arrays: WorkspaceArrays, begin: Var, room: Var) -> 
     keys = Array(fresh(f"{name}_keys"), arrays.list.element, Storage.LOCAL)
     ranked = Array(fresh(f"{name}_ranked"), arrays.element, Storage.LOCAL)
     return replace(arrays, marks=None, keys=keys, ranked=ranked, base=begin, room=room)
-
-
-def _arrays(table: WorkspaceArrays) -> tuple[Array, ...]:
-    found = (table.values, table.keys, table.list, table.ranked)
-    return tuple(array for array in found if array is not None)

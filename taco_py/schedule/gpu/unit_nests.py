@@ -24,9 +24,11 @@ from taco_py.concrete.nodes import (
     Where,
     WorkspaceKind,
 )
-from taco_py.concrete.tree import foralls, walk
+from taco_py.concrete.tree import assignments, foralls, walk
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, Loop, Range
+from taco_py.notation.checks import with_linearity
+from taco_py.notation.operators import ADD
 from taco_py.schedule.races import (
     Refusal,
     atomic_refusal,
@@ -105,6 +107,7 @@ def unit_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Why units of a GPU cannot share a loop with its strategy for common elements."""
     race = loop.mode.parallel
     refusal = _sparse_refusal(graph, loop) or merge_refusal(graph, loop)
+    refusal = refusal or entry_refusal(graph, loop)
     own = race_refusal(graph, loop)
     if refusal is not None or own is None or race is Race.NONE:
         return refusal or own
@@ -117,12 +120,21 @@ def _sparse_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where blocks or their parts would write a sparse result."""
     if graph.problem.result.format.is_dense or not loop.writes_result:
         return None
+    if graph.rows_in_blocks and (not loop.outer or _reads_row(graph, loop)):
+        return None
     name = graph.called(loop)
     return Refusal(
         f"{loop.mode.unit.value} of {name} would write a sparse result, whose entries threads of "
         "the grid count and place",
         f"parallelize({name},CPUThread,NoRaces), or ask for a dense result",
     )
+
+
+def _reads_row(graph: IterationGraph, loop: Loop) -> bool:
+    """Whether threads of a block share a loop over the coordinates of one of its rows."""
+    rows = {w.name for w in workspaces_around(graph, loop).values() if w.indices == (loop.index,)}
+    read = {iterator.access.tensor for iterator in loop.lattice.iterators}
+    return loop.mode.unit is Unit.THREAD and bool(read) and read <= rows
 
 
 def _common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
@@ -172,6 +184,42 @@ def merge_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     )
 
 
+def entry_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
+    """Where an entry alone is not what a loop over entries of several levels is made of."""
+    if not graph.takes_entries(loop):
+        return None
+    name, taken = graph.called(loop), graph.taken(loop)
+    inside = [graph.loop_of(part) for part in foralls(loop.body) if part.index in taken]
+    merging = next((inner for inner in inside if inner.merges), None)
+    if merging is not None:
+        names = ", ".join(map(str, merging.lattice.iterators))
+        return Refusal(
+            f"each thread takes an entry of {name}, but {merging.index} walks {names} together",
+            f"split {name}, and share the outer loop",
+        )
+    for part in walk(loop.body):
+        if isinstance(part, Where) and not _is_summed_up(part, taken):
+            return Refusal(
+                f"each thread takes an entry of {name}, but what is made of {part.workspace.name} "
+                f"needs all entries over {', '.join(taken[1:])}",
+                f"share the loop over {taken[0]} as it is, without pos",
+            )
+    return None
+
+
+def _is_summed_up(where: Where, taken: tuple[str, ...]) -> bool:
+    """Whether what a workspace has of some entries can be added to what it has of others later."""
+    if not any(part.index in taken for part in foralls(where.producer)):
+        return True
+    name, operator = where.workspace.name, where.workspace.operator
+    for assign in assignments(where.consumer):
+        read = [linear for a, linear in with_linearity(assign.value) if a.tensor == name]
+        alone = assign.value == where.workspace.access or (operator == ADD and all(read))
+        if read and (assign.operator != operator or not alone or len(read) > 1):
+            return False
+    return True
+
+
 def block_numbers(graph: IterationGraph, loop: Loop) -> frozenset[str]:
     """The numbers around a loop of which each block has its own."""
     if loop.mode.unit not in INSIDE_BLOCKS:
@@ -188,6 +236,11 @@ def _made_in(loop: Loop) -> Iterator[str]:
     return (part.workspace.name for part in walk(loop.body) if isinstance(part, Where))
 
 
+def units_of(target: str) -> tuple[Unit, ...]:
+    """The units that share loops on a target, beside the lanes of a vector."""
+    return (Unit.CORE,) if target == "c" else tuple(_AROUND)
+
+
 def check_units(graph: IterationGraph, target: str) -> None:
     """Raise ScheduleError for units that a target has not."""
     for loop in graph.loops:
@@ -198,7 +251,7 @@ def check_units(graph: IterationGraph, target: str) -> None:
             f"Expected CPUThread or CPUVector for the loop {graph.called(loop)}, found "
             f"{unit.value}, of which the CPU has none",
             hint='target="cuda" computes it on a GPU, target="cuda-emulated" by the same kernels '
-            "without one",
+            "without one; on the command line -cuda and -cuda=emulated",
         )
 
 

@@ -79,7 +79,11 @@ def _told(graph: IterationGraph, loop: Loop) -> str:
     outside = around(graph, loop)
     in_warp = bool(outside) and outside[-1].mode.unit is Unit.WARP
     taker = "lanes of a warp" if in_warp else _TAKERS[loop.mode.unit]
+    if graph.takes_entries(loop):
+        taker += ", each an entry"
     how = common_reason(replace(loop, mode=replace(loop.mode, parallel=strategy(graph, loop))))
+    if graph.takes_entries(loop) and strategy(graph, loop) is Race.ATOMICS:
+        how += ", one for neighbours that meet"
     numbers = block_numbers(graph, loop).intersection(a.target.tensor for a in outward(loop))
     if numbers:
         how = f"{', '.join(sorted(numbers))} is reduced in registers"
@@ -104,7 +108,7 @@ def _check_modes(graph: IterationGraph) -> None:
                 hint=f"parallelize({name},CPUThread,Atomics) leaves the order open",
             )
         refusal = None
-        if loop.outer or loop.mode.unit is not Unit.CORE or not graph.in_pieces:
+        if loop.outer or not graph.in_pieces:
             refusal = memory_refusal(graph, loop) or merge_refusal(graph, loop)
         if refusal is None and common:
             refusal = atomic_refusal(graph, loop)

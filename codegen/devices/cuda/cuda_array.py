@@ -9,81 +9,43 @@ cupy.asarray(buffer.array((3, 4), "f4"))               # by __cuda_array_interfa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from codegen.devices.cuda.cuda_streams import CudaStream
-from codegen.devices.device import DeviceError, Pointer
+from codegen.devices.device_array import DeviceArray
 
 if TYPE_CHECKING:
     from codegen.devices.cuda.cuda_buffer import CudaBuffer
+    from codegen.devices.device import Array
 
 KDL_CUDA = 2
 
 
-class DeviceArray:
-    """Elements of `dtype` in `buffer`, the first one `offset` bytes behind its beginning.
+class CudaArray(DeviceArray):
+    """An array of a GPU, which others may take in place.
 
-    strides  in bytes; those of C order where they are left out
-    stream   on which the library that gave it works, None where it does not say
+    stream  on which the library that gave it works, None where it does not say
     """
+
+    __slots__ = ("stream",)
+
+    buffer: CudaBuffer
 
     def __init__(
         self,
         buffer: CudaBuffer,
-        shape: tuple[int, ...],
+        shape: Sequence[int],
         dtype: np.dtype[Any],
         strides: Sequence[int] | None = None,
         offset: int = 0,
+        constant: bool = False,
+        mirror: Array | None = None,
         stream: CudaStream | None = None,
     ) -> None:
-        self.buffer = buffer
-        self.shape = shape
-        self.dtype = dtype
-        self.strides = c_strides(shape, dtype.itemsize) if strides is None else tuple(strides)
-        self.offset = offset
+        super().__init__(buffer, shape, dtype, strides, offset, constant, mirror)
         self.stream = stream
-        low, high = extent(shape, self.strides, dtype.itemsize)
-        if offset + low < 0 or offset + high > buffer.size:
-            raise DeviceError(
-                f"Expected elements in the {buffer.size} bytes of {buffer.name}, found bytes "
-                f"{offset + low} to {offset + high}",
-                hint="see the shape, the strides and the type of the elements",
-            )
-
-    @property
-    def pointer(self) -> Pointer:
-        """The first element, as an argument of kernels."""
-        return self.buffer.at(self.offset)
-
-    @property
-    def size(self) -> int:
-        return prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.dtype.itemsize
-
-    @property
-    def is_contiguous(self) -> bool:
-        """Whether the elements lie one after the other in C order."""
-        usual = c_strides(self.shape, self.dtype.itemsize)
-        return self.size == 0 or all(
-            count == 1 or stride == want
-            for count, stride, want in zip(self.shape, self.strides, usual, strict=True)
-        )
-
-    def to_host(self) -> np.ndarray[Any, Any]:
-        """The elements, copied."""
-        low, high = extent(self.shape, self.strides, self.dtype.itemsize)
-        data = np.empty(high - low, np.uint8)
-        self.buffer.device.download(self.buffer, data, self.offset + low)
-        found: np.ndarray[Any, Any] = np.ndarray(
-            self.shape, self.dtype, data, -low if self.size else 0, self.strides
-        )
-        return np.array(found, order="C")
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -135,23 +97,3 @@ class DeviceArray:
         buffer = self.buffer.device.own(self.buffer, 0, 0)
         buffer.device.share(buffer)
         return buffer.address + self.offset if self.size else 0
-
-    def __repr__(self) -> str:
-        return f"<array of {self.shape} {self.dtype} in {self.buffer!r}>"
-
-
-def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Bytes between neighbours along each axis, in C order."""
-    strides: list[int] = []
-    for count in reversed(shape):
-        strides.append(itemsize)
-        itemsize *= max(count, 1)
-    return tuple(reversed(strides))
-
-
-def extent(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
-    """The bytes that elements take, counted from the first one: (-8, 16)."""
-    if 0 in shape:
-        return (0, 0)
-    ends = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
-    return sum(end for end in ends if end < 0), sum(end for end in ends if end > 0) + itemsize

@@ -1,0 +1,223 @@
+"""Elements in the memory of a device, where an array of the host would stand.
+
+a = buffer.array((3, 4), "float64")
+a.shape, a.strides, a.transpose((1, 0))[:2]     # as NumPy's, and on the device still
+numpy.asarray(a)                                # a copy of the elements on the host
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from codegen.devices.device import Array, Buffer, DeviceError, Pointer
+from codegen.records import dataclass
+
+CONTIGUOUS = 0x0001
+"""In the flags of an array of NumPy's, as one number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """How elements lie in memory, by the names that NumPy has for it."""
+
+    c_contiguous: bool
+    f_contiguous: bool
+
+    @property
+    def num(self) -> int:
+        return CONTIGUOUS * self.c_contiguous
+
+
+class DeviceArray:
+    """Elements of `dtype` in `buffer`, the first one `offset` bytes behind its beginning.
+
+    strides   in bytes; those of C order where they are left out
+    constant  whether nobody changes the elements, so that copies of them may be kept
+    mirror    the same elements on the host, None where they have to be copied to be read
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_elements",
+        "buffer",
+        "constant",
+        "dtype",
+        "mirror",
+        "offset",
+        "shape",
+        "strides",
+    )
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        shape: Sequence[int],
+        dtype: np.dtype[Any],
+        strides: Sequence[int] | None = None,
+        offset: int = 0,
+        constant: bool = False,
+        mirror: Array | None = None,
+    ) -> None:
+        self.buffer = buffer
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.strides = c_strides(shape, dtype.itemsize) if strides is None else tuple(strides)
+        self.offset = offset
+        self.constant = constant
+        self.mirror = mirror
+        self._elements: dict[int, Any] = {}
+        low, high = extent(self.shape, self.strides, dtype.itemsize)
+        if offset + low < 0 or offset + high > buffer.size:
+            raise DeviceError(
+                f"Expected elements in the {buffer.size} bytes of {buffer.name}, found bytes "
+                f"{offset + low} to {offset + high}",
+                hint="see the shape, the strides and the type of the elements",
+            )
+
+    @property
+    def pointer(self) -> Pointer:
+        """The first element, as an argument of kernels."""
+        return self.buffer.at(self.offset)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def flags(self) -> Flags:
+        shape, strides, size = self.shape, self.strides, self.dtype.itemsize
+        return Flags(_follows(shape, strides, size), _follows(shape[::-1], strides[::-1], size))
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie one after the other in C order."""
+        return _follows(self.shape, self.strides, self.dtype.itemsize)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False and self.mirror is None:
+            raise ValueError("Expected a copy to be allowed: the elements are on a device")
+        found = self.to_host() if copy else self.host()
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def host(self) -> Array:
+        """The elements on the host; those of a constant array are copied once, and read-only."""
+        if self.mirror is not None:
+            return self.mirror
+        found = self.to_host()
+        if self.constant:
+            found.flags.writeable = False
+            self.mirror = found
+        return found
+
+    def to_host(self) -> Array:
+        """The elements, copied, in the order in which they lie."""
+        low, high = extent(self.shape, self.strides, self.dtype.itemsize)
+        data = np.empty(high - low, np.uint8)
+        if data.size:
+            self.buffer.device.download(self.buffer, data, self.offset + low)
+        found: Array = np.ndarray(
+            self.shape, self.dtype, data, -low if self.size else 0, self.strides
+        )
+        gaps = data.nbytes != found.nbytes
+        return np.array(found, order="C") if gaps else found
+
+    def element(self, index: int) -> Any:
+        """The element `index` places behind the first one in memory, as a Python number."""
+        if self.mirror is not None and self.is_contiguous:
+            return self.mirror.reshape(-1)[index].item()
+        if index in self._elements:
+            return self._elements[index]
+        found = np.empty(1, self.dtype)
+        self.buffer.device.download(self.buffer, found, self.offset + index * self.itemsize)
+        element = found[0].item()
+        if self.constant:
+            self._elements[index] = element
+        return element
+
+    # ------------------------------------------------------------ as NumPy's arrays
+
+    def __getitem__(self, key: Any) -> Any:
+        """The first elements as a view, as in a[:n]; all else is read on the host."""
+        if isinstance(key, slice) and key.step in (None, 1) and not key.start and self.ndim:
+            count = len(range(*key.indices(self.shape[0])))
+            return self._view((count, *self.shape[1:]), self.strides)
+        return self.host()[key]
+
+    def transpose(self, axes: Sequence[int] | None = None) -> DeviceArray:
+        order = range(self.ndim)[::-1] if axes is None else axes
+        return self._view([self.shape[a] for a in order], [self.strides[a] for a in order])
+
+    def reshape(self, *shape: Any) -> Any:
+        """A view of contiguous elements; others are copied to the host."""
+        (wanted,) = shape if len(shape) == 1 else (shape,)
+        if not self.is_contiguous:
+            return self.host().reshape(wanted)
+        sizes = [wanted] if isinstance(wanted, int) else list(wanted)
+        if -1 in sizes:
+            known = prod(size for size in sizes if size != -1)
+            sizes[sizes.index(-1)] = self.size // max(known, 1)
+        if prod(sizes) != self.size:
+            raise ValueError(f"Expected a shape of {self.size} elements, found {tuple(sizes)}")
+        return self._view(sizes, None)
+
+    def squeeze(self, axis: Sequence[int]) -> DeviceArray:
+        kept = [mode for mode in range(self.ndim) if mode not in axis]
+        return self._view([self.shape[m] for m in kept], [self.strides[m] for m in kept])
+
+    def astype(self, dtype: Any, order: str = "K", copy: bool = True) -> Any:
+        """Itself where it has the type already; a converted array of the host otherwise."""
+        if np.dtype(dtype) == self.dtype and not copy:
+            return self
+        return self.host().astype(dtype, order=order)  # type: ignore[call-overload]
+
+    def _view(self, shape: Sequence[int], strides: Sequence[int] | None) -> DeviceArray:
+        found = type(self)(self.buffer, shape, self.dtype, strides, self.offset, self.constant)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<array of {self.shape} {self.dtype} in {self.buffer!r}>"
+
+
+def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Bytes between neighbours along each axis, in C order."""
+    strides: list[int] = []
+    for count in reversed(shape):
+        strides.append(itemsize)
+        itemsize *= max(count, 1)
+    return tuple(reversed(strides))
+
+
+def extent(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
+    """The bytes that elements take, counted from the first one: (-8, 16)."""
+    if 0 in shape:
+        return (0, 0)
+    ends = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
+    return sum(end for end in ends if end < 0), sum(end for end in ends if end > 0) + itemsize
+
+
+def _follows(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
+    """Whether each element lies behind the one before in C order."""
+    usual = c_strides(shape, itemsize)
+    return 0 in shape or all(
+        count == 1 or stride == want
+        for count, stride, want in zip(shape, strides, usual, strict=True)
+    )

@@ -1,0 +1,144 @@
+"""What hosts of devices do: memory, conditions, loops, launches. One walk over the loop IR, and the
+words of each language that hosts are written in (`host_python`, `host_cuda`).
+
+    w = host.allocate(n, "int64", False)     int64_t *w = taco_memory.allocate<int64_t>(n, …);
+    host.launch("f_1", n, 256, (w, …))       taco::launch(::f_1, "f_1", n, 256, w, …);
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from codegen.build import add, const
+from codegen.emit.memory import Lines
+from codegen.ir import (
+    Allocate,
+    Block,
+    Comment,
+    Declare,
+    Expect,
+    Expr,
+    For,
+    Function,
+    If,
+    Invoke,
+    Kernel,
+    Launch,
+    Module,
+    Place,
+    Reserve,
+    Search,
+    SetLength,
+    Stmt,
+)
+from codegen.target import UnsupportedError
+
+
+class HostWords(ABC):
+    """How a language writes what hosts do, with `kernels` by the names that launches have."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self.kernels: dict[str, Kernel] = {kernel.name: kernel for kernel in module.kernels}
+
+    def functions(self) -> str:
+        """The text of a module's functions. Raises UnsupportedError."""
+        texts = ("\n".join(self.function(each)) for each in self._module.functions)
+        return "\n\n".join(texts) + "\n"
+
+    def block(self, block: Block) -> Lines:
+        """The statements of a block. Raises UnsupportedError."""
+        return [line for stmt in block.body for line in self._statement(stmt)]
+
+    def _statement(self, stmt: Stmt) -> Lines:
+        match stmt:
+            case Comment(text=text):
+                return self.comment(text)
+            case Launch():
+                return self.launch(stmt, self.kernels[stmt.kernel])
+            case If():
+                return self.branch(stmt)
+            case For():
+                return self.loop(stmt)
+            case Block():
+                return self.block(stmt)
+        return [self._simple(stmt)]
+
+    def _simple(self, stmt: Stmt) -> str:
+        match stmt:
+            case Declare():
+                return self.declare(stmt)
+            case Allocate():
+                return self.allocate(stmt)
+            case Reserve():
+                return self.reserve(stmt)
+            case SetLength():
+                return self.set_length(stmt)
+            case Expect(condition=condition):
+                return self.expect(condition)
+            case Invoke(function=name, places=places, scalars=scalars):
+                given = [*map(_whole, places), *map(self.expression, scalars)]
+                return self.invoke(name, given)
+        raise UnsupportedError(f"the host of a device has no {type(stmt).__name__} yet")
+
+    # ------------------------------------------------------------ words
+
+    @abstractmethod
+    def function(self, function: Function) -> Lines:
+        """A function, from its head to its end."""
+
+    @abstractmethod
+    def comment(self, text: str) -> Lines:
+        """A comment of one line or many."""
+
+    @abstractmethod
+    def declare(self, stmt: Declare) -> str:
+        """A number with a name."""
+
+    @abstractmethod
+    def allocate(self, stmt: Allocate) -> str:
+        """A new array, freed where its block ends."""
+
+    @abstractmethod
+    def reserve(self, stmt: Reserve) -> str:
+        """Room for elements of an array that grows."""
+
+    @abstractmethod
+    def set_length(self, stmt: SetLength) -> str:
+        """How many elements an array that grows has, which may be too many."""
+
+    @abstractmethod
+    def launch(self, stmt: Launch, kernel: Kernel) -> Lines:
+        """A kernel begun, by so many threads."""
+
+    @abstractmethod
+    def expect(self, condition: Expr) -> str:
+        """A failure unless a condition holds."""
+
+    @abstractmethod
+    def invoke(self, name: str, given: list[str]) -> str:
+        """Another function of the module called."""
+
+    @abstractmethod
+    def branch(self, stmt: If) -> Lines:
+        """A condition with what it decides."""
+
+    @abstractmethod
+    def loop(self, stmt: For) -> Lines:
+        """A loop of the host."""
+
+    @abstractmethod
+    def expression(self, expr: Expr) -> str:
+        """A whole number or truth. Raises UnsupportedError for others."""
+
+
+def sought(search: Search) -> Expr:
+    """What the first place has at least that is looked for."""
+    return add(search.value, const(1)) if search.after else search.value
+
+
+def _whole(place: Place) -> str:
+    """A whole array, of which a function takes no part."""
+    if place.start != const(0):
+        raise UnsupportedError("functions of the host of a device have no parts of arrays yet")
+    return place.array.name
