@@ -112,7 +112,8 @@ def test_units_print_and_parse() -> None:
 
 
 REFUSED = {
-    "parallelize(j,GPUThread,Temporary)": "GPUBlock or GPUWarp or GPUThread right around the GPUThread j",
+    "parallelize(j,GPUThread,Temporary)":
+        "GPUBlock or GPUWarp or GPUThread right around the GPUThread j",
     "parallelize(i,GPUWarp)": "GPUBlock right around the GPUWarp i, found nothing",
     "parallelize(i), parallelize(j,GPUThread,Atomics)": "found CPUThread of i",
     "split(i,b,t,2048), parallelize(b,GPUBlock), parallelize(t,GPUThread)":
@@ -318,7 +319,7 @@ def test_fixed(text: str, schedule: str) -> None:
     np.testing.assert_array_equal(found, dense_result(text, given))
 
 
-STAGED = (
+STAGED_ROW = (
     "split(k,tile,inside,32), reorder({}), precompute(A(i,k),inside,copied,w), "
     "parallelize(i,GPUBlock,IgnoreRaces), parallelize(j,GPUThread,IgnoreRaces), "
     "parallelize(copied,GPUThread,IgnoreRaces)"
@@ -330,7 +331,7 @@ def test_workspaces_that_threads_fill_are_in_shared_memory(order: str) -> None:
     """A tile of A's row at a time, read once by the block; threads wait before and after."""
     rng = np.random.default_rng(1)
     given = {"A": rng.integers(-4, 5, (5, 70)) * 1.0, "B": rng.integers(-4, 5, (70, 50)) * 1.0}
-    text, schedule = "C[i,j] = A[i,k] * B[k,j]", STAGED.format(order)
+    text, schedule = "C[i,j] = A[i,k] * B[k,j]", STAGED_ROW.format(order)
     source = tp.compile(text, given, schedule=schedule, target="cuda").source
     assert "__shared__ double w[32];" in source
     assert source.count("__syncthreads();") >= 2
