@@ -35,8 +35,10 @@ from taco_py.plan.unit_modes import squeezed
 from taco_py.schedule.commands import Serial
 from taco_py.schedule.distribute import check_types, multiply_out
 from taco_py.schedule.schedule import OPEN, Schedule
+from taco_py.ways import fixed_order
 from taco_py.ways.library_choice import Libraries
-from taco_py.ways.ways import in_loops_on
+from taco_py.ways.recipe import Recipe
+from taco_py.ways.ways import in_loops_on, way_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,7 @@ def plan_of(
     split   the program before its kernels were planned
     chosen  the same with the loops of each kernel, where the planner chose them
     """
+    _check_order(planned, context)
     log = context.log
     fused = [*log.of("fuse_temporary"), *log.of("inline_temporary")]  # in the loops of others
     targets = {step.target for step in planned.steps} | {entry.target for entry in fused}
@@ -222,6 +225,16 @@ def _in_loops_of_text(program: Program, context: Context, schedule: Schedule) ->
     own = program.with_assignment(assignment)
     planned = kernel_in_loops_of_text(own, context, schedule, Names(program.facts))
     return plan_of(planned, program, context)
+
+
+def _check_order(planned: Program, context: Context) -> None:
+    """Raise ScheduleError where a kernel adds in any order, and that is forbidden."""
+    if context.may(fixed_order.NAME):
+        return
+    for kernel in planned.kernels:
+        way = way_of(kernel.schedule.make)
+        lower = way.lower if way.on_gpu else None
+        fixed_order.check_order(Recipe(kernel.problem, kernel.schedule), lower)
 
 
 def _left_out(request: Request, options: Options) -> frozenset[str]:

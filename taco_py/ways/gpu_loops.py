@@ -18,6 +18,7 @@ from taco_py.ways.recipe import LoweredRecipe, Recipe
 from taco_py.ways.way import Offer, Question, Way
 
 if TYPE_CHECKING:
+    from codegen.ir import Module
     from taco_py.cost.estimate import Statistics
     from taco_py.iteration.graph import IterationGraph
     from taco_py.problem import Problem
@@ -59,14 +60,20 @@ def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | N
     return None if found is None else found.seconds
 
 
+def module_of(recipe: Recipe, lower: Lower = lower) -> Module:
+    """The kernels and their host after all passes. Raises ScheduleError, UnsupportedError."""
+    from codegen.passes.order import run_passes
+
+    return run_passes(lower(recipe, CUDA).module, CUDA)
+
+
 def check(recipe: Recipe, lower: Lower = lower) -> None:
     """Raise ScheduleError where kernels of a GPU cannot do as a schedule says."""
     from codegen.emit.cuda import emit_cuda
     from codegen.emit.host_python import emit_host
-    from codegen.passes.order import run_passes
 
     try:
-        module = run_passes(lower(recipe, CUDA).module, CUDA)
+        module = module_of(recipe, lower)
         emit_cuda(module, CUDA)
         emit_host(module)  # which has no words for some expressions
     except UnsupportedError as error:
