@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.toolchain.cuda.nvcc import find_nvcc
-from tests.devices.exported_program import ExportedProgram
+from tests.devices.exported_program import HOST, ExportedProgram
 from tests.test_export import CASES, A, arrays_of
 
 HALF = sp.csr_array(np.float32([[1, 0, 2.5], [0, 0, 0], [0, 3, 0.25]]))
@@ -60,14 +60,27 @@ def test_the_program_prints_what_the_cpu_computes(
     assert program.kept == 0
 
 
+def test_host_programs_read_well(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    exported("few", tmp_path)
+    found = (tmp_path / "few.cu").read_text().partition(HOST)[2].lstrip()
+    path = Path(__file__).parent / "golden" / "cuda" / "dot_host.cu"
+    if request.config.getoption("--update-golden"):
+        path.write_text(found)
+    assert found == path.read_text()
+
+
 DECLARED = """
 typedef struct { void *data; int64_t length; } taco_array;
 int32_t spgemm(
     taco_array *, taco_array *, taco_array *, const int32_t *, int64_t, const int32_t *, int64_t,
     const double *, int64_t, const int32_t *, int64_t, const int32_t *, int64_t, const double *,
     int64_t, int64_t, int64_t);
+int32_t spgemm_on_device(
+    taco_array *, taco_array *, taco_array *, const int32_t *, const int32_t *, const double *,
+    const int32_t *, const int32_t *, const double *, int64_t, int64_t);
 const char *spgemm_error(void);
 void spgemm_release(taco_array *);
+void spgemm_release_on_device(taco_array *);
 """
 
 
@@ -112,6 +125,30 @@ def test_errors_of_the_runtime_are_told_and_leave_nothing_behind(
     for each in made:
         library.spgemm_release(each)
         assert (each.data, each.length) == (ffi.NULL, 0)
+
+
+def test_arrays_that_are_on_the_device_stay_there(tmp_path: Path) -> None:
+    exported("spgemm", tmp_path)
+    program = ExportedProgram(tmp_path, DECLARED)
+    ffi, library = program.ffi, program.library
+    square = sp.csr_array(np.eye(4) + np.eye(4, k=1))
+    arrays = (square.indptr.astype(np.int32), square.indices.astype(np.int32), square.data)
+    types = ("int32_t *", "int32_t *", "double *")
+    places = list(map(program.uploaded, arrays))
+    given = [ffi.cast(type, place) for type, place in zip(types, places, strict=True)]
+    made = [ffi.new("taco_array *") for _ in types]
+    assert library.spgemm_on_device(*made, *given, *given, 4, 4) == 0
+    assert program.count["copy"] == 2  # numbers that the host reads
+    found = [
+        program.downloaded(each.data, each.length, dtype)
+        for each, dtype in zip(made, ("int32", "int32", "float64"), strict=True)
+    ]
+    dense = sp.csr_array((found[2], found[1], found[0]), shape=(4, 4)).toarray()
+    np.testing.assert_array_equal(dense, (square @ square).toarray())
+    for each in made:
+        library.spgemm_release_on_device(each)
+        assert (each.data, each.length) == (ffi.NULL, 0)
+    assert program.kept == len(places)
 
 
 @pytest.mark.parametrize(

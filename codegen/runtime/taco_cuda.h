@@ -170,6 +170,15 @@ void fetch(Result *result, const Growing<T> &made)
     result->length = made.length;
 }
 
+/* A result in memory of the device, which `cudaFree` frees. */
+template <typename T, typename Result>
+void keep(Result *result, Growing<T> &made)
+{
+    result->data = made.data;
+    result->length = made.length;
+    made.data = nullptr;
+}
+
 template <typename T>
 T element(const T *array, int64_t index)
 {

@@ -11,6 +11,7 @@ from taco_py.api.over import as_mask, read_over
 from taco_py.asymptotic.frontier_search import Frontier
 from taco_py.asymptotic.frontier_search import frontier as search_frontier
 from taco_py.asymptotic.tasks import Scope
+from taco_py.call.devices.placed import placed
 from taco_py.call.draft import draft
 from taco_py.call.prepare import accumulated, understood
 from taco_py.diagnostics.errors import NotationError, ScheduleError
@@ -40,7 +41,7 @@ def frontier(
     mask: Any = None,
     border: str = "error",
     shape: Sequence[int] | int | None = None,
-    target: str = "c",
+    target: str | None = None,
     **named: Any,
 ) -> Frontier:
     """Find the schedules of an assignment that no other is asymptotically better than.
@@ -72,8 +73,8 @@ def frontier(
 
     Raises NotationError, OperandError, OperandTypeError, FormatError, ScheduleError.
     """
-    check_target(target)
-    given = merged(formats, named, "formats")
+    given, where = placed(merged(formats, named, "formats"), target)
+    check_target(where)
     read = understood(text)
     over = read_over(semiring, as_mask(mask, read.assignment), False)
     result = read.assignment.target.tensor
@@ -98,7 +99,7 @@ def frontier(
     until = inf if budget is None else monotonic() + budget
     search = None if budget is None else budget * SEARCH
     found = search_frontier(drafted.assignment, stored, SCOPES[scope], search)
-    return with_estimates(found, drafted.operands, drafted.request.on(target), until)
+    return with_estimates(found, drafted.operands, drafted.request.on(where), until)
 
 
 def _check_comparable(assignment: Assignment) -> None:

@@ -18,7 +18,7 @@ def schedule(
     dtypes: Mapping[str, DTypeLike] | DTypeLike | None = None,
     index_dtype: str = "int32",
     static: Mapping[str, int] | None = None,
-    target: str = "c",
+    target: str | None = None,
     **named: Any,
 ) -> ScheduleBuilder:
     """Build a schedule for an assignment, or for einsum's subscripts, command by command.
@@ -37,19 +37,24 @@ def schedule(
              if it is not to be chosen. An array stands for its own format, type and sizes; for the
              format alone where it is the result's, which nothing is added to.
     dtypes, index_dtype, static   as in `compile`
-    target   what the schedule is for, as in `evaluate`: its units and limits are what commands are
-             checked against; `compile()` makes a kernel that runs there
+    target   what the schedule is for, as in `evaluate`, the CPU unless an operand is on a device:
+             its units and limits are what commands are checked against; `compile()` makes a kernel
+             that runs there
 
     Raises as `compile` does.
     """
     from taco_py.call.builder import ScheduleBuilder
+    from taco_py.call.devices.placed import placed
     from taco_py.call.draft import draft, draft_einsum, named_formats
     from taco_py.values.settings import check_target
 
-    check_target(target)
+    in_order = {f"operand {place}": form for place, form in enumerate(formats)}
+    found, where = placed({**in_order, **named}, target)
+    check_target(where)
+    formats = tuple(found.pop(place) for place in in_order)
     if isinstance(text, str) and "=" not in text:
-        drafted = draft_einsum(text, formats, named, dtypes, index_dtype, static)
+        drafted = draft_einsum(text, formats, found, dtypes, index_dtype, static)
     else:
-        given = named_formats(text, formats, named)
+        given = named_formats(text, formats, found)
         drafted = draft(text, given, dtypes, index_dtype, static)
-    return ScheduleBuilder(drafted.on(target))
+    return ScheduleBuilder(drafted.on(where))

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.emit.host_cuda import MEMORY, element_text
-from codegen.emit.memory import indent
+from codegen.emit.memory import Lines, indent
 from codegen.runtime.signature import Kind, Parameter
 from taco_py.driver import make_cuda_program
 from taco_py.export.main_program import Language
@@ -37,7 +37,7 @@ def cuda_files(name: str, kernels: tuple[Exported, ...]) -> dict[str, str]:
     """The .cu file of each kernel, and their header."""
     files = {
         f"{each.name}.cu": each.source.replace(INCLUDED.format(each.name), INCLUDED.format(name))
-        + f"\n{_entry(each)}"
+        + f"\n{_entry(each)}\n{_entry_on_device(each)}"
         for each in kernels
     }
     files[f"{kernels[0].name}.cu"] += f"\n{ERROR.format(name=name)}"
@@ -58,8 +58,32 @@ def _entry(each: Exported) -> str:
     passed = (p.name if p.kind is Kind.SCALAR else f"{p.name}_there" for p in given)
     body += [f"taco_program::{each.name}({', '.join(passed)});", f'taco::finish("{each.name}");']
     body += filter(None, map(_back, given))
+    return _guarded(_prototype(each), body)
+
+
+def _entry_on_device(each: Exported) -> str:
+    """The host program alone, over buffers of the caller's."""
+    given = [p for p in each.signature.parameters if p.kind is not Kind.THREADS]
+    growing = [p for p in given if p.kind is Kind.GROWING]
+    body = [_there(p, each) for p in growing]
+    body.append(f"taco_program::{each.name}({', '.join(map(_own, given))});")
+    body += [f"taco::keep({p.name}_array, {p.name}_there);" for p in growing]
+    return _guarded(_prototype_on_device(each), body)
+
+
+def _guarded(prototype: str, body: Lines) -> str:
+    """A function of C that returns the status of what it does."""
     lines = ["{", *indent(["return taco::run([&] {", *indent(body), "});"]), "}"]
-    return "\n".join((f'extern "C" {_prototype(each)}', *lines)) + "\n"
+    return "\n".join((f'extern "C" {prototype}', *lines)) + "\n"
+
+
+def _own(p: Parameter) -> str:
+    """A parameter of the function as the host program takes it."""
+    if p.kind is Kind.GROWING:
+        return f"{p.name}_there"
+    const = "const " if p.kind is Kind.INPUT else ""
+    pairs = p.is_array and p.element.kind == "complex"
+    return f"({const}{element_text(p.element)} *){p.name}" if pairs else p.name
 
 
 def _there(p: Parameter, each: Exported) -> str:
@@ -93,14 +117,29 @@ def _header(name: str, kernels: tuple[Exported, ...]) -> str:
     parts.append(f"{BEGIN}\n\n/* {WHAT_ERROR} */\nconst char *{name}_error(void);")
     if any(each.makes_arrays for each in kernels):
         parts.append(f"{ARRAY}\n\n/* {WHAT_RELEASE} */\nvoid {name}_release(taco_array *array);")
-    parts += (documented(each, _prototype(each), "array") for each in kernels)
+        parts.append(
+            f"/* {WHAT_RELEASE_THERE} */\nvoid {name}_release_on_device(taco_array *array);"
+        )
+    for each in kernels:
+        parts.append(documented(each, _prototype(each), "array"))
+        parts.append(f"/* {WHAT_ON_DEVICE} */\n{_prototype_on_device(each)};")
     return "\n\n".join((*parts, END, "#endif")) + "\n"
 
 
 def _prototype(each: Exported) -> str:
-    declared = [text for p in each.signature.parameters for text in _declared(p)]
+    return _declaration(each.name, [t for p in each.signature.parameters for t in _declared(p)])
+
+
+def _prototype_on_device(each: Exported) -> str:
+    """Without lengths, which only copies need."""
+    parameters = each.signature.parameters
+    declared = [next(_declared(p)) for p in parameters if p.kind is not Kind.THREADS]
+    return _declaration(f"{each.name}_on_device", declared)
+
+
+def _declaration(name: str, declared: list[str]) -> str:
     parameters = ",\n    ".join(declared) or "void"
-    return f"int32_t {each.name}(\n    {parameters})"
+    return f"int32_t {name}(\n    {parameters})"
 
 
 def _declared(p: Parameter) -> Iterator[str]:
@@ -118,6 +157,11 @@ def _declared(p: Parameter) -> Iterator[str]:
 
 
 WHAT_ERROR = 'What CUDA said of the last call in this thread, "" where nothing was wrong with it.'
+WHAT_ON_DEVICE = """\
+The same of arrays in memory of the current device, those that it makes too. Work is begun in the
+ * order of the default stream: the function may return before its kernels have ended. Elements of
+ * one and two bytes are updated in words of four, which the memory of results has as a whole."""
+WHAT_RELEASE_THERE = "Free an array that a function has made on the device; it is zero again."
 WHAT_RELEASE = "Free an array that a function has made; it is zero again."
 INCLUDED = '#include "{}.h"'
 
@@ -145,6 +189,13 @@ RELEASE = """\
 extern "C" void {name}_release(taco_array *array)
 {{
     std::free(array->data);
+    array->data = nullptr;
+    array->length = 0;
+}}
+
+extern "C" void {name}_release_on_device(taco_array *array)
+{{
+    cudaFree(array->data);
     array->data = nullptr;
     array->length = 0;
 }}
@@ -190,7 +241,7 @@ CONVENTIONS = """\
  * the function failed.
  *
  * Arrays are copied to the current device of the calling thread and back; a function returns when
- * all is done, and keeps no memory there.
+ * all is done, and keeps no memory there. Functions …_on_device take arrays that are there.
  *
  * Every function returns 0; or 1 when memory ran out, of the host or of the device; or 2 when a
  * result has more entries than its index type can count; or 3, before anything is computed, when a

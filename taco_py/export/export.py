@@ -58,7 +58,7 @@ PRAGMAS = """\
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FileKind:
     """What files are written.
 
     suffix    of the kernels' and the program's
@@ -144,7 +144,7 @@ def _check_own(path: Path) -> None:
 
 
 def exported(
-    plan: Plan, compiled: tuple[CompiledKernel, ...], name: str, kind: Kind
+    plan: Plan, compiled: tuple[CompiledKernel, ...], name: str, kind: FileKind
 ) -> tuple[Exported, ...]:
     """Each kernel of the plan with its text. Raises FormatError or OperandError."""
     named = isinstance(name, str) and identifier(name) == name and not is_reserved(name)
@@ -255,7 +255,7 @@ def _buffer_definition(runtime: str) -> str:
     return found[0]
 
 
-_C = Kind(".c", C, _c_source, _c_files, RUNTIME)
-_CUDA = Kind(
+_C = FileKind(".c", C, _c_source, _c_files, RUNTIME)
+_CUDA = FileKind(
     ".cu", cuda_files.CUDA, cuda_files.source_text, cuda_files.cuda_files, cuda_files.RUNTIME
 )

@@ -267,7 +267,7 @@ def check_forbid(forbid: Collection[str] | str) -> frozenset[str]:
         return frozenset()
     from taco_py.plan.rules.base import Phase
     from taco_py.plan.rules.catalogue import CATALOGUE
-    from taco_py.ways.fixed_order import NAME as ATOMIC_SUMS
+    from taco_py.ways.gpu_check import ATOMIC_SUMS
 
     rules = {rule.name: rule for rule, _ in CATALOGUE}
     free = sorted(name for name, rule in rules.items() if rule.phase is not Phase.NEEDED)

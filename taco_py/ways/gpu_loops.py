@@ -8,25 +8,20 @@ A plan is made for a machine (`cost.machine`); it says on what its kernels run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from codegen.target import CUDA, Target, UnsupportedError
-from taco_py.diagnostics.errors import DeviceError, ScheduleError
+from codegen.target import Target
+from taco_py.diagnostics.errors import DeviceError
 from taco_py.phase import EVALUATE
 from taco_py.ways.recipe import LoweredRecipe, Recipe
 from taco_py.ways.way import Offer, Question, Way
 
 if TYPE_CHECKING:
-    from codegen.ir import Module
     from taco_py.cost.estimate import Statistics
     from taco_py.iteration.graph import IterationGraph
     from taco_py.problem import Problem
     from taco_py.schedule.parallel import Parallelism
     from taco_py.schedule.schedule import Schedule
-
-
-Lower = Callable[[Recipe, Target], LoweredRecipe]
 
 
 def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
@@ -58,30 +53,6 @@ def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | N
 
     found = price_of(problem, schedule, stats)
     return None if found is None else found.seconds
-
-
-def module_of(recipe: Recipe, lower: Lower = lower) -> Module:
-    """The kernels and their host after all passes. Raises ScheduleError, UnsupportedError."""
-    from codegen.passes.order import run_passes
-
-    return run_passes(lower(recipe, CUDA).module, CUDA)
-
-
-def check(recipe: Recipe, lower: Lower = lower) -> None:
-    """Raise ScheduleError where kernels of a GPU cannot do as a schedule says."""
-    from codegen.emit.cuda import emit_cuda
-    from codegen.emit.host_python import emit_host
-
-    try:
-        module = module_of(recipe, lower)
-        emit_cuda(module, CUDA)
-        emit_host(module)  # which has no words for some expressions
-    except UnsupportedError as error:
-        raise ScheduleError(
-            f"Expected what kernels of a GPU compute, found {recipe.problem}: {error}",
-            hint="leave a command out, or give those that belong together as one step: "
-            's.apply("…")',
-        ) from error
 
 
 def _way(name: str) -> Way:

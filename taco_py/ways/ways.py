@@ -13,12 +13,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.records import dataclass
+from codegen.target import CUDA
 from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import InternalError
 from taco_py.problem import Problem
 from taco_py.schedule.commands import Make
 from taco_py.ways import gpu_loops, gpu_tiles, library, loops, staged, tiles, transpose
 from taco_py.ways.contraction_match import product_of, products_at_most, reuse
+from taco_py.ways.gpu_check import check_kernels
 from taco_py.ways.way import Question, Way
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def check_recipe(recipe: Recipe) -> None:
     """Raise ScheduleError where what a kernel runs on cannot do as its schedule says."""
     way = way_of(recipe.schedule.make)
     if way.on_gpu and way.lower is not None:
-        gpu_loops.check(recipe, way.lower)
+        check_kernels(recipe.problem, way.lower(recipe, CUDA).module)
     elif way.in_loops:
         loops.lower_recipe(recipe)
 

@@ -72,6 +72,19 @@ class ExportedProgram:
         """Buffers that nobody has freed."""
         return len(self._buffers)
 
+    def uploaded(self, array: Any) -> Any:
+        """The place of an array on the device, which stays there."""
+        place = self.ffi.new("void **")
+        self._allocate(place, array.nbytes)
+        self._copy(place[0], self.ffi.from_buffer(array), array.nbytes, TO_DEVICE)
+        return place[0]
+
+    def downloaded(self, place: Any, length: int, dtype: str) -> Any:
+        """An array of the device."""
+        found = np.empty(length, dtype)
+        self._copy(self.ffi.from_buffer(found), place, found.nbytes, TO_HOST)
+        return found
+
     def _tied(self) -> list[Any]:
         """The functions that the runtime calls."""
         made: dict[str, tuple[str, Callable[..., Any]]] = {

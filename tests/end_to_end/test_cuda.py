@@ -75,7 +75,8 @@ def test_another_process_lowers_nothing_again(monkeypatch: pytest.MonkeyPatch) -
     def refused(*_: object) -> None:
         raise AssertionError("lowered again")
 
-    monkeypatch.setattr("taco_py.ways.loops.lower_recipe", refused)
+    for module in ("unit_choices", "loops"):
+        monkeypatch.setattr(f"taco_py.ways.{module}.lower_recipe", refused)
     KERNELS.memo.clear()
     again = tp.compile(text, formats, target=EMULATED)
     assert again.compiled[0].hit == "disk"

@@ -10,7 +10,6 @@ import pytest
 from codegen.devices.emulated import EmulatedDevice
 from codegen.devices.launch_record import Launch
 from taco_py import devices
-from taco_py.execute import residence
 from taco_py.kernels import KERNELS
 from tests.machines import always_threads
 
@@ -41,7 +40,6 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Launch]]:
             return module
 
     device = Counting(KERNELS, counting=True)
-    for module in (devices, residence):
-        monkeypatch.setattr(module, "device_of", lambda target: device)
+    monkeypatch.setattr(devices, "device_of", lambda target: device)
     monkeypatch.setattr(devices, "remembered", lambda key, make: make())
     yield found

@@ -112,7 +112,8 @@ def test_units_print_and_parse() -> None:
 
 
 REFUSED = {
-    "parallelize(j,GPUThread,Temporary)": "GPUBlock or GPUWarp right around the GPUThread j",
+    "parallelize(j,GPUThread,Temporary)":
+        "GPUBlock or GPUWarp or GPUThread right around the GPUThread j",
     "parallelize(i,GPUWarp)": "GPUBlock right around the GPUWarp i, found nothing",
     "parallelize(i), parallelize(j,GPUThread,Atomics)": "found CPUThread of i",
     "split(i,b,t,2048), parallelize(b,GPUBlock), parallelize(t,GPUThread)":
@@ -152,6 +153,21 @@ def test_memory_that_a_block_has_not_is_refused_when_it_is_asked_for() -> None:
     with pytest.raises(tp.ScheduleError, match="would need 72000 bytes, of 49152") as refusal:
         built.precompute("A(i,j)*X(j,k)", "k", "kw").compile()
     assert refusal.value.hint
+
+
+def test_operands_on_a_device_say_what_a_schedule_is_for() -> None:
+    a, x = sp.eye_array(5, format="csr"), np.arange(5.0)
+    there = tp.device(a, target="cuda-emulated")
+    for built in (
+        tp.schedule(SPMV, A=there, x=x),
+        tp.schedule("ij,j->i", there, x).split("i", "b", "w", 2).parallelize("b", "blocks"),
+    ):
+        kernel = built.compile()
+        np.testing.assert_array_equal(kernel(there, x).to_host(), x)
+    with pytest.raises(tp.DeviceError):
+        tp.schedule(SPMV, A=there, x=x, target="c")
+    found = tp.frontier("y[i] = A[i,j] * x[j]", A=there)
+    assert str(found[0].cost) == str(tp.frontier("y[i] = A[i,j] * x[j]", A=a)[0].cost)
 
 
 def test_the_host_looks_for_the_rows_of_a_range_of_entries() -> None:
@@ -302,6 +318,26 @@ def test_fixed(text: str, schedule: str) -> None:
     given = {n: np.arange(25.0).reshape(5, 5) * k for k, n in enumerate(names, 1)}
     found = tp.evaluate(text, given, schedule=schedule, format="dd", target="cuda-emulated")
     np.testing.assert_array_equal(found, dense_result(text, given))
+
+
+STAGED = (
+    "split(k,tile,inside,32), reorder({}), precompute(A(i,k),inside,copied,w), "
+    "parallelize(i,GPUBlock,IgnoreRaces), parallelize(j,GPUThread,IgnoreRaces), "
+    "parallelize(copied,GPUThread,IgnoreRaces)"
+)
+
+
+@pytest.mark.parametrize("order", ["i,tile,j,inside", "i,tile,inside,j"])
+def test_workspaces_that_threads_fill_are_in_shared_memory(order: str) -> None:
+    """A tile of A's row at a time, read once by the block; threads wait before and after."""
+    rng = np.random.default_rng(1)
+    given = {"A": rng.integers(-4, 5, (5, 70)) * 1.0, "B": rng.integers(-4, 5, (70, 50)) * 1.0}
+    text, schedule = "C[i,j] = A[i,k] * B[k,j]", STAGED.format(order)
+    source = tp.compile(text, given, schedule=schedule, target="cuda").source
+    assert "__shared__ double w[32];" in source
+    assert source.count("__syncthreads();") >= 2
+    found = tp.evaluate(text, given, schedule=schedule, target="cuda-emulated")
+    np.testing.assert_array_equal(found, given["A"] @ given["B"])
 
 
 # ---------------------------------------------------------------- what memory is touched
