@@ -209,14 +209,15 @@ def test_the_cpu_has_no_units_of_a_gpu() -> None:
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
-def test_random_units(seed: int, request: pytest.FixtureRequest) -> None:
+def test_random_units(seed: int, thorough: bool, request: pytest.FixtureRequest) -> None:
     """In parts, which run side by side, until enough of them were not refused."""
-    count = max(104, request.config.getoption("--examples")) // 4
+    least = 300 if thorough else 104
+    count = max(least, request.config.getoption("--examples")) // 4
     tally, rounds = Tally(), 0
     while tally.ran < count:
-        search(count, tally, seed + 100 * rounds)
+        search(max(count - tally.ran, 10), tally, seed + 100 * rounds)
         rounds += 1
-    assert rounds <= 4
+    assert rounds <= 6
     assert tally.applied["GPUBlock"]
 
 
