@@ -212,8 +212,8 @@ def _statement(stmt: Stmt) -> list[str]:
             return [_loop_head(stmt), *_body(stmt.body)]
         case Launch(kernel=kernel, threads=threads, block=block):
             return [f"launch {kernel} by {_expression(threads)} threads, {block} a block"]
-        case Combine(var=var, op=op, kind=kind):
-            return [f"combine {op} {var.name} over {kind.value}"]
+        case Combine(var=var, op=op, kind=kind, width=width):
+            return [f"combine {op} {var.name} over {f'{width} ' if width else ''}{kind.value}"]
         case Barrier(kind=kind):
             return [f"wait for all {kind.value}"]
         case Team():

@@ -74,6 +74,15 @@ UNITS: dict[LoopKind, Unit] = {
 """How the units of a GPU share the iterations of a loop."""
 
 
+def unit_of(loop: For, warp: int) -> Unit | None:
+    """How units share a loop, None of one that each thread has for itself."""
+    if not loop.width:
+        return UNITS.get(loop.kind)
+    if loop.kind is LoopKind.GROUPS:
+        return Unit(f"threadIdx.x % {warp} / {loop.width}", str(warp // loop.width))
+    return Unit(f"threadIdx.x % {loop.width}", str(loop.width))
+
+
 def emit_cuda(module: Module, target: Target) -> str:
     """The CUDA source of a module's kernels. Raises UnsupportedError."""
     kernels = [_kernel(complex_as_pairs(kernel), target) for kernel in module.kernels]
@@ -117,7 +126,7 @@ def _loop(loop: Any, scope: Scope, block: int) -> Lines:
         body = [*body_lines(Block(tuple(before)), scope), *_once_each(last, scope)]
     else:
         body = body_lines(loop.body, scope)
-    unit = UNITS.get(loop.kind)
+    unit = unit_of(loop, scope.target.warp)
     if unit is None:
         return [*([f"#pragma unroll {loop.unroll}"] if loop.unroll else []), *for_lines(loop, body)]
     once = loop.start == Const(0) and loop.stop == Const(1) and loop.kind is not LoopKind.GRID
@@ -148,7 +157,7 @@ def _is_one_each(loop: For, block: int, warp: int) -> bool:
     Raises UnsupportedError where threads wait for each other in one of which that is not so.
     """
     units = {LoopKind.THREADS: block, LoopKind.LANES: warp}.get(loop.kind)
-    whole = loop.kind is LoopKind.LANES or loop.units == block
+    whole = (loop.kind is LoopKind.LANES and not loop.width) or loop.units == block
     if whole and units and (loop.start, loop.stop, loop.step) == (Const(0), Const(units), 1):
         return True
     waiting = (stmt.kind for stmt in find(loop.body, Barrier))
@@ -183,5 +192,5 @@ def _shared(stmt: Any, scope: Scope) -> Lines:
         values = f"{expression(stmt.index)}, {expression(stmt.value)}"
         return [f"{runs_name(stmt.op, stmt.array.element)}({stmt.array.name}, {values});"]
     assert isinstance(stmt, Combine)
-    name = stmt.var.name
-    return [f"{name} = {combining_name(stmt.kind.value, stmt.op, stmt.var.type)}({name});"]
+    name, units = stmt.var.name, f"{stmt.kind.value}{stmt.width or ''}"
+    return [f"{name} = {combining_name(units, stmt.op, stmt.var.type)}({name});"]

@@ -21,7 +21,7 @@ from codegen.emit.cuda_updates import BY_NAME, NAMES, TYPES, c_type, suffix, upd
 from codegen.target import UnsupportedError
 from codegen.types import SCALARS, ScalarType
 
-_COMBINING = re.compile(r"taco_(lanes|warps|threads)_(\w+)_([biufc]\d+)")
+_COMBINING = re.compile(r"taco_(lanes|warps|threads)(\d*)_(\w+)_([biufc]\d+)")
 
 
 def combining_name(units: str, op: str, element: ScalarType) -> str:
@@ -36,29 +36,33 @@ def combining_function(name: str) -> str | None:
     match = _COMBINING.fullmatch(name)
     if match is None:
         return None
-    units, operation, ending = match.groups()
+    units, width, operation, ending = match.groups()
     element = TYPES[ending]
     op, type = BY_NAME.get(operation, operation), c_type(element)
     if units == "threads":
         lines = [f"return taco_warps_{operation}_{ending}(taco_lanes_{operation}_{ending}(value));"]
     else:
-        lines = (_lanes if units == "lanes" else _warps)(op, element)
+        lines = _lanes(op, element, int(width or 32)) if units == "lanes" else _warps(op, element)
     head = f"static __device__ inline {type} {name}({type} value)"
     return "\n".join([head, "{", *(f"    {line}" for line in lines), "}"])
 
 
-def _lanes(op: str, element: ScalarType) -> list[str]:
-    """Of the lanes of a warp, pair by pair."""
-    type = c_type(element)
+def _lanes(op: str, element: ScalarType, width: int) -> list[str]:
+    """Of the lanes of a warp, or of groups of them, pair by pair."""
+    type, mask, groups = c_type(element), "0xffffffff", []
+    if width < 32:
+        mask, all = "group", f"0x{(1 << width) - 1:x}u"
+        groups = [f"const unsigned group = {all} << threadIdx.x % 32 / {width} * {width};"]
     if element.kind == "complex":
         parts = [
-            f"    other.{part} = __shfl_xor_sync(0xffffffff, value.{part}, step);" for part in "xy"
+            f"    other.{part} = __shfl_xor_sync({mask}, value.{part}, step);" for part in "xy"
         ]
         other = [f"    {type} other;", *parts]
     else:
-        other = [f"    const {type} other = __shfl_xor_sync(0xffffffff, value, step);"]
+        other = [f"    const {type} other = __shfl_xor_sync({mask}, value, step);"]
     return [
-        "for (int step = 16; step > 0; step /= 2) {",
+        *groups,
+        f"for (int step = {width // 2}; step > 0; step /= 2) {{",
         *other,
         f"    value = {updated(op, element, 'value', 'other')};",
         "}",

@@ -133,7 +133,8 @@ class LoopKind(Enum):
     BLOCKS = "blocks"  # the same of its blocks
     WARPS = "warps"  # of the warps of a block
     THREADS = "threads"  # of the threads of a block
-    LANES = "lanes"  # of the lanes of a warp
+    GROUPS = "groups"  # of groups of neighbouring lanes of a warp
+    LANES = "lanes"  # of the lanes of a warp, or of such a group
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,7 @@ class For:
     that open. `note` is what a pass made of the loop, for people: lines of text. Of the parts of a
     block, `units` take the iterations; 0 leaves that open. Of BLOCKS, a multiprocessor has so many
     at a time at least.
+    `width` is how many lanes a group has, where they are fewer than those of a warp.
     """
 
     var: Var
@@ -164,6 +166,7 @@ class For:
     unroll: int = 0
     note: str = ""
     units: int = 0
+    width: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,14 +315,15 @@ class Launch:
 class Combine:
     """Let `var`, which each of the units of a loop's kind has, be those of all combined by `op`.
 
-    Of LANES those of a warp, of WARPS those of a block (lanes of a warp agree), of THREADS both.
-    All threads of the warp or of the block come here together.
+    Of LANES those of a warp, or of a group of `width` of them, of WARPS those of a block (lanes of
+    a warp agree), of THREADS both. All threads of the warp, group or block come here together.
     """
 
     var: Var
     op: str
     kind: LoopKind
     role: Role = Role.VALUES
+    width: int = 0
 
 
 @dataclass(frozen=True, slots=True)

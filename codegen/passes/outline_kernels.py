@@ -149,7 +149,10 @@ class _Outliner:
         *,
         shared: bool,
     ) -> Launch:
-        body = tuple(_of_threads(statement, shared, self._names) for statement in statements)
+        body = tuple(
+            _of_threads(statement, shared, self._names, self._target.warp)
+            for statement in statements
+        )
         body = _needed((*known.values(), *body))
         used = {node for part in body for node in walk(part)}
         own = {stmt.array for part in body for stmt in find(part, Allocate)}
@@ -254,7 +257,7 @@ def _fill(stmt: Fill, names: Names) -> For:
 
 _SHARED = (LoopKind.PARALLEL, LoopKind.BLOCKS)
 """The loops that kernels are made of."""
-_PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.LANES)
+_PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.GROUPS, LoopKind.LANES)
 
 
 def _block_size(loop: For, target: Target) -> int:
@@ -274,25 +277,27 @@ def _in_warps(part: For, loop: For) -> bool:
     return any(inner is part for w in warps for inner in find(w.body, For))
 
 
-def _lanes(loop: For) -> For:
-    """A loop over warps, whose threads are their lanes."""
+def _lanes(loop: For, warp: int) -> For:
+    """A loop over warps, whose threads are their lanes, or groups of lanes around lanes."""
 
-    def below(node: object) -> object:
+    def below(node: object, width: int = 0) -> object:
         if isinstance(node, For) and node.kind is LoopKind.THREADS:
-            node = replace(node, kind=LoopKind.LANES)
-        return map_children(node, below)
+            inner = any(each.kind is LoopKind.THREADS for each in find(node.body, For))
+            width = warp // node.units if inner and node.units else width
+            node = replace(node, kind=LoopKind.GROUPS if inner else LoopKind.LANES, width=width)
+        return map_children(node, lambda child: below(child, width))
 
     return replace(loop, body=map_children(loop.body, below))
 
 
-def _of_threads(statement: Stmt, shared: bool, names: Names) -> Stmt:
+def _of_threads(statement: Stmt, shared: bool, names: Names, warp: int) -> Stmt:
     """A statement as each thread runs it: the outermost loop is shared by threads of the grid, or
     by blocks, whose parts share loops inside."""
     in_blocks = isinstance(statement, For) and statement.kind is LoopKind.BLOCKS
 
     def alone(node: object) -> object:
         if isinstance(node, For) and in_blocks and node.kind in _PARTS:
-            node = _lanes(node) if node.kind is LoopKind.WARPS else node
+            node = _lanes(node, warp) if node.kind is LoopKind.WARPS else node
         elif isinstance(node, For) and node.kind is not LoopKind.SERIAL:
             node = replace(node, kind=LoopKind.SERIAL, reductions=())
         if isinstance(node, AtomicStore) and not shared:

@@ -41,11 +41,16 @@ def accesses(node: Expr | Assignment) -> tuple[Access, ...]:
         pending[:0] = reversed(_gathered(node.target))
     while pending:
         each = pending.pop()
-        if isinstance(each, Access):
-            found += () if each.is_number else (each,)
-            pending.extend(reversed(_gathered(each)) if each.subscripts else ())
-        else:
-            pending.extend(reversed(children(each)))
+        match each:
+            case Call():
+                pending.extend(each.args[::-1])
+            case Access():
+                if not each.is_number:
+                    found.append(each)
+                if each.subscripts:
+                    pending.extend(reversed(_gathered(each)))
+            case Reduce():
+                pending.append(each.body)
     return tuple(found)
 
 

@@ -2,6 +2,7 @@
 
     y[i] = sum(j, A[i,j] * x[j])     a thread for each i
                                      a warp for each i, its lanes over j, which are combined
+                                     4, 8 or 16 lanes for each i
                                      a block for each i
                                      entries of A split evenly among warps, lanes over neighbours,
                                      which add up what they have of a row
@@ -52,6 +53,8 @@ CHUNKS = (8, 32)
 """Entries that each warp has of those that are split evenly, where its lanes have other loops."""
 ROUNDS = (4, 16)
 """Entries that each lane of a warp has, where lanes take neighbours."""
+WIDTHS = (4, 8, 16)
+"""Lanes of a group, of which each has an iteration."""
 PARTS = (8, 64)
 """Terms of a sum for each block, where its threads have other elements of the result."""
 
@@ -218,6 +221,8 @@ def _in_rows(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
             lanes,
         )
         yield Sharing(order, split, f"a warp for each {first}, lanes over {lane}", 1, place, 32)
+        if place == 1:
+            yield from (_in_groups(problem, order, width) for width in WIDTHS)
         whole = Parallelize(first, _race(problem, first), Unit.BLOCK)
         told = f"a block for each {first}, threads over {lane}"
         yield Sharing(order, (whole, lanes), told, 1, place, CUDA.block)
@@ -225,6 +230,25 @@ def _in_rows(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
             second = Parallelize(rest[0], _race(problem, rest[0]), Unit.WARP)
             told = f"a block for each {first}, warps over {rest[0]}, lanes over {lane}"
             yield Sharing(order, (whole, second, lanes), told, 2, place, 32)
+
+
+def _in_groups(problem: Problem, order: tuple[str, ...], width: int) -> Sharing:
+    """So many lanes of a warp for each iteration of the first loop."""
+    names = Names((*order, *(name for name, _ in problem.operands)))
+    first, lane = order[:2]
+    block, rest, warp = (names.fresh(f"{first}_{part}") for part in ("block", "rest", "warp"))
+    group, each = names.fresh(f"{first}_group"), CUDA.warp // width
+    race = _race(problem, first)
+    commands = (
+        Split(first, block, rest, WARPS * each),
+        Split(rest, warp, group, each),
+        Parallelize(block, race, Unit.BLOCK),
+        Parallelize(warp, race, Unit.WARP),
+        Parallelize(group, race, Unit.THREAD),
+        Parallelize(lane, _race(problem, lane), Unit.THREAD),
+    )
+    words = f"{width} lanes of a warp for each {first}, over {lane}"
+    return Sharing(order, commands, words, 1, 1, width)
 
 
 def _is_array(problem: Problem, index: str) -> bool:

@@ -189,7 +189,10 @@ class Nest:
         for depth in range(sharing.lane + 1, last + 1):
             longest *= self.most(depth)
         if sharing.order[sharing.lane] not in self.kept:
-            combining = self.machine.combine_iterations * (1 if sharing.width == warp else 4)
+            steps = np.log2(min(sharing.width, warp)) / np.log2(warp)
+            combining = float(
+                self.machine.combine_iterations * (steps if sharing.width <= warp else 4)
+            )
             iterations += before * each * combining
             longest += combining
         for depth in range(sharing.groups, sharing.lane):

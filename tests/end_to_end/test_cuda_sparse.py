@@ -179,6 +179,8 @@ def test_what_is_done_is_told() -> None:
     told = tp.explain("C[i,j] = A[i,k] * A[k,j]", A=a, target=EMULATED)
     assert "entries are counted first, then written in place" in told
     assert "w[j]: row, a hash table each" in told
+    told = tp.explain("C[i,j] = A[i,j] + B[i,j]", A=a, B=a, target=EMULATED)
+    assert "one thread walks A2, B2 along j, in order" in told
 
 
 def test_parts_are_not_appended() -> None:

@@ -40,6 +40,7 @@ SHAPING = (
 )  # fmt: skip
 MOST_SHAPING = 4
 NESTS = (
+    (Unit.BLOCK, Unit.WARP, Unit.THREAD, Unit.THREAD),
     (Unit.BLOCK,),
     (Unit.BLOCK, Unit.THREAD),
     (Unit.BLOCK, Unit.WARP),

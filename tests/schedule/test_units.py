@@ -112,7 +112,7 @@ def test_units_print_and_parse() -> None:
 
 
 REFUSED = {
-    "parallelize(j,GPUThread,Temporary)": "GPUBlock or GPUWarp right around the GPUThread j",
+    "parallelize(j,GPUThread,Temporary)": "GPUBlock or GPUWarp or GPUThread right around the GPUThread j",
     "parallelize(i,GPUWarp)": "GPUBlock right around the GPUWarp i, found nothing",
     "parallelize(i), parallelize(j,GPUThread,Atomics)": "found CPUThread of i",
     "split(i,b,t,2048), parallelize(b,GPUBlock), parallelize(t,GPUThread)":
@@ -316,6 +316,26 @@ def test_fixed(text: str, schedule: str) -> None:
     given = {n: np.arange(25.0).reshape(5, 5) * k for k, n in enumerate(names, 1)}
     found = tp.evaluate(text, given, schedule=schedule, format="dd", target="cuda-emulated")
     np.testing.assert_array_equal(found, dense_result(text, given))
+
+
+STAGED = (
+    "split(k,tile,inside,32), reorder({}), precompute(A(i,k),inside,copied,w), "
+    "parallelize(i,GPUBlock,IgnoreRaces), parallelize(j,GPUThread,IgnoreRaces), "
+    "parallelize(copied,GPUThread,IgnoreRaces)"
+)
+
+
+@pytest.mark.parametrize("order", ["i,tile,j,inside", "i,tile,inside,j"])
+def test_workspaces_that_threads_fill_are_in_shared_memory(order: str) -> None:
+    """A tile of A's row at a time, read once by the block; threads wait before and after."""
+    rng = np.random.default_rng(1)
+    given = {"A": rng.integers(-4, 5, (5, 70)) * 1.0, "B": rng.integers(-4, 5, (70, 50)) * 1.0}
+    text, schedule = "C[i,j] = A[i,k] * B[k,j]", STAGED.format(order)
+    source = tp.compile(text, given, schedule=schedule, target="cuda").source
+    assert "__shared__ double w[32];" in source
+    assert source.count("__syncthreads();") >= 2
+    found = tp.evaluate(text, given, schedule=schedule, target="cuda-emulated")
+    np.testing.assert_array_equal(found, given["A"] @ given["B"])
 
 
 # ---------------------------------------------------------------- what memory is touched

@@ -117,7 +117,8 @@ class _Runs:
 
     def met(self, loop: For) -> _Met:
         """A loop of which each unit has one iteration at most."""
-        update = _meeting(loop) if loop.units and loop.step == 1 else None
+        alone = loop.units and loop.step == 1 and not loop.width
+        update = _meeting(loop) if alone else None
         start = None if update is None else _nothing(update.op, update.array.element)
         if update is None or start is None:
             return _Met((loop,))

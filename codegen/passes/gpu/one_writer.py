@@ -54,7 +54,7 @@ from codegen.tree import children, find, rewrite, walk
 from codegen.variables import assigned_vars, declared_vars, substitute, variables_read
 
 WRITES = (Store, AtomicStore, AtomicFetch, AddRuns, VectorStore, Sort)
-_PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.LANES)
+_PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.GROUPS, LoopKind.LANES)
 
 
 def write_once(module: Module, target: Target) -> Module:
@@ -139,10 +139,12 @@ def _unit_loops(body: Block) -> Iterator[For]:
 
 @dataclass(frozen=True, slots=True)
 class _Writers:
-    """Writes of a group of threads to writes of one; `private` is each thread's own memory."""
+    """Writes of a group of threads to writes of one; `private` is each thread's own memory, `width`
+    how many lanes a group of some has."""
 
     names: Names
     private: frozenset[Array]
+    width: int = 0
 
     def group(self, block: Block, kind: LoopKind) -> Block:
         """What the units of a group do alike: lanes of a warp, or threads of a block."""
@@ -155,8 +157,9 @@ class _Writers:
                 assert isinstance(last, For)
                 done.append(replace(last, body=Block((*last.body.body, stmt))))
             else:
-                one = Var(self.names.fresh("one"))
-                done.append(For(one, build.const(0), build.const(1), Block((stmt,)), kind=kind))
+                one, body = Var(self.names.fresh("one")), Block((stmt,))
+                loop = For(one, build.const(0), build.const(1), body, kind=kind, width=self.width)
+                done.append(loop)
         return Block(tuple(done))
 
     def statement(self, stmt: Stmt, kind: LoopKind) -> Iterator[Stmt]:
@@ -169,7 +172,8 @@ class _Writers:
                 yield While(condition, self.group(body, kind))
             case Fill():
                 own = stmt.array in self.private
-                yield _row(stmt, self.names, LoopKind.SERIAL if own else kind)
+                row = _row(stmt, self.names, LoopKind.SERIAL if own else kind)
+                yield row if own else replace(row, width=self.width)
             case Sort():
                 own = stmt.array in self.private
                 yield stmt if own else replace(stmt, units=kind)
@@ -182,9 +186,10 @@ class _Writers:
         match loop.kind:
             case LoopKind.SERIAL | LoopKind.BLOCKS:
                 return replace(loop, body=self.group(loop.body, kind))
-            case LoopKind.WARPS:
+            case LoopKind.WARPS | LoopKind.GROUPS:
                 self.check(loop)
-                return replace(loop, body=self.group(loop.body, LoopKind.LANES))
+                inner = replace(self, width=loop.width)
+                return replace(loop, body=inner.group(loop.body, LoopKind.LANES))
         self.check(loop)
         alone: For = _alone(loop, self.names)
         return alone
@@ -248,12 +253,12 @@ class _Order:
             elif not _has_parts(stmt):
                 mine = self.accesses(stmt, kind)
                 if any(a.meets(b) for a in mine for b in since):
-                    done.append(Barrier(kind))
+                    done.append(_barrier(kind))
                     since.clear()
                 since += mine
             else:
                 stmt, waits = self.nested(stmt, kind, since)
-                done += [Barrier(kind)] * waits
+                done += [_barrier(kind)] if waits else []
             done.append(stmt)
         return Block(tuple(done))
 
@@ -280,8 +285,8 @@ class _Order:
         if waits:
             since.clear()
         since += mine
-        if stmt.kind is LoopKind.WARPS:
-            return replace(stmt, body=self.group(stmt.body, LoopKind.LANES, [])), waits
+        if stmt.kind in _INNER:
+            return replace(stmt, body=self.group(stmt.body, _INNER[stmt.kind], [])), waits
         return stmt, waits
 
     def repeated(self, loop: Any, kind: LoopKind, since: list[_Access]) -> tuple[Stmt, bool]:
@@ -367,6 +372,16 @@ def _how(node: Any) -> str:
         case Store() | VectorStore() | Fill() | Sort():
             return "write"
     return "read"
+
+
+_INNER = {LoopKind.WARPS: LoopKind.LANES, LoopKind.GROUPS: LoopKind.GROUPS}
+"""Loops whose units have parts, and by what these wait for each other."""
+
+
+def _barrier(kind: LoopKind) -> Barrier:
+    if kind is LoopKind.GROUPS:
+        raise UnsupportedError("lanes of a group would have to wait for each other")
+    return Barrier(kind)
 
 
 def _has_parts(stmt: Stmt) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from codegen.infer import COMPARISONS
 from codegen.ir import Binary, Block, Const, Declare, Expr, For, Kernel, LoopKind, Module, Var
 from codegen.tree import map_children
 from codegen.types import INT32, INT64
@@ -84,14 +85,11 @@ class _Shorter:
     def _binary(self, expr: Binary, known: Ranges) -> Expr:
         """An operation of which both operands are short, with constants of 32 bits, or another."""
         operands = (expr.left, expr.right)
-        ranges = [_range(operand, known) for operand in operands]
         left, right = (self.of(operand, known) for operand in operands)
-        if None not in ranges and expr.op in _SHORT:
+        whole = operands if expr.op in COMPARISONS else (expr,)
+        if all(_range(each, known) is not None for each in whole):
             left, right = map(_short_constant, (left, right))
         return Binary(expr.op, left, right)
-
-
-_SHORT = ("+", "*", "/", "%", "<", "<=", ">", ">=", "==", "!=")
 
 
 def _short(var: Var) -> Var:

@@ -18,7 +18,7 @@ from codegen.names import Names
 from codegen.passes.counted_places import counted_by_loop
 from codegen.tree import map_children, rewrite, walk
 
-_PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.LANES)
+_PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.GROUPS, LoopKind.LANES)
 
 
 def count_by_units(module: Module) -> Module:

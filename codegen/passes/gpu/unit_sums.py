@@ -50,7 +50,10 @@ from codegen.tree import find, map_children, walk
 from codegen.types import BOOL, ScalarType
 from codegen.variables import assigned_vars, declared_vars, rename, variables_read
 
-UNIT_KINDS = (LoopKind.GRID, LoopKind.BLOCKS, LoopKind.WARPS, LoopKind.THREADS, LoopKind.LANES)
+UNIT_KINDS = (
+    LoopKind.GRID, LoopKind.BLOCKS, LoopKind.WARPS, LoopKind.THREADS, LoopKind.GROUPS,
+    LoopKind.LANES,
+)  # fmt: skip
 """Loops whose iterations units of a GPU share."""
 _COMBINED_OVER = {
     LoopKind.GRID: LoopKind.THREADS,
@@ -58,7 +61,7 @@ _COMBINED_OVER = {
     LoopKind.THREADS: LoopKind.THREADS,
     LoopKind.LANES: LoopKind.LANES,
 }
-"""The units that meet behind a loop: blocks do not."""
+"""The units that meet behind a loop: blocks and groups of lanes do not."""
 
 
 def sum_in_units(module: Module) -> Module:
@@ -148,12 +151,12 @@ class _Sums:
             if start is None or loop.kind not in _COMBINED_OVER:
                 raise UnsupportedError(f"units of a GPU cannot share the sum {var.name} yet")
             if _is_fresh(var, start, before):
-                after.append(_combined(var, op, loop.kind))
+                after.append(_combined(var, op, loop))
                 continue
             own = Var(self.names.fresh(var.name), var.type)
             yield Declare(own, start, role=Role.VALUES)
             loop = replace(loop, body=rename(loop.body, {var: own}))
-            after += [_combined(own, op, loop.kind), Assign(var, own, op, Role.VALUES)]
+            after += [_combined(own, op, loop), Assign(var, own, op, Role.VALUES)]
         for place in _common_places(loop):
             start = identity(place.op, place.array.element)
             if start is None:
@@ -162,15 +165,16 @@ class _Sums:
             yield Declare(own, start, role=Role.VALUES)
             loop = replace(loop, body=_added_to(loop.body, place, own))
             if loop.kind in _COMBINED_OVER:
-                after.append(_combined(own, place.op, loop.kind))
+                after.append(_combined(own, place.op, loop))
             after.append(AtomicStore(place.array, place.index, own, place.op, Role.VALUES))
         yield loop
         yield from after
 
 
-def _combined(var: Var, op: str, kind: LoopKind) -> Combine:
+def _combined(var: Var, op: str, loop: For) -> Combine:
     """What is subtracted is added up first, and what is divided by multiplied."""
-    return Combine(var, {"-": "+", "/": "*"}.get(op, op), _COMBINED_OVER[kind])
+    within = {"-": "+", "/": "*"}.get(op, op)
+    return Combine(var, within, _COMBINED_OVER[loop.kind], width=loop.width)
 
 
 def _is_fresh(var: Var, start: Expr, before: list[Stmt]) -> bool:
@@ -202,12 +206,15 @@ def _common_places(loop: For) -> Iterator[_Place]:
     changing = declared_vars(loop) | assigned_vars(loop.body)
     written = {s.array for s in find(loop.body, Store)} | {s.array for s in find(loop.body, Fill)}
     atomics = list(find(loop.body, AtomicStore))
+    groups = (each for each in find(loop, For) if each.kind is LoopKind.GROUPS)
+    of_groups = {s.array for each in groups for s in find(each.body, AtomicStore)}
     read = {load.array for load in find(loop.body, Load)}
     written |= {stmt.array for stmt in atomics}
     for array in dict.fromkeys(stmt.array for stmt in atomics):
         places = {_Place(s.array, s.index, s.op) for s in atomics if s.array == array}
         plain = any(s.array == array for s in find(loop.body, Store))
         plain = plain or any(s.array == array for s in find(loop.body, Fill))
+        plain = plain or array in of_groups
         if len(places) > 1 or plain or array in read:
             continue
         (place,) = places

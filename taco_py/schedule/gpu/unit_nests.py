@@ -2,6 +2,7 @@
 
     GPUBlock ⊃ GPUThread                 threads of a block
     GPUBlock ⊃ GPUWarp ⊃ GPUThread       lanes of a warp
+    … ⊃ GPUThread ⊃ GPUThread            groups of a warp's lanes: 8 for each of 4 iterations
     CPUThread                            threads of the grid, in nothing and around nothing
 
 A block has as many threads as its loops of units have iterations where that is known of them, and
@@ -42,7 +43,7 @@ _AROUND: dict[Unit, tuple[Unit | None, ...]] = {
     Unit.CORE: (None,),
     Unit.BLOCK: (None,),
     Unit.WARP: (Unit.BLOCK,),
-    Unit.THREAD: (Unit.BLOCK, Unit.WARP),
+    Unit.THREAD: (Unit.BLOCK, Unit.WARP, Unit.THREAD),
 }
 """What the nearest shared loop around a unit's may be shared by."""
 
@@ -74,18 +75,41 @@ def nest_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
             f"Expected a loop of {wanted} right around the {unit.value} {name}, found {found}",
             f"split {name}, and parallelize the outer loop by GPUBlock",
         )
-    return _limit_refusal(graph, loop, outside)
+    return _group_refusal(graph, loop, outside) or _limit_refusal(graph, loop, outside)
+
+
+def _group_refusal(graph: IterationGraph, loop: Loop, outside: tuple[Loop, ...]) -> Refusal | None:
+    """Why the lanes of a warp do not make groups that take a loop's iterations."""
+    if not outside or outside[-1].mode.unit is not Unit.THREAD:
+        return None
+    outer = outside[-1]
+    count, name = iterations(graph, outer), graph.called(outer)
+    in_warp = len(outside) > 2 and outside[-2].mode.unit is Unit.WARP
+    if in_warp and count in GROUPS and not graph.takes_entries(outer):
+        return None
+    wanted = ", ".join(map(str, GROUPS))
+    return Refusal(
+        f"Expected a loop of GPUWarp around {name}, of {wanted} iterations, for groups of lanes "
+        f"that share {graph.called(loop)} inside",
+        f"split {name} by {GROUPS[1]}, and parallelize the outer loop by GPUWarp",
+    )
+
+
+GROUPS = (2, 4, 8, 16)
+"""Of how many iterations each may have a group of a warp's lanes."""
 
 
 def _limit_refusal(graph: IterationGraph, loop: Loop, outside: tuple[Loop, ...]) -> Refusal | None:
     """Where a block would have more threads, or a warp more lanes, than there are."""
     most, name = iterations(graph, loop), graph.called(loop)
     in_warp = bool(outside) and outside[-1].mode.unit is Unit.WARP
-    if loop.mode.unit is Unit.THREAD and in_warp and most > CUDA.warp:
+    in_group = bool(outside) and outside[-1].mode.unit is Unit.THREAD
+    lanes = CUDA.warp // iterations(graph, outside[-1]) if in_group else CUDA.warp
+    if loop.mode.unit is Unit.THREAD and (in_warp or in_group) and most > lanes:
         return Refusal(
-            f"Expected at most {CUDA.warp} iterations of {name}, for the lanes of a warp, found "
-            f"{most}",
-            f"split {name} by {CUDA.warp}",
+            f"Expected at most {lanes} iterations of {name}, for the lanes of a "
+            f"{'group' if in_group else 'warp'}, found {most}",
+            f"split {name} by {lanes}",
         )
     if loop.mode.unit is Unit.WARP:
         most *= CUDA.warp

@@ -9,10 +9,11 @@ copy of a result each: what they have in common they add to by atomic operations
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from codegen.target import CUDA
 from taco_py.concrete.nodes import (
     Assign,
     Forall,
@@ -23,12 +24,13 @@ from taco_py.concrete.nodes import (
     Where,
     WorkspaceKind,
 )
-from taco_py.concrete.tree import workspaces_of
+from taco_py.concrete.tree import foralls, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, Loop
 from taco_py.schedule.gpu.unit_nests import (
     around,
     block_numbers,
+    iterations,
     memory_refusal,
     merge_refusal,
     strategy,
@@ -52,7 +54,8 @@ def choose_units(graph: IterationGraph, schedule: Schedule) -> Parallelism:
         names = ", ".join(graph.called(loop) for loop in marked)
         found = {id(loop.body): strategy(graph, loop) for loop in marked}
         statement = _resolved(graph.statement, found)
-        return Parallelism(statement, names, "; ".join(_told(graph, loop) for loop in marked))
+        told = "; ".join((*(_told(graph, loop) for loop in marked), *_merged(graph)))
+        return Parallelism(statement, names, told)
     races: dict[int, Race] = {}
     for loop in graph.loops:
         race = None if loop.outer else _race(graph, loop)
@@ -63,7 +66,8 @@ def choose_units(graph: IterationGraph, schedule: Schedule) -> Parallelism:
         return Parallelism(graph.statement, None, "no loop: one thread does all")
     names = ", ".join(dict.fromkeys(graph.called(loop) for loop in shared))
     statement = _shared(graph.statement, races)
-    return Parallelism(statement, names, f"loop {names}: each thread of the grid an iteration")
+    told = f"loop {names}: each thread of the grid an iteration"
+    return Parallelism(statement, names, "; ".join((told, *_merged(graph))))
 
 
 _TAKERS = {
@@ -79,6 +83,10 @@ def _told(graph: IterationGraph, loop: Loop) -> str:
     outside = around(graph, loop)
     in_warp = bool(outside) and outside[-1].mode.unit is Unit.WARP
     taker = "lanes of a warp" if in_warp else _TAKERS[loop.mode.unit]
+    if bool(outside) and outside[-1].mode.unit is Unit.THREAD:
+        taker = f"{CUDA.warp // iterations(graph, outside[-1])} lanes of a warp"
+    elif any(each.mode.unit is Unit.THREAD and each.parallel for each in foralls(loop.body)):
+        taker = "groups of lanes of a warp" if in_warp else taker
     if graph.takes_entries(loop):
         taker += ", each an entry"
     how = common_reason(replace(loop, mode=replace(loop.mode, parallel=strategy(graph, loop))))
@@ -88,6 +96,14 @@ def _told(graph: IterationGraph, loop: Loop) -> str:
     if numbers:
         how = f"{', '.join(sorted(numbers))} is reduced in registers"
     return f"loop {graph.called(loop)} is shared by {taker}: {how}"
+
+
+def _merged(graph: IterationGraph) -> Iterator[str]:
+    """`one thread walks A2, B2 along j, in order`: loops inside shared ones that cannot be."""
+    for loop in graph.loops:
+        if loop.outer and loop.merges and loop.mode.parallel is None:
+            names = ", ".join(map(str, loop.lattice.iterators))
+            yield f"one thread walks {names} along {graph.called(loop)}, in order"
 
 
 def _check_modes(graph: IterationGraph) -> None:
