@@ -45,8 +45,8 @@ def check_kernels(problem: Problem, module: Module) -> None:
     except UnsupportedError as error:
         raise ScheduleError(
             f"Expected what kernels of a GPU compute, found {problem}: {error}",
-            hint="leave a command out, or give those that belong together as one step: "
-            's.apply("…")',
+            hint='give commands that belong together as one step, s.apply("…"), or leave target= '
+            "out to compute it on the CPU",
         ) from error
 
 
