@@ -112,12 +112,8 @@ def test_units_print_and_parse() -> None:
 
 
 REFUSED = {
-<<<<<<< HEAD
-    "parallelize(j,GPUThread,Temporary)": "or GPUThread right around the GPUThread j, found",
-=======
     "parallelize(j,GPUThread,Temporary)":
         "GPUBlock or GPUWarp or GPUThread right around the GPUThread j",
->>>>>>> main
     "parallelize(i,GPUWarp)": "GPUBlock right around the GPUWarp i, found nothing",
     "parallelize(i), parallelize(j,GPUThread,Atomics)": "found CPUThread of i",
     "split(i,b,t,2048), parallelize(b,GPUBlock), parallelize(t,GPUThread)":
