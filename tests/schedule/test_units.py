@@ -318,10 +318,9 @@ def test_fixed(text: str, schedule: str) -> None:
     np.testing.assert_array_equal(found, dense_result(text, given))
 
 
-STAGED = (
+TILES_OF_ROWS = (
     "split(k,tile,inside,32), reorder({}), precompute(A(i,k),inside,copied,w), "
-    "parallelize(i,GPUBlock,IgnoreRaces), parallelize(j,GPUThread,IgnoreRaces), "
-    "parallelize(copied,GPUThread,IgnoreRaces)"
+    "parallelize(i,GPUBlock), parallelize(j,GPUThread), parallelize(copied,GPUThread)"
 )
 
 
@@ -330,7 +329,7 @@ def test_workspaces_that_threads_fill_are_in_shared_memory(order: str) -> None:
     """A tile of A's row at a time, read once by the block; threads wait before and after."""
     rng = np.random.default_rng(1)
     given = {"A": rng.integers(-4, 5, (5, 70)) * 1.0, "B": rng.integers(-4, 5, (70, 50)) * 1.0}
-    text, schedule = "C[i,j] = A[i,k] * B[k,j]", STAGED.format(order)
+    text, schedule = "C[i,j] = A[i,k] * B[k,j]", TILES_OF_ROWS.format(order)
     source = tp.compile(text, given, schedule=schedule, target="cuda").source
     assert "__shared__ double w[32];" in source
     assert source.count("__syncthreads();") >= 2
