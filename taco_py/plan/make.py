@@ -14,6 +14,8 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
+from codegen.target import CUDA
+from taco_py.concrete.nodes import Race
 from taco_py.concrete.terms import accumulating, split_terms, sums_outside, whole_reduction
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.legal.stored import is_full
@@ -32,11 +34,13 @@ from taco_py.plan.rules.needed.narrow_sums import has_narrow_sums
 from taco_py.plan.rules.needed.sum_in_chunks import check_together
 from taco_py.plan.search import Search, tried
 from taco_py.plan.unit_modes import squeezed
-from taco_py.schedule.commands import Serial
+from taco_py.schedule.commands import Parallelize, Serial
 from taco_py.schedule.distribute import check_types, multiply_out
 from taco_py.schedule.schedule import OPEN, Schedule
+from taco_py.ways.gpu_check import ATOMIC_SUMS, check_order, open_order
 from taco_py.ways.library_choice import Libraries
-from taco_py.ways.ways import in_loops_on
+from taco_py.ways.recipe import Recipe
+from taco_py.ways.ways import in_loops_on, way_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +178,7 @@ def plan_of(
     split   the program before its kernels were planned
     chosen  the same with the loops of each kernel, where the planner chose them
     """
+    _check_order(planned, context)
     log = context.log
     fused = [*log.of("fuse_temporary"), *log.of("inline_temporary")]  # in the loops of others
     targets = {step.target for step in planned.steps} | {entry.target for entry in fused}
@@ -222,6 +227,21 @@ def _in_loops_of_text(program: Program, context: Context, schedule: Schedule) ->
     own = program.with_assignment(assignment)
     planned = kernel_in_loops_of_text(own, context, schedule, Names(program.facts))
     return plan_of(planned, program, context)
+
+
+def _check_order(planned: Program, context: Context) -> None:
+    """Raise ScheduleError where a kernel adds in any order, and that is forbidden."""
+    if context.may(ATOMIC_SUMS):
+        return
+    for kernel in planned.kernels:
+        problem, way = kernel.problem, way_of(kernel.schedule.make)
+        inexact = problem.result.dtype.startswith(("float", "bfloat", "complex"))
+        shared = (c for c in kernel.schedule.commands if isinstance(c, Parallelize))
+        if way.on_gpu and way.lower is not None:
+            recipe = Recipe(problem, kernel.schedule)
+            check_order(problem, way.lower(recipe, CUDA).module)
+        elif inexact and any(command.race is Race.ATOMICS for command in shared):
+            raise open_order(problem, (problem.assignment.target.tensor,))
 
 
 def _left_out(request: Request, options: Options) -> frozenset[str]:

@@ -258,7 +258,7 @@ def _first_unknown(words: Any, known: Collection[str]) -> str:
 
 
 def check_forbid(forbid: Collection[str] | str) -> frozenset[str]:
-    """The names of rules that a user forbids, one name or several.
+    """The names of rules that a user forbids, one name or several; and "atomic_sums".
 
     Raises ScheduleError for a name that no rule has, or of a rule that no kernel can do without.
     """
@@ -267,9 +267,11 @@ def check_forbid(forbid: Collection[str] | str) -> frozenset[str]:
         return frozenset()
     from taco_py.plan.rules.base import Phase
     from taco_py.plan.rules.catalogue import CATALOGUE
+    from taco_py.ways.gpu_check import ATOMIC_SUMS
 
     rules = {rule.name: rule for rule, _ in CATALOGUE}
     free = sorted(name for name, rule in rules.items() if rule.phase is not Phase.NEEDED)
+    free.append(ATOMIC_SUMS)
     if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
         raise ScheduleError(
             f"Expected the names of rules in forbid, found {forbid!r}",
@@ -281,7 +283,7 @@ def check_forbid(forbid: Collection[str] | str) -> frozenset[str]:
                 f"Expected rules that kernels can do without in forbid, found {name}",
                 hint=f"it is {rules[name].phase.value}",
             )
-        if name not in rules:
+        if name not in rules and name != ATOMIC_SUMS:
             raise ScheduleError(
                 f"Expected the names of rules in forbid, found {name!r}",
                 hint=with_suggestion(f"they are {', '.join(free)}", name, free),

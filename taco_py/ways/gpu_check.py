@@ -1,15 +1,32 @@
-"""Whether kernels of a GPU and their host can do what loop IR asks for, before any is made."""
+"""Whether kernels of a GPU and their host can do what loop IR asks for, before any is made; and
+whether they add floating-point numbers in the same order each time.
+
+    atomicAdd(&y[i], …)    by many threads: in any order, the last bits differ from run to run
+    atomicAdd(&s, t)       once, by the only block, with what its threads have combined: the same
+
+`forbid="atomic_sums"` asks for the same bits each run. What is asked here is the kernel as it is
+after all passes: whatever shares its loops, no such update is missed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from codegen.ir import AddRuns, AtomicFetch, AtomicStore, Const, For, Kernel, LoopKind
 from codegen.target import CUDA, UnsupportedError
+from codegen.tree import children, find
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.problem import Problem
 
 if TYPE_CHECKING:
     from codegen.ir import Module
+
+ATOMIC_SUMS = "atomic_sums"
+"""What is forbidden, beside the names of rules."""
+_UPDATES = (AtomicStore, AtomicFetch, AddRuns)
+_INEXACT = ("float", "complex", "half")
+_GRID = (LoopKind.GRID, LoopKind.BLOCKS)
 
 
 def check_kernels(problem: Problem, module: Module) -> None:
@@ -28,6 +45,54 @@ def check_kernels(problem: Problem, module: Module) -> None:
     except UnsupportedError as error:
         raise ScheduleError(
             f"Expected what kernels of a GPU compute, found {problem}: {error}",
-            hint="leave a command out, or give those that belong together as one step: "
-            's.apply("…")',
+            hint='give commands that belong together as one step, s.apply("…"), or leave target= '
+            "out to compute it on the CPU",
         ) from error
+
+
+def check_order(problem: Problem, module: Module) -> None:
+    """Raise ScheduleError where kernels add in any order; `module` is as in `check_kernels`."""
+    from codegen.passes.order import run_passes
+
+    try:
+        kernels = run_passes(module, CUDA).kernels
+    except UnsupportedError:  # which is said where it is compiled
+        return
+    found = dict.fromkeys(name for kernel in kernels for name in _open_sums(kernel))
+    if found:
+        raise open_order(problem, tuple(found))
+
+
+def open_order(problem: Problem, arrays: tuple[str, ...]) -> ScheduleError:
+    """The error about arrays whose elements atomic operations add to."""
+    return ScheduleError(
+        f'Expected sums in a fixed order, as forbid="{ATOMIC_SUMS}" has it, found atomic '
+        f"operations on {', '.join(arrays)} in {problem}",
+        hint="share loops over indices of the result, and sums among the threads of one warp "
+        "or block, or leave the schedule open",
+    )
+
+
+def _open_sums(kernel: Kernel) -> Iterator[str]:
+    """The arrays of floating-point numbers that threads update in any order."""
+    alone = all(_is_once(loop) for loop in find(kernel.body, For) if loop.kind in _GRID)
+    return (
+        update.array.name
+        for update, repeated in _updates(kernel.body, not alone)
+        if update.array.element.kind in _INEXACT and repeated
+    )
+
+
+def _updates(
+    node: object, repeated: bool
+) -> Iterator[tuple[AtomicStore | AtomicFetch | AddRuns, bool]]:
+    """The updates in a node, and whether more than one thread, or iteration, does each."""
+    if isinstance(node, _UPDATES):
+        yield node, repeated
+    below = repeated or (isinstance(node, For) and not _is_once(node))
+    for child in children(node):
+        yield from _updates(child, below)
+
+
+def _is_once(loop: For) -> bool:
+    return loop.start == Const(0) and loop.stop == Const(1)

@@ -16,8 +16,9 @@ forbid are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import inf
 
 from codegen.names import Names
 from codegen.records import dataclass
@@ -35,14 +36,14 @@ from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
-from taco_py.provenance.relations import Fuse, Pos, Split
+from taco_py.provenance.relations import Divide, Fuse, Pos, Split
 from taco_py.schedule.apply import loops_of
-from taco_py.schedule.commands import Command, Parallelize, Reorder
+from taco_py.schedule.commands import Command, Parallelize, Reorder, Serial
 from taco_py.schedule.gpu.units import choose_units
 from taco_py.schedule.legality import check
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
-from taco_py.ways.gpu_check import check_kernels
+from taco_py.ways.gpu_check import check_kernels, check_order
 from taco_py.ways.loops import lower_recipe
 from taco_py.ways.recipe import Recipe
 from taco_py.ways.unit_prices import Nest, Price, Sharing, total
@@ -61,24 +62,37 @@ PARTS = (8, 64)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A way to share loops, with its price; the others with theirs, the best first."""
+    """A way to share loops, with its price; the others with theirs, the best first.
+
+    open  the best of those that add up in any order, which was not allowed
+    """
 
     sharing: Sharing
     price: Price
     others: tuple[tuple[Sharing, Price], ...]
+    open: tuple[tuple[Sharing, Price], ...] = ()
 
     @property
     def why(self) -> str:
         """What is chosen and what that is compared with, for explain()."""
-        lines = [f"{self.sharing.words}: {self.price.bound} expected"]
+        expected = f": {self.price.bound} expected" if self.price.bound else ""
+        lines = [f"{self.sharing.words}{expected}"]
         lines += [f"not {each.words}: {price.bound}" for each, price in self.others[:3]]
+        lines += [
+            f"not {each.words}: {price.bound}, but sums in any order"
+            for each, price in self.open[:1]
+        ]
         return "\n".join(lines)
 
 
-def choose_sharing(problem: Problem, schedule: Schedule, stats: Statistics) -> Choice | None:
+def choose_sharing(
+    problem: Problem, schedule: Schedule, stats: Statistics, fixed: bool = False
+) -> Choice | None:
     """The way of the least expected time to share a kernel's loops.
 
     Of several terms those of the one with most loops, and what the others have in common with them.
+
+    fixed  whether floating-point numbers are to be added in the same order each time
     """
     terms, orders = split_terms(problem.assignment.value), schedule.orders
     if len(terms) != len(orders):
@@ -94,10 +108,62 @@ def choose_sharing(problem: Problem, schedule: Schedule, stats: Statistics) -> C
         if _is_legal(problem, schedule, sharing)
     ]
     found.sort(key=lambda each: each[1].seconds)
+    if fixed:
+        return _in_fixed_order(problem, schedule, found, orders[main])
     for number, (sharing, price) in enumerate(found):
         if _compiles(problem, scheduled(schedule, sharing)):
             return Choice(sharing, price, tuple(found[number + 1 :]))
     return None
+
+
+def _in_fixed_order(
+    problem: Problem,
+    schedule: Schedule,
+    found: Sequence[tuple[Sharing, Price]],
+    order: tuple[str, ...],
+) -> Choice | None:
+    """The first way that adds in the same order each time; else one block, or one thread.
+
+    None where loops as they are do so already and no way is better.
+    """
+    unknown = Price(inf, inf, inf, inf)
+    spare = [] if problem.assignment.target.indices else [_in_one_block(problem, order)]
+    spare.append(Sharing(order, (Serial(),), "one thread, which adds in the order of the text"))
+    left: list[tuple[Sharing, Price]] = []
+    for number, (sharing, price) in enumerate(found):
+        if _is_fixed(problem, scheduled(schedule, sharing)):
+            return Choice(sharing, price, tuple(found[number + 1 :]), tuple(left))
+        left.append((sharing, price))
+    if _is_fixed(problem, schedule):
+        return None
+    for sharing in spare:
+        if _is_fixed(problem, scheduled(schedule, sharing)):
+            return Choice(sharing, unknown, (), tuple(left))
+    return None
+
+
+def _in_one_block(problem: Problem, order: tuple[str, ...]) -> Sharing:
+    """All threads of one block, which combine what they have: as a whole sum needs."""
+    names = Names((*order, *(name for name, _ in problem.operands)))
+    first = order[0]
+    block, rest = names.fresh(f"{first}_block"), names.fresh(f"{first}_rest")
+    commands = (
+        Divide(first, block, rest, 1),
+        Parallelize(block, Race.ATOMICS, Unit.BLOCK),
+        Parallelize(rest, Race.ATOMICS, Unit.THREAD),
+    )
+    return Sharing(order, commands, f"one block, threads over {first}", 1, 0, CUDA.block)
+
+
+def _is_fixed(problem: Problem, schedule: Schedule) -> bool:
+    """Whether kernels of a GPU can do what a schedule asks for, in the same order each time."""
+    try:
+        module = lower_recipe(Recipe(problem, schedule), choose_units).module
+        check_kernels(problem, module)
+        check_order(problem, module)
+    except ScheduleError:
+        return False
+    return True
 
 
 def price_of(problem: Problem, schedule: Schedule, stats: Statistics) -> Price | None:

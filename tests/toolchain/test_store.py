@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from codegen.runtime.kernel_cache import KernelCache
 from codegen.toolchain.entries import Entry, sweep
 from codegen.toolchain.errors import KernelCacheWarning, ToolchainError
 from codegen.toolchain.store import LAYOUT, Store, default_folder
@@ -134,6 +135,22 @@ def test_notes(store: Store) -> None:
     assert store.note("n") is None
     store.write_note("n", "text")
     assert store.note("n") == "text"
+
+
+def test_texts_follow_from_sources_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No compiler is asked for; an edit makes them stale."""
+    monkeypatch.setattr("codegen.runtime.kernel_cache.find_compiler", None)
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "a.py").write_text("1")
+
+    def cache() -> KernelCache:
+        return KernelCache(store=Store(tmp_path / "cache"), sources=(tmp_path / "sources",))
+
+    cache().write_text("k", "text")
+    assert cache().text("k") == "text"
+    assert cache().text("other") is None
+    (tmp_path / "sources" / "a.py").write_text("12")
+    assert cache().text("k") is None
 
 
 # ---------------------------------------------------------------- folders that do not work

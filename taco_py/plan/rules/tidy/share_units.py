@@ -15,6 +15,7 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import real_statistics
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site
+from taco_py.ways.gpu_check import ATOMIC_SUMS
 from taco_py.ways.unit_choices import choose_sharing, scheduled
 from taco_py.ways.ways import way_of
 
@@ -26,7 +27,8 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         return None
     facts = {name: program.facts[kernel.source(name)] for name, _ in kernel.problem.operands}
     stats = real_statistics(kernel.problem.assignment, facts, context.goal.machine)
-    choice = choose_sharing(kernel.problem, kernel.schedule, stats)
+    fixed = not context.may(ATOMIC_SUMS)
+    choice = choose_sharing(kernel.problem, kernel.schedule, stats, fixed)
     if choice is None:
         return None
     schedule = scheduled(kernel.schedule, choice.sharing)

@@ -1,0 +1,102 @@
+"""Sums in a fixed order on a GPU: the same bits, in whatever order blocks and warps run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+from codegen.devices.emulated import EmulatedDevice
+from taco_py import devices
+from taco_py.kernels import KERNELS
+
+EMULATED: dict[str, Any] = {"target": "cuda-emulated"}
+FIXED: dict[str, Any] = {**EMULATED, "forbid": "atomic_sums"}
+RNG = np.random.default_rng(0)
+A = sp.random_array((40, 50), density=0.3, format="csr", rng=RNG, data_sampler=RNG.standard_normal)
+OPERANDS = {
+    "A": A, "B": A.T.tocsr(), "R": A.tocsc(), "D": RNG.standard_normal((50, 40)),
+    "x": RNG.standard_normal(50), "z": RNG.standard_normal(40), "v": RNG.standard_normal(3000),
+    "f": RNG.standard_normal((50, 40)).astype("float32"),
+}  # fmt: skip
+SCATTERING = ("y[j] = A[i,j] * z[i]", "s = v[i] * v[i]", "y[k] = D[j,k]")
+TEXTS = (
+    *SCATTERING,
+    "s = A[i,j] * A[i,j]",
+    "y[i] = A[i,j] * x[j]",
+    "y[i] = R[i,j] * x[j]",
+    "Y[i,k] = A[i,j] * D[j,k]",
+    "C[i,k] = A[i,j] * B[j,k]",
+    "s = A[i,j] * D[j,i] * z[i]",
+    "y[k] = f[j,k]",
+    "y[j] = A[i,j] * z[i] + x[j]",
+    "s = prod(i, v[i])",
+    "Y[k,l] = D[j,k] * D[j,l]",
+)
+
+
+def bits(text: str, seed: int, asks: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """What a kernel computes on a device whose units run in the order that a seed draws."""
+    device = EmulatedDevice(KERNELS, seed=seed)
+    monkeypatch.setattr(devices, "device_of", lambda target: device)
+    monkeypatch.setattr(devices, "remembered", lambda key, make: make())
+    given = {name: value for name, value in OPERANDS.items() if f"{name}[" in text}
+    found = tp.evaluate(text, given, **asks)
+    dense = found.toarray() if sp.issparse(found) else np.asarray(found)
+    np.testing.assert_allclose(dense, tp.evaluate_dense(text, given), rtol=1e-4, atol=1e-12)
+    return dense.tobytes()
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_bits_are_the_same_each_run(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len({bits(text, seed, FIXED, monkeypatch) for seed in range(4)}) == 1
+
+
+def test_atomic_sums_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is what is asked here of the other test: that it could see a difference."""
+    for text in SCATTERING:
+        assert len({bits(text, seed, EMULATED, monkeypatch) for seed in range(4)}) > 1, text
+
+
+def test_explain_says_what_it_costs() -> None:
+    told = str(tp.explain("y[j] = D[i,j]", D=OPERANDS["D"], **FIXED))
+    assert "but sums in any order" in told
+    assert "but sums in any order" not in str(tp.explain("y[i] = 2 * x[i]", x=np.ones(3), **FIXED))
+
+
+@pytest.mark.parametrize(
+    ("text", "schedule"),
+    [
+        ("y[i] = A[i,j] * x[j]", "reorder(j,i), parallelize(j,CPUThread,Atomics)"),
+        (
+            "y[i] = A[i,j] * x[j]",
+            "fuse(i,j,f), pos(f,p,A), split(p,b,t,64), parallelize(b,GPUBlock,IgnoreRaces), "
+            "parallelize(t,GPUThread,Atomics)",
+        ),
+    ],
+)
+def test_schedules_that_ask_for_atomic_sums_are_refused(text: str, schedule: str) -> None:
+    dense = {"A": OPERANDS["D"].T.copy(), "x": OPERANDS["x"]}
+    given = dense if "reorder" in schedule else {**dense, "A": A}
+    with pytest.raises(tp.ScheduleError, match="sums in a fixed order") as refusal:
+        tp.evaluate(text, given, schedule=schedule, **FIXED)
+    assert "y" in refusal.value.message and refusal.value.hint
+
+
+def test_on_the_cpu_schedules_alone_ask_for_them() -> None:
+    given = {"D": OPERANDS["D"], "x": OPERANDS["x"]}
+    text, schedule = "y[k] = D[j,k] * x[j]", "reorder(j,k), parallelize(j,CPUThread,Atomics)"
+    with pytest.raises(tp.ScheduleError, match="sums in a fixed order"):
+        tp.evaluate(text, given, schedule=schedule, forbid="atomic_sums")
+    found = tp.evaluate(text, given, forbid="atomic_sums")
+    np.testing.assert_allclose(found, OPERANDS["x"] @ OPERANDS["D"])
+
+
+def test_integers_are_added_in_any_order() -> None:
+    counts = np.arange(12).reshape(3, 4)
+    schedule = "reorder(j,i), parallelize(j,CPUThread,Atomics)"
+    found = tp.evaluate("y[i] = C[i,j]", C=counts, schedule=schedule, **FIXED)
+    np.testing.assert_array_equal(found, counts.sum(1))
