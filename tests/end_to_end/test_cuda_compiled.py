@@ -17,7 +17,7 @@ from tests.end_to_end.test_cuda import GOLDEN
 
 @needs_nvcc
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.cu")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", KERNELS_TO_READ, ids=lambda path: path.stem)
 def test_main_kernels_spill_nothing(path: Path, architecture: str) -> None:
     for report in compile_report(KERNELS, path.read_text(), architecture).values():
         assert report.spill_stores == report.spill_loads == 0, report
