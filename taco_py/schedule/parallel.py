@@ -258,7 +258,7 @@ def _marked_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """What threads cannot share, whatever they write."""
     outermost = not loop.outer and isinstance(graph.statement, Forall)
-    if loop.writes_result and not graph.problem.result.format.is_dense:
+    if loop.writes_result and not graph.has_places:
         refusal = _assembly(graph, loop, outermost)
         if refusal is not None:
             return refusal
@@ -268,7 +268,7 @@ def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
             f"the loop {graph.called(loop)} walks {names} along with others, in order",
             f"split {graph.called(loop)}: its tiles can be shared",
         )
-    sparse = not graph.problem.result.format.is_dense
+    sparse = not graph.has_places
     ranges = sparse or (loop.range is Range.WHOLE or graph.provenance.counts_ranges(loop.index))
     if outermost and not ranges and shared_in_pieces(graph):
         return Refusal(

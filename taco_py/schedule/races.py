@@ -142,7 +142,7 @@ def _is_one_operation(dtype: str, operator: Operator | None) -> bool:
 def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     operands = dict(graph.problem.operands)
     pos = graph.provenance.positions_above(loop.index)
-    tiled = graph.problem.result.format.is_dense and loop.range is Range.TILES
+    tiled = graph.has_places and loop.range is Range.TILES
     if pos is not None and tiled and _repeats(operands[pos.tensor].format):
         return Refusal(
             f"tiles {graph.called(loop)} of positions of {pos.tensor} may have coordinates in "
@@ -221,7 +221,7 @@ def apart_refusal(graph: IterationGraph, loop: Loop, *, brief: bool = False) -> 
     around = workspaces_around(graph, loop)
     for assign in outward(loop):
         name = assign.target.tensor
-        if name == target and not graph.problem.result.format.is_dense:
+        if name == target and not graph.has_places:
             return Refusal(
                 f"{target} stores coordinates, and copies of it are not added up",
                 "ask for a dense result, or share a loop over its outermost level with NoRaces",

@@ -142,7 +142,7 @@ def unit_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 def _sparse_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where blocks or their parts would write a sparse result."""
-    if graph.problem.result.format.is_dense or not loop.writes_result:
+    if graph.has_places or not loop.writes_result:
         return None
     if graph.rows_in_blocks and (not loop.outer or _reads_row(graph, loop)):
         return None
