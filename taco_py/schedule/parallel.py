@@ -53,9 +53,9 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     with no strategy, whichever was named. Raises ScheduleError when the marked loop cannot be
     shared as asked.
     """
+    check_units(graph, "c")
     if schedule.serial:
         return Parallelism(graph.statement, None, "one thread was asked for")
-    check_units(graph, "c")
     check_shared(graph)
     graph = _without_needless(graph)
     statement = graph.statement

@@ -83,6 +83,8 @@ def lower_recipe(recipe: Recipe, choose_shared: Chooser | None = None) -> Lowere
 def _told(parallel: Parallelism, graph: IterationGraph) -> str:
     from taco_py.concrete.nodes import Assembly
 
+    if graph.assembly is Assembly.COPY:
+        return f"{parallel.reason}; coordinates are copied, each entry has its place"
     if graph.assembly is not Assembly.INSERT:
         return parallel.reason
     return f"{parallel.reason}; entries are counted first, then written in place"
