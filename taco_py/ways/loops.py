@@ -121,7 +121,7 @@ def scheduled_graph(
     whole = replace(loops.graph(recipe.problem), teams=choose_shared is None)
     parallel = (choose_shared or choose_parallel)(whole, recipe.schedule)
     statement = assign_first(recipe.problem, parallel.statement, loops.provenance)
-    verify(recipe.problem, statement, loops.provenance)
+    verify(loops.placed(recipe.problem), statement, loops.provenance)
     graph = build_graph(recipe.problem, statement, loops.provenance, loops.assembly)
     graph = replace(graph, teams=whole.teams)
     graph = replace(graph, assembly=assembly_of(graph))
