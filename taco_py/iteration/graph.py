@@ -123,6 +123,12 @@ class IterationGraph:
     teams: bool = True
 
     @property
+    def has_places(self) -> bool:
+        """Whether each element of the result has its place before any loop comes to it: of a dense
+        one, and of one whose coordinates are copied."""
+        return self.problem.result.format.is_dense or self.assembly is Assembly.COPY
+
+    @property
     def covers_result(self) -> bool:
         """Whether every element of a dense result is assigned or zeroed by the kernel itself."""
         if self.assigns_first:
@@ -224,7 +230,7 @@ class IterationGraph:
             return False
         kinds = {workspace.kind for workspace in workspaces_of(statement)}
         rows = WorkspaceKind.ROW in kinds and kinds <= {WorkspaceKind.ROW, WorkspaceKind.SCALAR}
-        return rows and not self.problem.result.format.is_dense
+        return rows and not self.has_places
 
     def fills_row(self, loop: Loop) -> bool:
         """Whether threads of a block share a loop that enters coordinates into a row."""
@@ -388,7 +394,7 @@ class IterationGraph:
 def shared_in_pieces(graph: IterationGraph) -> bool:
     """Whether threads that share the outermost loop need memory of their own, or its ranges."""
     private = any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(graph.statement))
-    return private or graph.loops[0].merges or not graph.problem.result.format.is_dense
+    return private or graph.loops[0].merges or not graph.has_places
 
 
 def sparse_levels(problem: Problem, access: Access) -> Mapping[str, Iterator]:

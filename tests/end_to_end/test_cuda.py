@@ -31,9 +31,14 @@ MAIN: dict[str, tuple[str, dict[str, Any]]] = {
         "M[i,r] = T[i,j,k] * B[j,r] * C[k,r]",
         {"T": "sss", "B": "dd", "C": "dd", "M": "dd"},
     ),
+    "sddmm": (
+        "C[i,j] = S[i,j] * U[i,k] * V[j,k]",
+        {"S": "csr", "U": "dd", "V": "dd", "C": "csr"},
+    ),
     "dot": ("s = a[i] * b[i]", {"a": "d", "b": "d"}),
     "column_sums": ("y[j] = A[i,j]", {"A": "csr", "y": "d"}),
     "spmv_entries": ("y[i] = A[i,j] * x[j]", {"A": "csr", "x": "d", "y": "d"}),
+    "spmv_groups": ("y[i] = A[i,j] * x[j]", {"A": "csr", "x": "d", "y": "d"}),
     "sgemm": ("C[i,j] = A[i,k] * B[k,j]", {"A": LARGE, "B": LARGE}),
 }
 BY_ENTRIES = (
@@ -41,7 +46,12 @@ BY_ENTRIES = (
     "split(part,each,lane,32), parallelize(block,GPUBlock,IgnoreRaces), "
     "parallelize(warp,GPUWarp,IgnoreRaces), parallelize(lane,GPUThread,Atomics)"
 )
-SCHEDULES = {"spmv_entries": BY_ENTRIES}
+BY_GROUPS = (
+    "split(i,block,rest,32), split(rest,warp,group,4), parallelize(block,GPUBlock,NoRaces), "
+    "parallelize(warp,GPUWarp,NoRaces), parallelize(group,GPUThread,NoRaces), "
+    "parallelize(j,GPUThread,Atomics)"
+)
+SCHEDULES = {"spmv_entries": BY_ENTRIES, "spmv_groups": BY_GROUPS}
 
 
 @pytest.mark.parametrize("form", ["CSR", "CSC", "dense"])
