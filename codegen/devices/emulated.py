@@ -138,7 +138,5 @@ def _nothing_there(buffer: EmulatedBuffer, offset: int, end: int) -> EmulationEr
         f"download of bytes {offset} to {end} of {buffer.name}, of which {empty.size} are not "
         f"initialised, the first one at byte {first}"
     )
-    report = Report(
-        Fault.UNINITIALISED, "", None, None, buffer.name, first, empty.size, detail, ""
-    )
+    report = Report(Fault.UNINITIALISED, "", None, None, buffer.name, first, empty.size, detail, "")
     return EmulationError("", f"download of {buffer.name}", (report,))

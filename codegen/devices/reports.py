@@ -31,6 +31,7 @@ class Fault(Enum):
 
 
 FAULTS = tuple(Fault)
+RACES = (Fault.SHARED_RACE, Fault.GLOBAL_RACE)
 HINTS = {
     Fault.OUT_OF_BOUNDS: "compare the index with the size before the access",
     Fault.UNINITIALISED: "upload or fill the buffer, or write the variable, before it is read; "
