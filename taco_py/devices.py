@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from taco_py.diagnostics.errors import CompilerError, DeviceError
+from taco_py.concrete.nodes import Race
+from taco_py.diagnostics.errors import CompilerError, DeviceError, ScheduleError, TacoError
 from taco_py.diagnostics.report import internal_error
 from taco_py.kernels import KERNELS
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from codegen.devices.device import Device, Module
     from codegen.devices.host_function import HostFunction
     from codegen.devices.open_device import Devices
+    from codegen.devices.reports import EmulationError
     from codegen.runtime.signature import Signature
     from codegen.toolchain.cuda.ptxas_report import KernelReport
 
@@ -109,11 +111,21 @@ class DeviceCall:
     """The function of a host's text that launches the kernels of `text`.
 
     The device is opened by the first call, which raises DeviceError where there is none.
+
+    promised  commands by which the schedule takes it on itself that threads do not race
     """
 
-    def __init__(self, target: str, text: str, host: str, signature: Signature) -> None:
+    def __init__(
+        self,
+        target: str,
+        text: str,
+        host: str,
+        signature: Signature,
+        promised: tuple[str, ...] = (),
+    ) -> None:
         self._key = (target, text, host)
         self._signature = signature
+        self._promised = promised
 
     @property
     def function(self) -> HostFunction:
@@ -134,4 +146,21 @@ class DeviceCall:
             with refusals():
                 return self.function(*arguments)
         except EmulationError as error:
-            raise internal_error("run", self._key[1], error) from error
+            raise self._wrong(error) from error
+
+    def _wrong(self, error: EmulationError) -> TacoError:
+        """What the emulated device reports, as a fault of the schedule that promised otherwise, or
+        as one of ours."""
+        from codegen.devices.reports import RACES
+
+        target, text, _ = self._key
+        races = [report for report in error.reports if report.fault in RACES]
+        if not (races and self._promised):
+            return internal_error("run", f"{self._signature.name} on {target}", error, text)
+        commands = ", ".join(self._promised)
+        atomic = commands.replace(Race.IGNORE.value, Race.ATOMICS.value)
+        return ScheduleError(
+            f"Expected no two iterations to write the same element, as {commands} promises, "
+            f"found {races[0]}",
+            hint=f"{atomic}, or share a loop over an index of the result",
+        )

@@ -149,7 +149,8 @@ def _device_kernel(recipe: Recipe, target: str) -> CompiledKernel:
     bindings: dict[str, Source] = dict(bindings_from_json(facts["bindings"]))
     (signature,) = source.signatures
     parameters = tuple((p, bindings.get(p.name)) for p in signature.parameters)
-    call = DeviceCall(target, source.source, host, signature)
+    promised = tuple(facts.get("promised", ()))
+    call = DeviceCall(target, source.source, host, signature, promised)
     seconds = perf_counter() - begin
     return _with_facts(recipe, call, parameters, facts, source.source, hit, seconds)
 

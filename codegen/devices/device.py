@@ -182,6 +182,10 @@ class Device(ABC):
         """Copy from `offset` bytes behind the beginning of `buffer` until `array` is full."""
 
     @abstractmethod
+    def copy(self, to: Buffer, source: Buffer, size: int | None = None) -> None:
+        """Copy the first `size` bytes of `source`, or all, to the beginning of `to`."""
+
+    @abstractmethod
     def fill(self, buffer: Buffer, byte: int = 0) -> None:
         """Set each byte of `buffer`."""
 

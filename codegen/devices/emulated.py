@@ -5,7 +5,8 @@ device = EmulatedDevice(cache, seed=3)          # another seed, another order of
 record = device.load(text).launch("spmv", 4, 128, 0, [pos, crd, vals, x, y, numpy.int32(n)])
 
 A launch in which something is wrong raises EmulationError, with reports: accesses out of bounds and
-to uninitialised or misaligned memory, races, barriers that not all reach, loops without an end.
+to uninitialised or misaligned memory, races, barriers that not all reach, loops without an end. So
+does a download of bytes that nobody uploaded or wrote.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from codegen.devices.device import Array, Buffer, Device, DeviceError, Limits, c
 from codegen.devices.emulated_memory import Checks, EmulatedBuffer
 from codegen.devices.emulated_module import EmulatedModule
 from codegen.devices.emulation_library import load_library
+from codegen.devices.reports import EmulationError, Fault, Report
 from codegen.runtime.kernel_cache import KernelCache
 
 
@@ -75,7 +77,16 @@ class EmulatedDevice(Device):
                 "Expected an array whose elements lie one after the other in C order",
                 hint="download into numpy.empty(shape, dtype)",
             )
-        array.reshape(-1).view(np.uint8)[:] = mine.data[offset : offset + array.nbytes]
+        end = offset + array.nbytes
+        if self.checks.memory and not mine.valid[offset:end].all():
+            raise _nothing_there(mine, offset, end)
+        array.reshape(-1).view(np.uint8)[:] = mine.data[offset:end]
+
+    def copy(self, to: Buffer, source: Buffer, size: int | None = None) -> None:
+        count = source.size if size is None else size
+        aim, mine = self._own(to, count, 0), self._own(source, count, 0)
+        aim.data[:count] = mine.data[:count]
+        aim.valid[:count] = mine.valid[:count]
 
     def fill(self, buffer: Buffer, byte: int = 0) -> None:
         mine = self._own(buffer, 0, 0)
@@ -117,3 +128,15 @@ class EmulatedDevice(Device):
             )
         check_place(buffer, size, offset)
         return buffer
+
+
+def _nothing_there(buffer: EmulatedBuffer, offset: int, end: int) -> EmulationError:
+    """The report of a download of bytes that nobody uploaded or wrote."""
+    empty = np.flatnonzero(buffer.valid[offset:end] == 0)
+    first = offset + int(empty[0])
+    detail = (
+        f"download of bytes {offset} to {end} of {buffer.name}, of which {empty.size} are not "
+        f"initialised, the first one at byte {first}"
+    )
+    report = Report(Fault.UNINITIALISED, "", None, None, buffer.name, first, empty.size, detail, "")
+    return EmulationError("", f"download of {buffer.name}", (report,))

@@ -115,7 +115,7 @@ class Host:
             return
         made = self.allocate(size, array.dtype.name, False)
         if array.array is not None and array.room:
-            self.device.upload(made.buffer, array.array.to_host())
+            self.device.copy(made.buffer, array.array.buffer, array.array.nbytes)
         array.array = made
 
     def set_length(self, array: GrowingArray, size: int, limit: int | None) -> None:

@@ -31,6 +31,7 @@ class Fault(Enum):
 
 
 FAULTS = tuple(Fault)
+RACES = (Fault.SHARED_RACE, Fault.GLOBAL_RACE)
 HINTS = {
     Fault.OUT_OF_BOUNDS: "compare the index with the size before the access",
     Fault.UNINITIALISED: "upload or fill the buffer, or write the variable, before it is read; "
@@ -68,6 +69,7 @@ class Party:
 class Report:
     """One thing that is wrong: what, who did it, against whom, and where in which memory.
 
+    who     None where the host did it: what it downloads
     buffer  the name of a buffer or shared variable; "" where it is none
     offset  from its beginning in bytes
     size    of the access in bytes
@@ -76,7 +78,7 @@ class Report:
 
     fault: Fault
     kernel: str
-    who: Party
+    who: Party | None
     against: Party | None
     buffer: str
     offset: int
@@ -86,10 +88,13 @@ class Report:
 
     @property
     def line(self) -> int:
-        return self.who.line
+        """Of the kernel's text, 0 where no thread of a kernel did it."""
+        return 0 if self.who is None else self.who.line
 
     def __str__(self) -> str:
-        lines = [f"{self.fault.value}: {self.detail}", f"  by {self.who} of {self.kernel}"]
+        lines = [f"{self.fault.value}: {self.detail}"]
+        if self.who is not None:
+            lines.append(f"  by {self.who} of {self.kernel}")
         if self.source:
             lines[-1] += f": {self.source}"
         if self.against is not None:

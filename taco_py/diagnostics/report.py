@@ -9,13 +9,14 @@ from pathlib import Path
 from taco_py.diagnostics.errors import InternalError
 
 
-def internal_error(verb: str, what: str, error: Exception) -> InternalError:
+def internal_error(verb: str, what: str, error: Exception, more: str = "") -> InternalError:
     """`error` as a fault of ours: a file with the traceback is written, and the message names it.
 
     verb, what  what was being done, complete enough to do it again
+    more        what belongs into the file alone: texts of kernels
     """
     hint = "this is a fault of taco_py: please report it"
-    dump = _dump("\n".join((f"{verb} {what}", "", *traceback.format_exception(error))))
+    dump = _dump("\n".join((f"{verb} {what}", more, *traceback.format_exception(error))))
     if dump is not None:
         hint += f" with the file {dump}"
     return InternalError(f"Expected to {verb} {what}, found {_shown(error)}", hint=hint)

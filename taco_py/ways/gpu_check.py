@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from codegen.ir import AddRuns, AtomicFetch, AtomicStore, Const, For, Kernel, LoopKind
 from codegen.target import CUDA, UnsupportedError
 from codegen.tree import children, find
+from codegen.types import SCALARS, ScalarType
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.nodes import Reduce
 from taco_py.notation.tree import walk
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 ATOMIC_SUMS = "atomic_sums"
 """What is forbidden, beside the names of rules."""
 _UPDATES = (AtomicStore, AtomicFetch, AddRuns)
-_INEXACT = ("float", "complex", "half")
-_GRID = (LoopKind.GRID, LoopKind.BLOCKS)
 
 
 def check_kernels(problem: Problem, module: Module) -> None:
@@ -92,11 +91,11 @@ def _open_sums(kernel: Kernel, same: frozenset[str]) -> Iterator[str]:
 
     same  the operators by which they do not
     """
-    alone = all(_is_once(loop) for loop in find(kernel.body, For) if loop.kind in _GRID)
+    alone = all(_is_once(loop) for loop in find(kernel.body, For) if _is_of_grid(loop))
     return (
         update.array.name
         for update, repeated in _updates(kernel.body, not alone)
-        if update.array.element.kind in _INEXACT and repeated and _operator(update) not in same
+        if not _is_exact(update.array.element) and repeated and _operator(update) not in same
     )
 
 
@@ -113,6 +112,15 @@ def _updates(
     below = repeated or (isinstance(node, For) and not _is_once(node))
     for child in children(node):
         yield from _updates(child, below)
+
+
+def _is_of_grid(loop: For) -> bool:
+    return loop.kind is LoopKind.GRID or loop.kind is LoopKind.BLOCKS
+
+
+def _is_exact(element: ScalarType) -> bool:
+    """Whether sums and products of such numbers are the same in any order."""
+    return element.is_integer or element is SCALARS["bool"]
 
 
 def _is_once(loop: For) -> bool:

@@ -45,7 +45,7 @@ def lower_recipe(recipe: Recipe, choose_shared: Chooser | None = None) -> Lowere
     from codegen.ir import Module
     from codegen.passes.phases import structure_only
     from codegen.running_totals import totals_functions
-    from taco_py.concrete.nodes import WorkspaceKind
+    from taco_py.concrete.nodes import Race, WorkspaceKind
     from taco_py.concrete.printer import to_text
     from taco_py.concrete.tree import workspaces_of
     from taco_py.iteration.printer import graph_text
@@ -68,6 +68,11 @@ def lower_recipe(recipe: Recipe, choose_shared: Chooser | None = None) -> Lowere
         "covers": graph.covers_result,
         "keys": [w.indices for w in workspaces_of(statement) if w.kind is WorkspaceKind.HASH],
         "threaded": parallel.index is not None,
+        "promised": [
+            f"parallelize({graph.called(loop)},{loop.mode.unit.value},{Race.IGNORE.value})"
+            for loop in graph.loops
+            if loop.mode.parallel is Race.IGNORE
+        ],
         "report": {
             "concrete": concrete,
             "graph": graph_text(graph),

@@ -211,11 +211,44 @@ def test_a_report_says_where_and_who(device: EmulatedDevice) -> None:
     (report,) = caught.value.reports
     assert report.fault is Fault.OUT_OF_BOUNDS
     assert (report.buffer, report.offset, report.size, report.line) == ("x", 40, 4, 6)
+    assert report.who is not None
     assert (report.who.block, report.who.thread) == ((2, 0, 0), (2, 0, 0))
     assert report.source == "y[i] = x[i] + by;"
     assert "read of 4 bytes at byte 40 of x" in str(caught.value)
     assert "line 6 of add" in str(caught.value)
     assert "hint: compare the index" in str(caught.value)
+
+
+def test_a_download_of_what_nobody_wrote_is_reported(device: EmulatedDevice) -> None:
+    y, z, found = device.allocate(40, "y"), device.allocate(40, "z"), np.empty(10, "f4")
+    device.upload(y, np.arange(6, dtype="f4"))
+    device.upload(y, np.arange(2, dtype="f4"), 32)
+    device.copy(z, y, 36)  # with what is not there
+    for buffer, empty in ((y, 8), (z, 12)):
+        with pytest.raises(EmulationError, match="first one at byte 24") as caught:
+            device.download(buffer, found)
+        (report,) = caught.value.reports
+        assert report.fault is Fault.UNINITIALISED and report.who is None
+        assert (report.buffer, report.offset, report.size) == (buffer.name, 24, empty)
+        device.download(buffer, found[:6])
+
+
+def test_structures_that_functions_return_into_memory_are_writes(device: EmulatedDevice) -> None:
+    text = r"""
+__device__ static inline double2 f(double2 z)
+{
+    for (int i = 0; i < 9; i++)
+        z.x = z.x > 4 ? z.x / z.y : z.x * z.x - z.y;
+    return z;
+}
+extern "C" __global__ void k(double2 *y, const double2 *x) { y[0] = f(x[0]); y[1] = f(x[1]); }
+"""
+    x, y = device.allocate(32, "x"), device.allocate(32, "y")
+    device.upload(x, np.array([1, 2, 3, 4.0]))
+    device.load(text).launch("k", 1, 1, 0, [y, x])
+    found = np.empty(4)
+    device.download(y, found)
+    assert found[1] == 2 and found[3] == 4
 
 
 def test_a_buffer_that_is_no_argument_is_out_of_bounds(device: EmulatedDevice) -> None:

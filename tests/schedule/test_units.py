@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -407,3 +408,45 @@ def test_skewed_rows_are_split_by_themselves() -> None:
     told = str(tp.explain(SPMV, A=even, x=np.ones(3000), target="cuda-emulated"))
     assert "a warp for each i, lanes over j" in told.split("not ")[0]
     assert "blocks of 256 threads, no shared memory" in told
+
+
+@pytest.mark.parametrize("text", ["C[i,j] = A[i,j] + D[i,j]", "C[i,j] = A[i,j] + B[i,j]"])
+def test_a_promise_of_no_races_is_about_races_alone(text: str) -> None:
+    """Iterations that begin where the one before has come to have no order among threads."""
+    dense = np.eye(9)
+    form = {"A": store(dense, "csr"), "B": store(dense, "csr"), "D": dense}
+    for race in ("NoRaces", "IgnoreRaces", "Atomics", "Temporary"):
+        with pytest.raises(tp.ScheduleError, match=r"walks A2.* in order"):
+            tp.evaluate(
+                text, {name: form[name] for name in "ABD" if f"{name}[" in text}, format="dd",
+                schedule=f"parallelize(j,CPUThread,{race})", target="cuda-emulated",
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", ["CPUThread", "GPUBlock"])
+def test_a_promise_of_no_races_that_is_broken_is_the_schedules_fault(unit: str) -> None:
+    with pytest.raises(tp.ScheduleError) as caught:
+        tp.evaluate(
+            "y[j] = D[i,j] * w[i]", D=np.ones((9, 5)), w=np.ones(9), target="cuda-emulated",
+            schedule=f"parallelize(i,{unit},IgnoreRaces)",
+        )  # fmt: skip
+    assert f"as parallelize(i,{unit},IgnoreRaces) promises, found race in" in str(caught.value)
+    assert f"hint: parallelize(i,{unit},Atomics)" in str(caught.value)
+
+
+def test_faults_of_ours_have_texts_of_kernels_in_the_report_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A race that nobody promised not to be there, as where a choice of atomics is forgotten."""
+    monkeypatch.setattr("codegen.devices.reports.RACES", ())
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(tp.InternalError) as caught:
+        tp.evaluate(
+            "y[j] = D[i,j] * w[i]", D=np.ones((9, 5)), w=np.ones(9), target="cuda-emulated",
+            schedule="parallelize(i,CPUThread,IgnoreRaces)",
+        )  # fmt: skip
+    told = str(caught.value)
+    assert "Expected to run evaluate on cuda-emulated, found EmulationError" in told
+    assert "#include" not in told
+    report = Path(told.rpartition(" with the file ")[2])
+    assert "#include" in report.read_text() and "race in global memory" in report.read_text()

@@ -159,7 +159,6 @@ class CudaDevice(Device):
     def copy(
         self, to: Buffer, source: Buffer, size: int | None = None, stream: object = None
     ) -> None:
-        """Copy the first `size` bytes of `source`, or all, to the beginning of `to`."""
         count = source.size if size is None else size
         aim, mine = self.own(to, count, 0, writes=True), self.own(source, count, 0)
         if count and aim is not mine:

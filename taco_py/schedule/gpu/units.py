@@ -126,9 +126,9 @@ def _check_modes(graph: IterationGraph) -> None:
         refusal = None
         if loop.outer or not graph.in_pieces:
             refusal = memory_refusal(graph, loop) or merge_refusal(graph, loop)
-        if refusal is None and common:
+        if refusal is None and common and race is not Race.IGNORE:
             refusal = atomic_refusal(graph, loop)
-        if refusal is not None and race is not Race.IGNORE:
+        if refusal is not None:
             raise ScheduleError(
                 f"The loop {name} cannot be parallel: {refusal}", hint=refusal.remedy
             )
