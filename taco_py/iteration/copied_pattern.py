@@ -1,8 +1,8 @@
 """The operand whose coordinates a sparse result has: its outer levels are copied.
 
-    C[i,j] = S[i,j] * U[i,k] * V[j,k]   C, S: ds     those of S
-    A[i,j] = B[i,j,k] * c[k]            A: ss, B: sss    the outer two levels of B
-    A[i,j] = B[i,k,l] * C[k,j] * D[l,j] A: sd, B: sss    the outermost of B, then every j
+C[i,j] = S[i,j] * U[i,k] * V[j,k]   C, S: ds     those of S
+A[i,j] = B[i,j,k] * c[k]            A: ss, B: sss    the outer two levels of B
+A[i,j] = B[i,k,l] * C[k,j] * D[l,j] A: sd, B: sss    the outermost of B, then every j
 """
 
 from __future__ import annotations

@@ -11,7 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.records import dataclass
-from taco_py.concrete.nodes import APART, ROWS, Assembly, Assign, Race, Unit, Workspace, WorkspaceKind
+from taco_py.concrete.nodes import (
+    APART,
+    ROWS,
+    Assembly,
+    Assign,
+    Race,
+    Unit,
+    Workspace,
+    WorkspaceKind,
+)
 from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.formats import Format
 from taco_py.iteration.copied_pattern import copied_pattern
