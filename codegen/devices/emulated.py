@@ -77,10 +77,16 @@ class EmulatedDevice(Device):
             )
         array.reshape(-1).view(np.uint8)[:] = mine.data[offset : offset + array.nbytes]
 
-    def fill(self, buffer: Buffer, byte: int = 0) -> None:
-        mine = self._own(buffer, 0, 0)
-        mine.data.fill(byte)
-        mine.valid.fill(1)
+    def fill(self, buffer: Buffer, byte: int = 0, offset: int = 0) -> None:
+        mine = self._own(buffer, 0, offset)
+        mine.data[offset:] = byte
+        mine.valid[offset:] = 1
+
+    def copy(self, to: Buffer, source: Buffer, size: int | None = None) -> None:
+        count = source.size if size is None else size
+        aim, mine = self._own(to, count, 0), self._own(source, count, 0)
+        aim.data[:count] = mine.data[:count]
+        aim.valid[:count] = mine.valid[:count]
 
     def free(self, buffer: Buffer) -> None:
         mine = self._own(buffer, 0, 0)

@@ -91,11 +91,14 @@ class Host:
         return buffer.array(array.shape, row.dtype, array.strides, offset, constant, mirror)
 
     def _memory(self, size: int, name: str = "") -> Buffer:
-        """Memory of whole words: a byte is updated in the word of four bytes that it is part of."""
+        """Memory of whole words: a byte is updated in the word of four bytes that it is part of.
+
+        The bytes behind the last element are zero: no update of it reads what nobody wrote.
+        """
         rest = -size % 4
         buffer = self.device.allocate(size + rest, name)
         if rest:
-            self.device.upload(buffer, np.zeros(rest, np.uint8), size)
+            self.device.fill(buffer, 0, size)
         return buffer
 
     def allocate(self, size: int, dtype: str, zero: bool) -> DeviceArray:
@@ -115,7 +118,7 @@ class Host:
             return
         made = self.allocate(size, array.dtype.name, False)
         if array.array is not None and array.room:
-            self.device.upload(made.buffer, array.array.to_host())
+            self.device.copy(made.buffer, array.array.buffer, array.array.nbytes)
         array.array = made
 
     def set_length(self, array: GrowingArray, size: int, limit: int | None) -> None:
