@@ -182,7 +182,7 @@ class Device(ABC):
         """Copy from `offset` bytes behind the beginning of `buffer` until `array` is full."""
 
     @abstractmethod
-    def fill(self, buffer: Buffer, byte: int = 0, offset: int = 0) -> None:
+    def fill(self, buffer: Buffer, byte: int = 0, *, offset: int = 0) -> None:
         """Set each byte of `buffer` from `offset` on, without waiting for it."""
 
     @abstractmethod

@@ -77,7 +77,7 @@ class EmulatedDevice(Device):
             )
         array.reshape(-1).view(np.uint8)[:] = mine.data[offset : offset + array.nbytes]
 
-    def fill(self, buffer: Buffer, byte: int = 0, offset: int = 0) -> None:
+    def fill(self, buffer: Buffer, byte: int = 0, *, offset: int = 0) -> None:
         mine = self._own(buffer, 0, offset)
         mine.data[offset:] = byte
         mine.valid[offset:] = 1

@@ -98,7 +98,7 @@ class Host:
         rest = -size % 4
         buffer = self.device.allocate(size + rest, name)
         if rest:
-            self.device.fill(buffer, 0, size)
+            self.device.fill(buffer, 0, offset=size)
         return buffer
 
     def allocate(self, size: int, dtype: str, zero: bool) -> DeviceArray:

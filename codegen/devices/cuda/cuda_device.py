@@ -150,7 +150,7 @@ class CudaDevice(Device):
             on.synchronize()
 
     def fill(
-        self, buffer: Buffer, byte: int = 0, offset: int = 0, stream: object = None
+        self, buffer: Buffer, byte: int = 0, stream: object = None, *, offset: int = 0
     ) -> None:
         mine = self.own(buffer, 0, offset, writes=True)
         if mine.size > offset:
