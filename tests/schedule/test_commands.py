@@ -87,7 +87,7 @@ MISTAKES = (
         "Expected the result and Append or Insert for assemble, found A, Sorted\n"
         "  assemble(A,Sorted)\n"
         "  ^^^^^^^^^^^^^^^^^^\n"
-        "hint: the ways to assemble are Append, Insert",
+        "hint: the ways to assemble are Append, Insert, Copy",
     ),
     (
         "assemble(A,Insert,true)",
