@@ -315,6 +315,11 @@ class Machine:
         """Whether kernels run on a GPU, emulated or not."""
         return self.target.startswith("cuda")
 
+    @property
+    def teams(self) -> bool:
+        """Whether threads are few and take large ranges of a loop, with memory of their own."""
+        return not self.is_gpu
+
     def __hash__(self) -> int:
         """Return a hash in constant time, for machines are parts of many keys and seldom differ."""
         return hash(self.step_seconds)
@@ -343,9 +348,10 @@ UNAVAILABLE = 1e5
 """Steps of what kernels of a machine do not do: plans without it take less, however they do it."""
 
 
-ON_HOST = 50.0
-"""How many times the steps of kernels a copy in another order costs beside them: entries go to the
-host and back for it. Not measured."""
+ON_HOST = 3.0
+"""How many times more a copy in another order weighs beside the steps of kernels than on a CPU: its
+entries go to the host and back. More would take orders of loops that store what no product is in.
+Not measured."""
 
 
 def gpu(target: str) -> Machine:

@@ -14,6 +14,8 @@ from typing import assert_never
 import numpy as np
 
 from codegen.records import dataclass
+from codegen.target import CUDA
+from codegen.types import scalar
 from taco_py.concrete.nodes import (
     APART,
     SERIAL,
@@ -168,17 +170,28 @@ class IterationGraph:
         return tuple(index for index in listed if index in met)
 
     @property
+    def updates_words(self) -> bool:
+        """Whether atomic operations on the result also write elements beside theirs, which units of
+        a GPU that take other iterations may write at the same time."""
+        if self.teams or scalar(self.problem.result.dtype).itemsize >= CUDA.atomic_bytes:
+            return False
+        return any(loop.mode.parallel is Race.ATOMICS for loop in self.loops)
+
+    @property
     def zeroing(self) -> Forall | None:
         """The loop at whose body's beginning a part of a dense result is zeroed, then added to.
 
         It is the innermost of the outermost loops over the result's outermost levels, as far as
         each of them comes to every coordinate once: all that is added to such a part is added in
         that body, also what threads add to copies of their own. None where there is no such loop,
-        or where nothing is added, or only after all has been assigned.
+        or where nothing is added, or only after all has been assigned, or where others would add to
+        parts beside it meanwhile, in words that have elements of both.
         """
         target = self.problem.assignment.target
         form = self.problem.result.format
         if not form.is_dense or not _adds_to(self.statement, target) or self.assigns_first:
+            return None
+        if self.updates_words:
             return None
         found: Forall | None = None
         part = self.statement

@@ -59,6 +59,7 @@ WIDTHS = (4, 8, 16)
 """Lanes of a group, of which each has an iteration."""
 PARTS = (8, 64)
 """Terms of a sum for each block, where its threads have other elements of the result."""
+ONE_THREAD = "one thread, which adds in the order of the text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +128,16 @@ def _in_fixed_order(
     """
     unknown = Price(inf, inf, inf, inf)
     spare = [] if problem.assignment.target.indices else [_in_one_block(problem, order)]
-    spare.append(Sharing(order, (Serial(),), "one thread, which adds in the order of the text"))
+    spare.append(Sharing(order, (Serial(),), ONE_THREAD))
     left: list[tuple[Sharing, Price]] = []
     for number, (sharing, price) in enumerate(found):
-        if _is_fixed(problem, scheduled(schedule, sharing)):
+        if is_fixed(problem, scheduled(schedule, sharing)):
             return Choice(sharing, price, tuple(found[number + 1 :]), tuple(left))
         left.append((sharing, price))
-    if _is_fixed(problem, schedule):
+    if is_fixed(problem, schedule):
         return None
     for sharing in spare:
-        if _is_fixed(problem, scheduled(schedule, sharing)):
+        if is_fixed(problem, scheduled(schedule, sharing)):
             return Choice(sharing, unknown, (), tuple(left))
     return None
 
@@ -154,7 +155,7 @@ def _in_one_block(problem: Problem, order: tuple[str, ...]) -> Sharing:
     return Sharing(order, commands, f"one block, threads over {first}", 1, 0, CUDA.block)
 
 
-def _is_fixed(problem: Problem, schedule: Schedule) -> bool:
+def is_fixed(problem: Problem, schedule: Schedule) -> bool:
     """Whether kernels of a GPU can do what a schedule asks for, in the same order each time."""
     try:
         module = lower_recipe(Recipe(problem, schedule), choose_units).module
