@@ -57,6 +57,10 @@ from taco_py.diagnostics.errors import (  # noqa: E402
     TacoError,
 )
 
+from taco_py.values.behaviour import BEHAVIOUR  # noqa: E402
+
+BEHAVIOUR.home = "taco_py.arrays.table"
+
 if TYPE_CHECKING:
     from taco_py.api.check import check
     from taco_py.api.compile import compile

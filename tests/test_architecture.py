@@ -73,7 +73,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "interop", "cost", "iteration", "lower", "order", "schedule", "show", "asymptotic", "ways",
         "devices", "driver", "plan",
         "execute", "values", "explanation", "export", "replay", "tune", "indexed", "call", "api",
-        "tool", "cli", "__main__",
+        "arrays", "tool", "cli", "__main__",
     ),
     "taco_py.plan": ("ir", "algebra"),
     "polyhedral": (
@@ -108,6 +108,8 @@ MEMO_ALLOWED = frozenset(
         "codegen.tree",
         "codegen.variables",
         "taco_py.affine.oracle",
+        "taco_py.arrays.elementwise",
+        "taco_py.arrays.spelling",
         "taco_py.call.prepare",
         "taco_py.call.subscripts",
         "taco_py.cost.sets",

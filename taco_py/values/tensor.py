@@ -46,10 +46,10 @@ from taco_py.values.coordinate_table import (
     require_given,
 )
 from taco_py.values.keys import of_array
-from taco_py.values.no_operators import NoOperators
+from taco_py.values.array_methods import ArrayMethods
 
 
-class Tensor(NoOperators):
+class Tensor(ArrayMethods):
     """Hold an immutable tensor in one of the formats: sizes, index arrays of each level, values.
 
     >>> T = tp.Tensor.from_coo(([0, 1], [2, 0]), [5.0, 6.0], (2, 3))

@@ -1,0 +1,179 @@
+"""Elementwise operations: one assignment in index notation each.
+
+    T + U                R[i,j] = a0[i,j] + a1[i,j]             as `evaluate` computes it
+    T + 2, exp(T)        r[p] = a[p] + 2                        over the values of T alone
+
+Of one tensor beside numbers the pattern is kept: values are computed where they are stored, and the
+fill value becomes what the expression is where nothing is stored. Numbers are operands, so that one
+kernel serves all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from taco_py.api.evaluate import evaluate
+from taco_py.api.evaluate_dense import evaluate_dense
+from taco_py.arrays.spelling import elementwise_text
+from taco_py.diagnostics.errors import DimensionError, FormatError
+from taco_py.fill import as_text
+from taco_py.formats import CSF, Format
+from taco_py.legal.absent import differing
+from taco_py.legal.absent import fill_of as absent_value
+from taco_py.notation.nodes import Call
+from taco_py.notation.parser import parse_assignment
+from taco_py.storage.pack import canonical, pack_coo
+from taco_py.storage.tensor_data import dense_data
+from taco_py.values.tensor import Tensor, as_data
+
+Shape = tuple[int, ...]
+NUMBERS = (bool, int, float, complex, np.generic)
+"""Types of numbers; NumPy's have a type of elements of their own."""
+
+
+def elementwise(name: str, *args: Any, dtype: Any = None) -> Any:
+    """Compute an operation of Tensors, arrays and numbers, of which one is a Tensor.
+
+    name   NumPy's
+    dtype  in which it is computed, as that of `evaluate`
+
+    Returns a Tensor, NotImplemented for what is no operand. Raises DimensionError where shapes do
+    not stretch to each other, FormatError where a sparse operand would become dense.
+    """
+    if len(args) == 2 and dtype is None:
+        one, other = args
+        if type(one) is Tensor is type(other) and one.shape == other.shape != ():
+            text = elementwise_text(name, (len(one.shape),) * 2)
+            return as_tensor(evaluate(text, a0=one, a1=other))
+    operands = [_operand(each) for each in args]
+    if any(each is NotImplemented for each in operands):
+        return NotImplemented
+    arrays = [each for each in operands if not isinstance(each, NUMBERS)]
+    if len(arrays) == 1:
+        return on_values(name, operands, dtype)
+    return _of_several(name, operands, dtype)
+
+
+def _operand(obj: Any) -> Any:
+    """A number, or what `evaluate` takes; NotImplemented for other objects."""
+    if isinstance(obj, (*NUMBERS, Tensor)) or sp.issparse(obj):
+        return obj
+    if isinstance(obj, list | tuple):
+        obj = np.asarray(obj)
+    if not isinstance(obj, np.ndarray) or obj.dtype.kind not in "biufcV":
+        return NotImplemented
+    return obj if obj.ndim else obj[()]
+
+
+def as_tensor(found: Any) -> Any:
+    """A result of `evaluate` as a Tensor; a number stays one."""
+    if isinstance(found, Tensor) or (isinstance(found, NUMBERS)):
+        return found
+    return Tensor(as_data(found))
+
+
+# ---------------------------------------------------------------- over values alone
+
+
+def on_values(name: str, operands: Sequence[Any], dtype: Any = None) -> Any:
+    """Compute an operation of one array beside numbers where values are stored.
+
+    Returns a Tensor of the same pattern, with another fill value. A Tensor of order 0 gives one.
+    """
+    place = next(n for n, each in enumerate(operands) if not isinstance(each, NUMBERS))
+    data = canonical(as_data(operands[place]))
+    values = data.values
+    orders = [0] * len(operands)
+    orders[place] = values.ndim
+    given = {f"a{n}": each for n, each in enumerate(operands)} | {f"a{place}": values}
+    found = np.asarray(evaluate(elementwise_text(name, tuple(orders)), given, dtype=dtype))
+    if data.format.is_dense and not data.fill:
+        return Tensor(dense_data(found, data.format))
+    numbers = (*operands[:place], None, *operands[place + 1 :])
+    kinds = tuple(type(each) for each in numbers)
+    fill = _absent(name, place, numbers, kinds, data.dtype, data.fill, found.dtype)
+    return Tensor(replace(data, values=found, fill=fill))
+
+
+@lru_cache(512)
+def _absent(
+    name: str, place: int, numbers: tuple[Any, ...], kinds: tuple[type, ...],
+    source: np.dtype[Any], fill: str, result: np.dtype[Any],
+) -> str:  # fmt: skip
+    """What an operation is where its one array stores nothing.
+
+    kinds  of the numbers, for equal ones of two types
+    """
+    none = np.zeros(0, source)
+    empty = Tensor(pack_coo((none.astype(np.int64),), none, (1,), CSF(1), None, fill))
+    text = elementwise_text(name, tuple(int(n == place) for n in range(len(numbers))))
+    given = {f"a{n}": each for n, each in enumerate(numbers)} | {f"a{place}": empty}
+    (number,) = np.asarray(evaluate_dense(text, given))
+    with np.errstate(all="ignore"):
+        return as_text(number.astype(result))
+
+
+# ---------------------------------------------------------------- of several arrays
+
+
+def broadcast(shapes: Sequence[Shape]) -> Shape:
+    """Find the shape that all shapes stretch to, as NumPy does.
+
+    Raises DimensionError.
+    """
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        told = " and ".join(map(str, shapes))
+        raise DimensionError(
+            f"Expected shapes that stretch to each other, found {told}",
+            hint="sizes are compared from the last mode on, and have to be equal or 1; "
+            ".reshape(…) or T[:, None] adds modes of size 1",
+        ) from None
+
+
+def _of_several(name: str, operands: Sequence[Any], dtype: Any) -> Any:
+    shapes = [() if isinstance(each, NUMBERS) else tuple(each.shape) for each in operands]
+    shape = broadcast(shapes)
+    text = elementwise_text(name, tuple(map(len, shapes)))
+    given = {f"a{n}": each for n, each in enumerate(operands)}
+    wanted = None
+    if any(_absent_number(each) is not None for each in operands):
+        wanted = _sparse_format(text, given, shapes, shape)
+    return as_tensor(evaluate(text, given, format=wanted, dtype=dtype))
+
+
+def _sparse_format(
+    text: str, given: Mapping[str, Any], shapes: Sequence[Shape], shape: Shape
+) -> Format | None:
+    """The format to ask for, None for what `evaluate` chooses.
+
+    Raises FormatError where a result is dense and no operand is as large.
+    """
+    fills = {name: _absent_number(each) for name, each in given.items()}
+    dense = [s for s, each in zip(shapes, fills.values(), strict=True) if each is None]
+    if shape in dense or shape == ():
+        return None
+    value = parse_assignment(text).value
+    absent = absent_value(value, lambda access: fills[access.tensor])
+    if absent is None:
+        raise FormatError(
+            f"Expected operands whose result has one value where nothing is stored, found a sparse "
+            f"one beside a dense one of another shape: a result of shape {shape} would be dense",
+            hint="call .to_dense() of the sparse operand if the result fits into memory",
+        )
+    united = isinstance(value, Call) and len(differing(value.operator, (*fills.values(),))) == 1
+    return CSF(len(shape)) if united and len({*shapes} - {()}) > 1 else None
+
+
+def _absent_number(obj: Any) -> Any:
+    """What an operand is where it stores nothing; None where it stores all."""
+    if isinstance(obj, Tensor):
+        return None if obj.format.is_dense else obj.fill_value.item()
+    return 0 if sp.issparse(obj) else None
