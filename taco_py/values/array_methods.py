@@ -5,12 +5,21 @@ Each is a function of `taco_py.arrays`, found by its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.values.behaviour import BEHAVIOUR
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from taco_py.values.tensor import Tensor
+
+    Array = NDArray[Any]
+    Axis = int | Sequence[int] | None
 
 BINARY: Mapping[str, str] = MappingProxyType({
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
@@ -42,7 +51,7 @@ class ArrayMethods:
 
         __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __operator__
         __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __operator__
-        __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __operator__
+        __mod__ = __rmod__ = __pow__ = __rpow__ = __operator__
         __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __operator__
         __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __operator__
         __lt__ = __le__ = __gt__ = __ge__ = __operator__
@@ -57,6 +66,52 @@ class ArrayMethods:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Compute one of NumPy's functions of elements, where index notation has it."""
         return BEHAVIOUR.find("ufunc")(ufunc, method, inputs, options)
+
+    def __array_function__(
+        self, function: Any, types: Any, args: Sequence[Any], options: Mapping[str, Any]
+    ) -> Any:
+        """Compute one of NumPy's functions of arrays that Tensors have."""
+        return BEHAVIOUR.find("array_function")(function, args, options)
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        """Return the module with the functions of the array API standard."""
+        return BEHAVIOUR.find("namespace")(api_version)
+
+    def __matmul__(self, other: Any, /) -> Any:
+        """Multiply matrices and vectors, or stacks of them, as NumPy does."""
+        return BEHAVIOUR.find("matmul")(self, other)
+
+    def __rmatmul__(self, other: Any, /) -> Any:
+        """Multiply, from the right of an array."""
+        return BEHAVIOUR.find("matmul")(other, self)
+
+    def __divmod__(self, other: Any, /) -> tuple[Any, Any]:
+        """Return quotients without remainders, and these."""
+        return self // other, self % other
+
+    def __getitem__(self, key: Any, /) -> Any:
+        """Take elements, as of a NumPy array: integers, slices, None, …, masks, arrays.
+
+        >>> T = tp.tensor(np.array([[0.0, 5.0], [7.0, 0.0]]), format="csr")
+        >>> T[1, 0], T[:, 1].to_numpy(), T[T > 5].to_numpy()
+        (np.float64(7.0), array([5., 0.]), array([7.]))
+
+        Returns a Tensor, sparse where this one is, or a number. Raises PositionError outside.
+        """
+        return BEHAVIOUR.find("subscript")(self, key)
+
+    def __len__(self) -> int:
+        """Return the size of the first mode."""
+        if not self.shape:
+            raise OperandTypeError(
+                "Expected a Tensor of order 1 or more for len, found a scalar",
+                hint="it has one element",
+            )
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Take T[0], T[1] … in order."""
+        return iter([self[place] for place in range(len(self))])
 
     def __bool__(self) -> bool:
         """Return the truth of a Tensor of one element. Raises OperandTypeError for others."""
@@ -73,6 +128,132 @@ class ArrayMethods:
     def __complex__(self) -> complex:
         """Return the complex number of a Tensor of one element."""
         return complex(one_number(self, "a number", "reduce it, as by .sum()"))
+
+    def sum(self, axis: Axis = None, *, keepdims: bool = False, dtype: Any = None) -> Any:
+        """Add up over modes, all where axis is None; small integers in 64 bits, as NumPy."""
+        return BEHAVIOUR.find("reduced")("sum", self, axis, keepdims, dtype)
+
+    def prod(self, axis: Axis = None, *, keepdims: bool = False, dtype: Any = None) -> Any:
+        """Multiply over modes, all where axis is None."""
+        return BEHAVIOUR.find("reduced")("prod", self, axis, keepdims, dtype)
+
+    def mean(self, axis: Axis = None, *, keepdims: bool = False) -> Any:
+        """Return the mean over modes, of all elements where axis is None."""
+        return BEHAVIOUR.find("reduced")("mean", self, axis, keepdims)
+
+    def min(self, axis: Axis = None, *, keepdims: bool = False) -> Any:
+        """Return the least over modes; a NaN is least."""
+        return BEHAVIOUR.find("reduced")("min", self, axis, keepdims)
+
+    def max(self, axis: Axis = None, *, keepdims: bool = False) -> Any:
+        """Return the largest over modes; a NaN is largest."""
+        return BEHAVIOUR.find("reduced")("max", self, axis, keepdims)
+
+    def any(self, axis: Axis = None, *, keepdims: bool = False) -> Any:
+        """Tell whether an element is not 0, over modes."""
+        return BEHAVIOUR.find("reduced")("any", self, axis, keepdims)
+
+    def all(self, axis: Axis = None, *, keepdims: bool = False) -> Any:
+        """Tell whether no element is 0, over modes."""
+        return BEHAVIOUR.find("reduced")("all", self, axis, keepdims)
+
+    def var(
+        self, axis: Axis = None, *, keepdims: bool = False, correction: float = 0, ddof: float = 0
+    ) -> Any:
+        """Return the variance over modes; the divisor is the number of values less correction."""
+        return BEHAVIOUR.find("var")(self, axis, keepdims, correction or ddof)
+
+    def std(
+        self, axis: Axis = None, *, keepdims: bool = False, correction: float = 0, ddof: float = 0
+    ) -> Any:
+        """Return the square root of the variance."""
+        return BEHAVIOUR.find("std")(self, axis, keepdims, correction or ddof)
+
+    def argmin(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Return the first place of the least, of all elements where axis is None."""
+        return BEHAVIOUR.find("place_of_extremum")("argmin", self, axis, keepdims)
+
+    def argmax(self, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        """Return the first place of the largest, of all elements where axis is None."""
+        return BEHAVIOUR.find("place_of_extremum")("argmax", self, axis, keepdims)
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """Give the elements another shape, in row-major order; one size may be -1."""
+        return BEHAVIOUR.find("reshape")(self, *shape)
+
+    def ravel(self) -> Tensor:
+        """Return all elements along one mode."""
+        return BEHAVIOUR.find("reshape")(self, -1)
+
+    def flatten(self) -> Tensor:
+        """Return all elements along one mode."""
+        return BEHAVIOUR.find("reshape")(self, -1)
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802
+        """Return the tensor with its modes in reverse order, in the same arrays."""
+        return BEHAVIOUR.find("permute")(self)
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802
+        """Return the tensor with its last two modes exchanged, in the same arrays."""
+        return BEHAVIOUR.find("matrix_transpose")(self)
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """Reorder the modes, in the same arrays; reversed where no axes are given."""
+        given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+        return BEHAVIOUR.find("permute")(self, given)
+
+    def squeeze(self, axis: Axis = None) -> Tensor:
+        """Leave out modes of size 1: all, or those in axis."""
+        return BEHAVIOUR.find("squeeze")(self, axis)
+
+    def dot(self, other: Any) -> Any:
+        """Sum products over the last mode and the one but last of the other, as NumPy."""
+        return BEHAVIOUR.find("dot")(self, other)
+
+    def clip(self, min: Any = None, max: Any = None) -> Tensor:
+        """Bound the elements."""
+        return BEHAVIOUR.find("clip")(self, min, max)
+
+    def round(self, decimals: int = 0) -> Tensor:
+        """Round to whole numbers, halves to even, or to decimals."""
+        return BEHAVIOUR.find("round")(self, decimals)
+
+    def conj(self) -> Tensor:
+        """Return the complex conjugate."""
+        return BEHAVIOUR.find("conj")(self)
+
+    def conjugate(self) -> Tensor:
+        """Return the complex conjugate."""
+        return self.conj()
+
+    @property
+    def real(self) -> Tensor:
+        """Return the real parts."""
+        return BEHAVIOUR.find("real")(self)
+
+    @property
+    def imag(self) -> Tensor:
+        """Return the imaginary parts."""
+        return BEHAVIOUR.find("imag")(self)
+
+    def nonzero(self) -> tuple[Array, ...]:
+        """Return the coordinates of the elements that are not 0, an array a mode, in order."""
+        return BEHAVIOUR.find("nonzero")(self)
+
+    def item(self) -> Any:
+        """Return the one element as a number of Python."""
+        return one_number(self, "a number", "reduce it, as by .sum()").item()
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists."""
+        return self.to_dense().to_numpy().tolist()
+
+    @property
+    def size(self) -> int:
+        """Return the number of elements, stored or not."""
+        return prod(self.shape)
 
 
 def one_number(T: Any, what: str, hint: str) -> Any:  # noqa: N803
