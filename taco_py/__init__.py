@@ -57,7 +57,6 @@ from taco_py.diagnostics.errors import (  # noqa: E402
     StructureError,
     TacoError,
 )
-
 from taco_py.values.behaviour import BEHAVIOUR  # noqa: E402
 
 BEHAVIOUR.home = "taco_py.arrays.table"

@@ -93,8 +93,9 @@ def arange(
     device: Any = None,
 ) -> Tensor:  # fmt: skip
     """Make a dense vector of numbers with equal steps."""
-    ends = (0, start) if stop is None else (start, stop)
-    return asarray(np.arange(*ends, step, dtype=dtype))
+    first, end = (0, start) if stop is None else (start, stop)
+    found: Any = np.arange(first, end, step, dtype=dtype)
+    return asarray(found)
 
 
 def linspace(

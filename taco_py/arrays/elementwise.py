@@ -73,7 +73,7 @@ def _operand(obj: Any) -> Any:
 
 def as_tensor(found: Any) -> Any:
     """A result of `evaluate` as a Tensor; a number stays one."""
-    if isinstance(found, Tensor) or (isinstance(found, NUMBERS)):
+    if isinstance(found, (Tensor, *NUMBERS)):
         return found
     return Tensor(as_data(found))
 

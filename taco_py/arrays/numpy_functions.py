@@ -1,12 +1,13 @@
 """NumPy's functions of Tensors: those of elements through `__array_ufunc__`, others by a table.
 
-    np.sin(T), np.add(x, T), x + T   →   elementwise("sin", T), elementwise("add", x, T)
-    np.sum(T, axis=0)                →   T.sum(0)
+np.sin(T), np.add(x, T), x + T   →   elementwise("sin", T), elementwise("add", x, T)
+np.sum(T, axis=0)                →   T.sum(0)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -30,7 +31,9 @@ from taco_py.arrays.spelling import arguments, is_spelled
 from taco_py.diagnostics.errors import OperandTypeError
 
 
-def ufunc(function: np.ufunc, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
+def ufunc(
+    function: np.ufunc, method: str, inputs: Sequence[Any], options: Mapping[str, Any]
+) -> Any:
     """Compute one of NumPy's functions of elements of Tensors and arrays.
 
     Raises OperandTypeError where index notation has no such function, or for another option than
@@ -55,12 +58,12 @@ def array_function(function: Any, args: Sequence[Any], options: Mapping[str, Any
     name = function.__name__
     if name not in FUNCTIONS:
         _refuse(f"np.{name}", {})
+    function = FUNCTIONS[name]
     try:
-        return FUNCTIONS[name](*args, **options)
-    except TypeError as error:
-        if isinstance(error, OperandTypeError) or error.__traceback__.tb_next is not None:
-            raise
+        signature(function).bind(*args, **options)
+    except TypeError:
         _refuse(f"np.{name}", options)
+    return function(*args, **options)
 
 
 def _reduction(name: str) -> Callable[..., Any]:

@@ -1,9 +1,9 @@
 """Products of Tensors and arrays, as NumPy's: einsum of subscripts that follow from the orders.
 
-    A @ B            "ij,jk->ik"          of matrices
-    A @ x            "ij,j->i"
-    A @ B            "aij,ajk->aik"       of stacks, whose modes stretch
-    tensordot(A, B, 2)
+A @ B            "ij,jk->ik"          of matrices
+A @ x            "ij,j->i"
+A @ B            "aij,ajk->aik"       of stacks, whose modes stretch
+tensordot(A, B, 2)
 """
 
 from __future__ import annotations

@@ -26,7 +26,11 @@ Axis = int | Sequence[int] | None
 
 
 def reduced(
-    name: str, T: Tensor, axis: Axis = None, keepdims: bool = False, dtype: Any = None  # noqa: N803
+    name: str,
+    T: Tensor,  # noqa: N803
+    axis: Axis = None,
+    keepdims: bool = False,
+    dtype: Any = None,
 ) -> Any:
     """Reduce by an operation that index notation has, over the modes in `axis`; None for all.
 
@@ -78,7 +82,10 @@ def place_of(axis: Any, order: int) -> int:
 
 
 def var(
-    T: Tensor, axis: Axis = None, keepdims: bool = False, correction: float = 0  # noqa: N803
+    T: Tensor,  # noqa: N803
+    axis: Axis = None,
+    keepdims: bool = False,
+    correction: float = 0,
 ) -> Any:
     """Compute the variance, divided by the number of values less `correction`."""
     count = prod(T.shape[each] for each in axes_of(axis, T.ndim))
@@ -87,20 +94,28 @@ def var(
         return found
     with np.errstate(all="ignore"):
         factor = np.float64(count) / np.float64(count - correction)
-    return elementwise("multiply", found, float(factor)) if isinstance(found, Tensor) else (
-        found * found.dtype.type(factor)
+    return (
+        elementwise("multiply", found, float(factor))
+        if isinstance(found, Tensor)
+        else (found * found.dtype.type(factor))
     )
 
 
 def std(
-    T: Tensor, axis: Axis = None, keepdims: bool = False, correction: float = 0  # noqa: N803
+    T: Tensor,  # noqa: N803
+    axis: Axis = None,
+    keepdims: bool = False,
+    correction: float = 0,
 ) -> Any:
     """Compute the square root of the variance."""
     return np.sqrt(var(T, axis, keepdims, correction))
 
 
 def place_of_extremum(
-    name: str, T: Tensor, axis: int | None = None, keepdims: bool = False  # noqa: N803
+    name: str,
+    T: Tensor,  # noqa: N803
+    axis: int | None = None,
+    keepdims: bool = False,
 ) -> Any:
     """Find the first index with the least or the largest value along a mode, of all where axis is
     None; a NaN is both."""

@@ -1,9 +1,9 @@
 """Other shapes and orders of modes: work on coordinates, without a kernel.
 
-    reshape          coordinates → places in row-major order → coordinates of the new shape
-    transpose        the format's order of modes changes, arrays are shared
-    expand, squeeze  coordinates of modes of size 1 come and go
-    concatenate      coordinates behind those of the tensors before
+reshape          coordinates → places in row-major order → coordinates of the new shape
+transpose        the format's order of modes changes, arrays are shared
+expand, squeeze  coordinates of modes of size 1 come and go
+concatenate      coordinates behind those of the tensors before
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def _holds_one(format: Format) -> bool:
 
 def _is_vast(format: Format, shape: Shape, count: int) -> bool:
     """Whether dense levels would have far more positions than there are entries."""
-    sizes = [shape[m] for m, level in zip(format.mode_order, format.levels, strict=True) if level.full]
+    sizes = [
+        shape[m] for m, level in zip(format.mode_order, format.levels, strict=True) if level.full
+    ]
     return bool(sizes) and prod(sizes) > max(VAST, 16 * count)
 
 
@@ -250,7 +252,7 @@ def _joined(
         columns.append(moved)
         values.append(numbers.astype(dtype, copy=False))
         start += each.shape[place]
-    shape = parts[0].shape[:place] + (start,) + parts[0].shape[place + 1 :]
+    shape = (*parts[0].shape[:place], start, *parts[0].shape[place + 1 :])
     source = replace(sparse[0], fill=fill)
     joined = [np.concatenate(each) for each in zip(*columns, strict=True)]
     return like(source, joined, np.concatenate(values), shape)

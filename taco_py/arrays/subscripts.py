@@ -18,7 +18,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arrays.outer_range import outer_part, outer_range
 from taco_py.arrays.shapes import like
-from taco_py.diagnostics.errors import DimensionError, PositionError, OperandTypeError
+from taco_py.diagnostics.errors import DimensionError, OperandTypeError, PositionError
 from taco_py.fill import as_number
 from taco_py.formats import Format
 from taco_py.storage.pack import canonical, to_dense, unpack
@@ -32,8 +32,9 @@ Shape = tuple[int, ...]
 def subscript(T: Tensor, key: Any) -> Any:  # noqa: N803
     """Take elements of a Tensor. Returns a Tensor, or a number where no mode is left.
 
-    Raises PositionError for more subscripts than modes, masks of another shape and positions outside,
-    DimensionError for arrays that do not stretch to each other, OperandTypeError for other subscripts.
+    Raises PositionError for more subscripts than modes, masks of another shape and positions
+    outside, DimensionError for arrays that do not stretch to each other, OperandTypeError for other
+    subscripts.
     """
     data, shape = T.data, T.data.shape
     if type(key) is slice and shape and not data.format.is_dense:
@@ -139,8 +140,10 @@ def _bounded(part: int | slice | Array | _OfMask, size: int) -> Part:
                 hint="a mask stands for as many modes as it has",
             )
         return part.places
-    whole = isinstance(part, int)
-    low, high = (part, part) if whole else (part.min(initial=0), part.max(initial=-1))
+    if isinstance(part, int):
+        low = high = part
+    else:
+        low, high = int(part.min(initial=0)), int(part.max(initial=-1))
     if low < -size or high >= size:
         raise PositionError(
             f"Expected positions from {-size} to {size - 1} of a mode of size {size}, found "
@@ -160,6 +163,8 @@ def _taken(data: TensorData, parts: Sequence[Part]) -> Any:
     if any(isinstance(part, np.ndarray) for part in parts):
         return _gathered(data, parts)
     data, parts = _narrowed(data, parts)
+    if all(isinstance(part, slice) and part == slice(None) for part in parts):
+        return Tensor(data)
     columns, values = unpack(data)
     kept, moved, shape = _windowed(columns, values, data.shape, parts)
     if not shape:
@@ -175,19 +180,20 @@ def _narrowed(data: TensorData, parts: Sequence[Part]) -> tuple[TensorData, Sequ
     place = places[mode]
     part = parts[place]
     if isinstance(part, int):
-        start, stop, rest = part, part + 1, 0
+        start, stop = part, part + 1
         one = outer_part(data, part)
         if one is not None:
             return one, [*parts[:place], *parts[place + 1 :]]
     elif isinstance(part, slice) and part.indices(data.shape[mode])[2] == 1:
         start, stop, _ = part.indices(data.shape[mode])
-        stop, rest = max(start, stop), slice(None)
+        stop = max(start, stop)
     else:
         return data, parts
     found = outer_range(data, start, stop)
     if found is None:
         return data, parts
-    return found, [*parts[:place], rest, *parts[place + 1 :]]
+    left: Part = 0 if isinstance(part, int) else slice(None)
+    return found, [*parts[:place], left, *parts[place + 1 :]]
 
 
 def _windowed(
@@ -233,8 +239,7 @@ def _gathered(data: TensorData, parts: Sequence[Part]) -> Any:
     arrays = _stretched([parts[place] for place in exact])
     count = arrays[0].size
     plain = [slice(None) if place in exact else part for place, part in enumerate(parts)]
-    columns, values = unpack(data)
-    values, columns, shape = _windowed(columns, values, data.shape, plain)
+    values, columns, shape = _windowed(*unpack(data), data.shape, plain)
     asked = [shape[place] for place in exact]
     if prod(asked) >= 2**63:
         raise DimensionError(

@@ -26,9 +26,9 @@ from taco_py.arrays.subscripts import subscript
 OPERATIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "array_function": array_function, "clip": clip, "conj": conj, "dot": dot,
     "elementwise": elementwise, "imag": imag, "matmul": matmul,
-    "matrix_transpose": matrix_transpose, "namespace": namespace, "nonzero": nonzero, "permute": permute,
-    "place_of_extremum": place_of_extremum, "real": real, "reduced": reduced, "reshape": reshape,
-    "round": rounded, "squeeze": squeeze, "std": std, "subscript": subscript, "ufunc": ufunc,
-    "var": var,
+    "matrix_transpose": matrix_transpose, "namespace": namespace, "nonzero": nonzero,
+    "permute": permute, "place_of_extremum": place_of_extremum, "real": real, "reduced": reduced,
+    "reshape": reshape, "round": rounded, "squeeze": squeeze, "std": std, "subscript": subscript,
+    "ufunc": ufunc, "var": var,
 })  # fmt: skip
 """What `BEHAVIOUR.find` finds."""

@@ -14,11 +14,6 @@ from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.values.behaviour import BEHAVIOUR
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from taco_py.values.tensor import Tensor
-
-    Array = NDArray[Any]
     Axis = int | Sequence[int] | None
 
 BINARY: Mapping[str, str] = MappingProxyType({
@@ -45,7 +40,10 @@ class ArrayMethods:
     __hash__ = object.__hash__
 
     if TYPE_CHECKING:
-        shape: tuple[int, ...]
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+        def to_numpy(self) -> Any: ...
 
         def __operator__(self, other: Any, /) -> Any: ...
 
@@ -177,34 +175,34 @@ class ArrayMethods:
         """Return the first place of the largest, of all elements where axis is None."""
         return BEHAVIOUR.find("place_of_extremum")("argmax", self, axis, keepdims)
 
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *shape: Any) -> Any:
         """Give the elements another shape, in row-major order; one size may be -1."""
         return BEHAVIOUR.find("reshape")(self, *shape)
 
-    def ravel(self) -> Tensor:
+    def ravel(self) -> Any:
         """Return all elements along one mode."""
         return BEHAVIOUR.find("reshape")(self, -1)
 
-    def flatten(self) -> Tensor:
+    def flatten(self) -> Any:
         """Return all elements along one mode."""
         return BEHAVIOUR.find("reshape")(self, -1)
 
     @property
-    def T(self) -> Tensor:  # noqa: N802
+    def T(self) -> Any:  # noqa: N802
         """Return the tensor with its modes in reverse order, in the same arrays."""
         return BEHAVIOUR.find("permute")(self)
 
     @property
-    def mT(self) -> Tensor:  # noqa: N802
+    def mT(self) -> Any:  # noqa: N802
         """Return the tensor with its last two modes exchanged, in the same arrays."""
         return BEHAVIOUR.find("matrix_transpose")(self)
 
-    def transpose(self, *axes: Any) -> Tensor:
+    def transpose(self, *axes: Any) -> Any:
         """Reorder the modes, in the same arrays; reversed where no axes are given."""
         given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
         return BEHAVIOUR.find("permute")(self, given)
 
-    def squeeze(self, axis: Axis = None) -> Tensor:
+    def squeeze(self, axis: Axis = None) -> Any:
         """Leave out modes of size 1: all, or those in axis."""
         return BEHAVIOUR.find("squeeze")(self, axis)
 
@@ -212,33 +210,33 @@ class ArrayMethods:
         """Sum products over the last mode and the one but last of the other, as NumPy."""
         return BEHAVIOUR.find("dot")(self, other)
 
-    def clip(self, min: Any = None, max: Any = None) -> Tensor:
+    def clip(self, min: Any = None, max: Any = None) -> Any:
         """Bound the elements."""
         return BEHAVIOUR.find("clip")(self, min, max)
 
-    def round(self, decimals: int = 0) -> Tensor:
+    def round(self, decimals: int = 0) -> Any:
         """Round to whole numbers, halves to even, or to decimals."""
         return BEHAVIOUR.find("round")(self, decimals)
 
-    def conj(self) -> Tensor:
+    def conj(self) -> Any:
         """Return the complex conjugate."""
         return BEHAVIOUR.find("conj")(self)
 
-    def conjugate(self) -> Tensor:
+    def conjugate(self) -> Any:
         """Return the complex conjugate."""
         return self.conj()
 
     @property
-    def real(self) -> Tensor:
+    def real(self) -> Any:
         """Return the real parts."""
         return BEHAVIOUR.find("real")(self)
 
     @property
-    def imag(self) -> Tensor:
+    def imag(self) -> Any:
         """Return the imaginary parts."""
         return BEHAVIOUR.find("imag")(self)
 
-    def nonzero(self) -> tuple[Array, ...]:
+    def nonzero(self) -> Any:
         """Return the coordinates of the elements that are not 0, an array a mode, in order."""
         return BEHAVIOUR.find("nonzero")(self)
 
@@ -248,7 +246,7 @@ class ArrayMethods:
 
     def tolist(self) -> Any:
         """Return the elements as nested lists."""
-        return self.to_dense().to_numpy().tolist()
+        return self.to_numpy().tolist()
 
     @property
     def size(self) -> int:

@@ -38,6 +38,7 @@ from taco_py.storage.tensor_data import (
     stores_all,
     with_values,
 )
+from taco_py.values.array_methods import ArrayMethods
 from taco_py.values.coordinate_table import (
     coordinate_columns,
     exact_numbers,
@@ -47,7 +48,6 @@ from taco_py.values.coordinate_table import (
 )
 from taco_py.values.keys import of_array
 from taco_py.values.picture import html
-from taco_py.values.array_methods import ArrayMethods
 
 
 class Tensor(ArrayMethods):
