@@ -111,7 +111,7 @@ def _absent(
     kinds  of the numbers, for equal ones of two types
     """
     none = np.zeros(0, source)
-    empty = Tensor(pack_coo((none.astype(np.int64),), none, (1,), CSF(1), None, fill))
+    empty = Tensor(pack_coo((np.zeros(0, np.int64),), none, (1,), CSF(1), None, fill))
     text = elementwise_text(name, tuple(int(n == place) for n in range(len(numbers))))
     given = {f"a{n}": each for n, each in enumerate(numbers)} | {f"a{place}": empty}
     (number,) = np.asarray(evaluate_dense(text, given))

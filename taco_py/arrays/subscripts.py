@@ -45,6 +45,8 @@ def subscript(T: Tensor, key: Any) -> Any:  # noqa: N803
                 return Tensor(found)
     parts = _parts(key, shape)
     if data.format.is_dense:
+        if any(isinstance(each, np.ndarray) for each in parts):
+            _stretched([each for each in parts if isinstance(each, int | np.ndarray)])
         values = data.values[tuple(parts)]
         if not np.ndim(values) and not any(isinstance(each, np.ndarray) for each in parts):
             return values[()]
