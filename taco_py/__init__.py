@@ -59,7 +59,7 @@ from taco_py.diagnostics.errors import (  # noqa: E402
 )
 from taco_py.values.behaviour import BEHAVIOUR  # noqa: E402
 
-BEHAVIOUR.home = "taco_py.arrays.table"
+BEHAVIOUR.home = "taco_py.arrays.operations"
 
 if TYPE_CHECKING:
     from taco_py.api.check import check

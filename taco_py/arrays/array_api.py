@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.arrays.elements_at import subscript
 from taco_py.arrays.elementwise import broadcast, elementwise
 from taco_py.arrays.reductions import reduced
 from taco_py.arrays.shapes import expand_dims, reshape, zeros_in
-from taco_py.arrays.subscripts import subscript
 from taco_py.diagnostics.errors import DimensionError
 from taco_py.fill import fill_of
 from taco_py.formats import CSF, Format

@@ -20,7 +20,7 @@ from taco_py.arrays import array_api
 from taco_py.arrays.array_api import asarray
 from taco_py.arrays.element_functions import clip, conj, imag, matrix_transpose, nonzero, real
 from taco_py.arrays.elementwise import NUMBERS, elementwise
-from taco_py.arrays.products import matmul, tensordot
+from taco_py.arrays.matrix_products import matmul, tensordot
 from taco_py.arrays.reductions import place_of_extremum, reduced, std, var
 from taco_py.arrays.shapes import (
     concatenate,
@@ -33,6 +33,7 @@ from taco_py.arrays.shapes import (
 )
 from taco_py.diagnostics.errors import OperandError
 from taco_py.kernels import KERNELS
+from taco_py.values.tensor import Tensor
 
 VERSION = "2024.12"
 ELEMENTS: Mapping[str, str] = MappingProxyType({
@@ -141,4 +142,4 @@ def _of_places(name: str) -> Callable[..., Any]:
 
 
 def _result_type(*each: Any) -> Any:
-    return np.result_type(*(getattr(one, "dtype", one) for one in each))
+    return np.result_type(*(one.dtype if isinstance(one, Tensor) else one for one in each))

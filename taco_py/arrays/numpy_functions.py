@@ -16,7 +16,7 @@ import numpy as np
 from taco_py.api.einsum import einsum
 from taco_py.arrays.element_functions import clip, imag, nonzero, real, rounded
 from taco_py.arrays.elementwise import as_tensor, elementwise
-from taco_py.arrays.products import dot, matmul, tensordot
+from taco_py.arrays.matrix_products import dot, matmul, tensordot
 from taco_py.arrays.reductions import place_of_extremum, reduced, std, var
 from taco_py.arrays.shapes import (
     concatenate,

@@ -149,4 +149,5 @@ def _place_among_all(find: Callable[..., Any], T: Tensor) -> int:  # noqa: N803
         best = find(values)
         met.append((int(places[best]), values[best]))
     met.sort(key=lambda each: each[0])
-    return met[find(np.array([value for _, value in met]))][0]
+    place, _ = met[int(find(np.array([value for _, value in met])))]
+    return place

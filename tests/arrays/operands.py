@@ -1,4 +1,4 @@
-"""Tensors of all orders, formats, types and fill values, beside NumPy's arrays of their elements."""
+"""Tensors of all orders, formats, types and fill values, beside arrays of their elements."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ OPERANDS: tuple[tuple[tp.Tensor, Array], ...] = (
 
 def name_of(operand: tuple[tp.Tensor, Array]) -> str:
     """What tells a case in the list of tests."""
-    T, _ = operand
-    return f"{T.format}-{'x'.join(map(str, T.shape))}-{T.dtype}-{T.fill_value}"
+    t, _ = operand
+    return f"{t.format}-{'x'.join(map(str, t.shape))}-{t.dtype}-{t.fill_value}"
 
 
 def elements(found: Any) -> Array:

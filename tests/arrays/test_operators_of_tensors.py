@@ -58,28 +58,28 @@ def test_operators_of_two(operate: Callable[[Any, Any], Any]) -> None:
 
 
 def test_what_is_absent_is_zero_over_anything() -> None:
-    T = tp.tensor(np.array([0.0, 2.0]), format="s")
-    np.testing.assert_array_equal((T / 0).to_numpy(), [0, np.inf])
-    np.testing.assert_array_equal((T * np.inf).to_numpy(), [0, np.inf])
-    np.testing.assert_array_equal((T / np.zeros(2)).to_numpy(), [0, np.inf])
-    assert (1 / T).fill_value == np.inf
+    t = tp.tensor(np.array([0.0, 2.0]), format="s")
+    np.testing.assert_array_equal((t / 0).to_numpy(), [0, np.inf])
+    np.testing.assert_array_equal((t * np.inf).to_numpy(), [0, np.inf])
+    np.testing.assert_array_equal((t / np.zeros(2)).to_numpy(), [0, np.inf])
+    assert (1 / t).fill_value == np.inf
 
 
 @pytest.mark.parametrize("operand", OPERANDS, ids=name_of)
 def test_operators_and_functions_of_one(operand: tuple[tp.Tensor, Array]) -> None:
-    T, x = operand
+    t, x = operand
     real = x.dtype.kind != "c"
-    for one in (operator.neg, operator.pos, abs, lambda t: t**2, np.sqrt, np.sin, np.isnan):
-        agree(lambda: one(T), lambda: one(x))  # noqa: B023
+    for one in (operator.neg, operator.pos, abs, lambda each: each**2, np.sqrt, np.sin, np.isnan):
+        agree(lambda: one(t), lambda: one(x))  # noqa: B023
     if real:
-        agree(lambda: T.clip(0, 2), lambda: x.clip(0, 2))
-        agree(lambda: T.clip(1), lambda: x.clip(1))
-        agree(lambda: np.exp(T.astype(np.float64)), lambda: np.exp(x.astype(np.float64)))
-        agree(lambda: (T * 1.26).round(1), lambda: (x * 1.26).round(1))
+        agree(lambda: t.clip(0, 2), lambda: x.clip(0, 2))
+        agree(lambda: t.clip(1), lambda: x.clip(1))
+        agree(lambda: np.exp(t.astype(np.float64)), lambda: np.exp(x.astype(np.float64)))
+        agree(lambda: (t * 1.26).round(1), lambda: (x * 1.26).round(1))
     for part in ("real", "imag"):
-        agree(lambda: getattr(T, part), lambda: getattr(x, part))  # noqa: B023
-    agree(T.conj, x.conj)
-    agree(lambda: T != 0, lambda: x != 0)
+        agree(lambda: getattr(t, part), lambda: getattr(x, part))  # noqa: B023
+    agree(t.conj, x.conj)
+    agree(lambda: t != 0, lambda: x != 0)
 
 
 def test_the_pattern_is_kept_beside_a_number_and_the_fill_value_follows() -> None:
@@ -119,9 +119,9 @@ def test_shapes_stretch_as_in_numpy(data: st.DataObject) -> None:
     ones = data.draw(st.lists(st.booleans(), min_size=len(shape), max_size=len(shape)))
     other = tuple(1 if one else size for one, size in zip(ones, shape, strict=True))
     other = other[data.draw(st.integers(0, len(shape) - 1)) :]
-    T, x = drawn("s" * len(shape), shape, seed=7)
-    U, y = drawn("s" * len(other), other, seed=8)
-    agree(lambda: T * U, lambda: x * y)
+    t, x = drawn("s" * len(shape), shape, seed=7)
+    u, y = drawn("s" * len(other), other, seed=8)
+    agree(lambda: t * u, lambda: x * y)
 
 
 def test_shapes_that_do_not_stretch() -> None:

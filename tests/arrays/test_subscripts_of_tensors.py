@@ -24,23 +24,23 @@ KEYS: tuple[Any, ...] = (
 
 @pytest.mark.parametrize("operand", OPERANDS[:-1], ids=name_of)
 def test_subscripts(operand: tuple[tp.Tensor, Array]) -> None:
-    T, x = operand
+    t, x = operand
     for key in KEYS:
-        found = agree(lambda: T[key], lambda: x[key])  # noqa: B023
-        if isinstance(found, tp.Tensor) and found.shape and not T.format.is_dense:
-            assert not found.format.is_dense or T.format.levels[0].full
-            assert found.fill_value == T.fill_value
+        found = agree(lambda: t[key], lambda: x[key])  # noqa: B023
+        if isinstance(found, tp.Tensor) and found.shape and not t.format.is_dense:
+            assert not found.format.is_dense or t.format.levels[0].full
+            assert found.fill_value == t.fill_value
 
 
 @pytest.mark.parametrize("operand", OPERANDS[:-2], ids=name_of)
 def test_masks(operand: tuple[tp.Tensor, Array]) -> None:
-    T, x = operand
+    t, x = operand
     rows = np.arange(x.shape[0]) % 2 == 0
-    agree(lambda: T[T > 1], lambda: x[x > 1])
-    agree(lambda: T[T != 7], lambda: x[x != 7])
-    agree(lambda: T[x > 1], lambda: x[x > 1])
-    agree(lambda: T[rows], lambda: x[rows])
-    agree(lambda: T[rows[:1]], lambda: x[rows[:1]])
+    agree(lambda: t[t > 1], lambda: x[x > 1])
+    agree(lambda: t[t != 7], lambda: x[x != 7])
+    agree(lambda: t[x > 1], lambda: x[x > 1])
+    agree(lambda: t[rows], lambda: x[rows])
+    agree(lambda: t[rows[:1]], lambda: x[rows[:1]])
 
 
 @st.composite
@@ -74,30 +74,30 @@ def test_any_subscripts(data: st.DataObject) -> None:
     format = data.draw(
         st.sampled_from(["ddd", "dds", "dss", "sss", "uqc", "dss:2,0,1", "sss:1,2,0", "sds:2,1,0"])
     )
-    T, x = drawn(format, (3, 4, 2), np.int64, data.draw(st.sampled_from([0, 3])))
+    t, x = drawn(format, (3, 4, 2), np.int64, data.draw(st.sampled_from([0, 3])))
     key = data.draw(keys(x.shape))
-    agree(lambda: T[key], lambda: x[key])
+    agree(lambda: t[key], lambda: x[key])
 
 
 def test_a_range_of_rows_shares_arrays() -> None:
-    T, _ = drawn("ds", (9, 9))
-    assert np.shares_memory(T[2:5].data.values, T.data.values)
-    assert [elements.nnz for elements in T] == [row.nnz for row in (T[n] for n in range(9))]
+    t, _ = drawn("ds", (9, 9))
+    assert np.shares_memory(t[2:5].data.values, t.data.values)
+    assert [elements.nnz for elements in t] == [row.nnz for row in (t[n] for n in range(9))]
 
 
 def test_large_tensors_are_not_made_dense() -> None:
-    T = tp.Tensor.from_coo([[3, 5], [10**6 - 1, 7]], [2.0, 4.0], (10**6, 10**9), axis=1)
-    assert (T[3, 5], T[4, 5], T[3:][0, 5]) == (2, 0, 2)
-    assert T[:, 7].nnz == 1 and T[::-1, ::-1].nnz == 2
-    assert T[T > 3].to_numpy().tolist() == [4]
-    assert T[[3, 3, 0]].nnz == 2
+    t = tp.Tensor.from_coo([[3, 5], [10**6 - 1, 7]], [2.0, 4.0], (10**6, 10**9), axis=1)
+    assert (t[3, 5], t[4, 5], t[3:][0, 5]) == (2, 0, 2)
+    assert t[:, 7].nnz == 1 and t[::-1, ::-1].nnz == 2
+    assert t[t > 3].to_numpy().tolist() == [4]
+    assert t[[3, 3, 0]].nnz == 2
 
 
 def test_what_is_wrong_is_said() -> None:
-    T, _ = drawn("ss", (3, 4))
+    t, _ = drawn("ss", (3, 4))
     with pytest.raises(tp.PositionError, match=r"from -3 to 2.*found 3"):
-        T[3]
+        t[3]
     with pytest.raises(IndexError):
-        T[0, 0, 0]
+        t[0, 0, 0]
     with pytest.raises(tp.OperandTypeError, match="masks or arrays"):
-        T["a"]
+        t["a"]

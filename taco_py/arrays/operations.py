@@ -15,13 +15,13 @@ from taco_py.arrays.element_functions import (
     real,
     rounded,
 )
+from taco_py.arrays.elements_at import subscript
 from taco_py.arrays.elementwise import elementwise
+from taco_py.arrays.matrix_products import dot, matmul
 from taco_py.arrays.namespace import namespace
 from taco_py.arrays.numpy_functions import array_function, ufunc
-from taco_py.arrays.products import dot, matmul
 from taco_py.arrays.reductions import place_of_extremum, reduced, std, var
 from taco_py.arrays.shapes import permute, reshape, squeeze
-from taco_py.arrays.subscripts import subscript
 
 OPERATIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "array_function": array_function, "clip": clip, "conj": conj, "dot": dot,
