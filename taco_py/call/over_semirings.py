@@ -31,6 +31,7 @@ from taco_py.notation.rewrites.semirings import (
 from taco_py.problem import TensorType
 from taco_py.storage.pack import to_dense, unpack
 from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.values.device_tensor import DeviceTensor
 from taco_py.values.operands import Given, check_names, check_orders, check_sizes, give, taken
 from taco_py.values.result_table import TENSOR
 from taco_py.values.results import result_kind
@@ -38,6 +39,10 @@ from taco_py.values.settings import Settings
 from taco_py.values.tensor import Tensor, with_fill
 
 ARITHMETIC = Semiring("plus", "times")
+
+
+TENSORS = (Tensor, DeviceTensor)
+"""What has a fill value of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,7 +172,7 @@ def _is_scipys(shown: Assignment, given: Mapping[str, Given], settings: Settings
 def _unfilled(name: str, obj: Any, semiring: Semiring) -> Any:
     """A Tensor whose fill value is the semiring's zero, or that has no use for one as it stores
     every element, with that of 0. Raises OperandError."""
-    if semiring.is_arithmetic or not isinstance(obj, Tensor) or not obj.data.fill:
+    if semiring.is_arithmetic or not isinstance(obj, TENSORS) or not obj.data.fill:
         return obj
     zero = semiring.zero_of(obj.data.dtype)
     absent = not obj.data.format.is_dense
@@ -177,7 +182,13 @@ def _unfilled(name: str, obj: Any, semiring: Semiring) -> Any:
             f"{obj.fill_value}",
             hint=f"pass {name}.to_numpy(), which stores all elements",
         )
-    return Tensor(with_fill(obj.data, 0))
+    return _refilled(obj, 0)
+
+
+def _refilled(obj: Tensor | DeviceTensor, fill: Any) -> Tensor | DeviceTensor:
+    """The tensor in the same arrays, with another fill value."""
+    data = with_fill(obj.data, fill)
+    return Tensor(data) if isinstance(obj, Tensor) else obj.over(data)
 
 
 def _added_to(name: str, obj: Any, semiring: Semiring) -> Any:
@@ -189,10 +200,10 @@ def _added_to(name: str, obj: Any, semiring: Semiring) -> Any:
     zero = semiring.zero_of(data.dtype)
     if is_full(data.format) or zero is None or zero == 0:
         return _unfilled(name, obj, semiring)
-    if not isinstance(obj, Tensor):
+    if not isinstance(obj, TENSORS):
         remedy = f"tensor({name}, fill_value={zero})"
         raise _no_sparse_sum(name, semiring, type(obj).__name__, remedy)
-    return Tensor(with_fill(obj.data, zero))
+    return _refilled(obj, zero)
 
 
 def _no_sparse_sum(name: str, semiring: Semiring, found: str, remedy: str) -> OperandError:
@@ -218,8 +229,8 @@ def _allowed(
     element = Access(name, target.indices)
     by_value = mask.by_value or data.format.is_dense
     array = mask.array
-    if isinstance(array, Tensor) and not by_value and data.fill:
-        array = Tensor(with_fill(data, 0))
+    if isinstance(array, TENSORS) and not by_value and data.fill:
+        array = _refilled(array, 0)
     if settings.dtype is not None:  # to which all operands are converted
         array = _as_truths(array, data)
     return _condition(element, by_value, mask.complement), array, name

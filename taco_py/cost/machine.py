@@ -343,9 +343,10 @@ UNAVAILABLE = 1e5
 """Steps of what kernels of a machine do not do: plans without it take less, however they do it."""
 
 
-ON_HOST = 50.0
-"""How many times the steps of kernels a copy in another order costs beside them: entries go to the
-host and back for it. Not measured."""
+ON_HOST = 3.0
+"""How many times more a copy in another order weighs beside the steps of kernels than on a CPU: its
+entries go to the host and back. More would take orders of loops that store what no product is in.
+Not measured."""
 
 
 def gpu(target: str) -> Machine:

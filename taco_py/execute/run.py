@@ -48,9 +48,10 @@ from taco_py.plan.ir.nodes import (
 )
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.program import reads
+from taco_py.storage.check import check
 from taco_py.storage.pack import canonical
 from taco_py.storage.room import bytes_of, too_little
-from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, on_host
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, is_on_host, on_host
 from taco_py.ways.recipe import Recipe
 
 ASSEMBLE_AGAIN = "assemble again when the operands' patterns change"
@@ -301,8 +302,21 @@ def _residence(kernel: CompiledKernel, execution: Execution) -> Residence | None
     if kernel.target == "c":
         return None
     if execution.there is None:
+        for name, data in execution.tensors.items():
+            _check_structure(name, data)
         execution.there = Residence(kernel.target)
     return execution.there
+
+
+def _check_structure(name: str, data: TensorData) -> None:
+    """Raise StructureError for an operand of the host whose arrays contradict each other: a kernel
+    that reads elsewhere ends a GPU for the whole process."""
+    if data.format.is_dense or not is_on_host(data):
+        return
+    try:
+        check(data)
+    except TacoError as error:
+        raise type(error)(f"operand {name}: {error.message}", error.span, error.hint) from None
 
 
 def _side_results(

@@ -30,6 +30,7 @@ from taco_py.notation.nodes import Assignment, Reduce
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import walk
 from taco_py.replay.find import ShortCall, find
+from taco_py.values.device_tensor import DeviceTensor
 from taco_py.values.keys import call_key
 from taco_py.values.operands import check_names
 from taco_py.values.settings import Settings, integer
@@ -134,4 +135,5 @@ def settled(assignment: Assignment, layout: Layout, made: Made, settings: Settin
 
 
 def _is_sparse(obj: Any) -> bool:
-    return is_scipy_sparse(obj) or (isinstance(obj, Tensor) and not obj.format.is_dense)
+    tensor = isinstance(obj, Tensor | DeviceTensor)
+    return is_scipy_sparse(obj) or (tensor and not obj.format.is_dense)

@@ -16,6 +16,7 @@ from codegen.records import dataclass
 from taco_py.indexed.dense_windows import View, dense_window, fixed_view
 from taco_py.indexed.derived import Derived, Plain, without_subscripts
 from taco_py.indexed.domains import FILL, Domain, Stated, domain_of
+from taco_py.indexed.host_operands import OnHost, kind_on_host
 from taco_py.indexed.picked_rows import picked_rows
 from taco_py.indexed.scattered import meeting_of
 from taco_py.indexed.selections import as_operand, check_once, selection
@@ -124,6 +125,7 @@ def make_operands(
     tensors  the arrays of the objects
     """
     plain, sizes, fills = layout.plain, layout.domain.sizes, stated.border == FILL
+    tensors = OnHost(tensors)
     found = {name: objects[name] for name in layout.used}
     told = []
     for each in plain.derived:
@@ -134,7 +136,7 @@ def make_operands(
             found[each.name], how = _derived(each, objects, tensors, layout, fills)
         told.append(how)
     if plain.selections:
-        scipy = any(is_scipy_sparse(obj) for obj in objects.values())
+        scipy = any(is_scipy_sparse(kind_on_host(obj)) for obj in objects.values())
         if assignment.operator is None:
             check_once(assignment, layout.domain.shape, sizes, tensors, fills)
         for one in plain.selections:
@@ -180,10 +182,13 @@ def _derived(
             return dense_window(access, data, sizes, tensors, fills)
     rows = picked_rows(access, data, sizes, tensors, fills)
     if rows is not None:
-        return held_like(objects[access.tensor], rows), f"a copy of {rows.nnz} entries, in rows"
+        return held_like(
+            kind_on_host(objects[access.tensor]), rows
+        ), f"a copy of {rows.nnz} entries, in rows"
     columns, values = sparse_window(access, data, sizes, tensors, fills)
     shape = tuple(sizes[index] for index in access.indices)
-    made = stored_like(objects[access.tensor], data, columns, values, shape)
+    like = kind_on_host(objects[access.tensor])
+    made = stored_like(like, data, columns, values, shape)
     return made, f"a copy of {len(values)} entries from {data.nnz}"
 
 

@@ -101,9 +101,11 @@ def _elsewhere(graph: IterationGraph, loop: Loop) -> tuple[str, ...]:
 
 def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     problem = graph.problem
-    roots = graph.taken(loop)
-    if all(root in problem.assignment.target.indices for root in roots):
+    roots, target = graph.taken(loop), problem.assignment.target
+    if all(root in target.indices for root in roots):
         return None
+    if all(assign.target.tensor != target.tensor for assign in outward(loop)):
+        return None  # workspaces alone, of which each iteration has elements of its own
     name = graph.called(loop)
     tiles = "" if roots == (loop.index,) else f", tiles of {', '.join(roots)},"
     return Refusal(

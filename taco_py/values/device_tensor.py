@@ -98,6 +98,10 @@ class DeviceTensor:
         self.require_memory()
         return self._data
 
+    def over(self, data: TensorData) -> DeviceTensor:
+        """Return a tensor of the same kind on the same device, of other arrays of it."""
+        return DeviceTensor(data, self._kind, self._target)
+
     def to_host(self) -> Any:
         """Copy to the host, as what it was there, or as what such a result is there.
 
@@ -187,6 +191,22 @@ class DeviceTensor:
         """Refused, so that nothing is copied to the host by accident."""
         raise OperandTypeError(
             f"Expected an array on the host, found {self!r}",
+            hint="call .to_host(), which copies it",
+        )
+
+    def __float__(self) -> NoReturn:
+        """Refused, as `int`, `bool` and `complex` are: a number is copied to the host by name."""
+        raise OperandTypeError(
+            f"Expected a number on the host, found {self!r}",
+            hint="call .to_host(), which copies it: float(s.to_host())",
+        )
+
+    __int__ = __bool__ = __complex__ = __index__ = __float__
+
+    def __reduce__(self) -> NoReturn:
+        """Refused: what is pickled or copied is of the host."""
+        raise OperandTypeError(
+            f"Expected a tensor on the host to copy or to pickle, found {self!r}",
             hint="call .to_host(), which copies it",
         )
 

@@ -175,7 +175,7 @@ def test_nor_where_operands_are_cast() -> None:
 UNITS = (
     "steps", "seconds", "bytes", "bits", "iterations", "products", "elements", "entries", "terms",
     "rows", "columns", "calls", "ratio", "share", "gain", "exponent", "per_second", "threads",
-    "instructions",
+    "instructions", "processors", "schedulers",
 )  # fmt: skip
 
 
@@ -212,7 +212,7 @@ LIMITS = {
     "plan/rules/kernel/fuse_temporary.py": {"ALIKE"},
     "plan/rules/layout/order_result.py": {"REORDERED_MODES"},
     "plan/rules/layout/store_temporary.py": {"REORDERED_MODES"},
-    "ways/unit_choices.py": {"CHUNKS", "PARTS"},
+    "ways/unit_choices.py": {"CHUNKS", "PARTS", "ROUNDS", "WIDTHS"},
 }  # fmt: skip
 
 

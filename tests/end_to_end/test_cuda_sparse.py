@@ -239,3 +239,14 @@ def test_any_matrices(stored: dict[str, Any], text: str, form: str) -> None:
     operands = chosen(text, stored)
     found = tp.evaluate(text, operands, format=form, target=EMULATED)
     np.testing.assert_array_equal(to_dense(found), tp.evaluate_dense(text, operands))
+
+
+@pytest.mark.parametrize("sizes", [(4, 5, 3), (10, 12, 9), (40, 90, 30), (100, 100, 100)])
+def test_a_product_stores_what_it_stores_on_the_cpu(sizes: tuple[int, int, int]) -> None:
+    rng = np.random.default_rng(0)
+    rows, depth, columns = sizes
+    a = sp.csr_array((rng.random((rows, depth)) < 0.1) * 1.0)
+    b = sp.csc_array((rng.random((depth, columns)) < 0.1) * 1.0)
+    found = tp.einsum("ij,jk->ik", a, b, target="cuda-emulated")
+    assert found.nnz == tp.einsum("ij,jk->ik", a, b).nnz
+    assert abs(found - a @ b).nnz == 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -56,6 +58,11 @@ CALLS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "unsorted": ("C[i,j] = A[i,j] * B[j,i]", {"A": UNSORTED, "B": UNSORTED}, {}),
     "diagonal": ("d[i] = A[i,i]", {"A": UNSORTED}, {}),
     "gathered": ("y[i] = x[p[i]]", {"x": X, "p": RNG.integers(0, 20, 9)}, {}),
+    "stored elements": ("y[i] = x[2*i+1]", {"x": tp.tensor(X, "s")}, {}),
+    "windows": ("y[i] = x[i+k] * w[k]", {"x": tp.tensor(X, "s"), "w": X[:3]}, {}),
+    "rows of it": ("C[i,j] = A[p[i],j]", {"A": sp.csc_matrix(A), "p": np.array([3, 3, 0])}, {}),
+    "beside the diagonal": ("d[i] = A[i,i+1]", {"A": UNSORTED}, {}),
+    "stretched": ("C[i,j] = A[i,j] * D[i,j]", {"A": A[:1], "D": RNG.random((4, 20))}, {}),
     "strided": ("y[2*i] = x[i]", {"x": X}, {}),
     "semiring": ("y[i] = A[i,j] * x[j]", {"A": A, "x": X}, {"semiring": "min_plus"}),
     "mask": ("C[i,j] = 2 * A[i,j]", {"A": A}, {"mask": MASK}),
@@ -223,6 +230,10 @@ def freed() -> tp.DeviceTensor:
     return gone
 
 
+BROKEN = sp.csr_array((np.ones(2), np.array([0, 9]), np.array([0, 1, 2])), shape=(2, 3))
+ENDS = sp.csr_array((np.ones(2), np.array([0, 1]), np.array([0, 2, 2])), shape=(2, 3))
+ENDS.indptr[1] = 7
+FILLED = tp.Tensor.from_coo(([0], [1]), [2.0], (2, 3), format="ds", fill_value=1.0)
 REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "another target": (
         lambda d: tp.einsum("ij,j->i", d, X, target="c"), tp.DeviceError, "operand 0 on cuda-emul",
@@ -233,6 +244,24 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "a kernel of the CPU": (
         lambda d: tp.compile("y[i] = A[i,j]", A=tp.CSR)(A=d), tp.DeviceError, r"\.to_host\(\)",
     ),
+    "coordinates": (lambda d: tp.device(BROKEN, EMULATED), tp.StructureError, "found 9"),
+    "positions": (lambda d: tp.device(ENDS, EMULATED), tp.StructureError, "monotone"),
+    "coordinates that go over": (
+        lambda d: tp.einsum("ij->i", BROKEN, target=EMULATED),
+        tp.StructureError, "operand .*found 9",
+    ),
+    "a fill value": (
+        lambda d: tp.evaluate(
+            "y[i] = T[i,j] * x[j]",
+            {"T": tp.device(FILLED, EMULATED), "x": np.ones(3)},
+            semiring="max_times",
+        ),
+        tp.OperandError, "fill value that is the zero",
+    ),
+    "a number": (lambda d: float(tp.einsum("ij->", d)), tp.OperandTypeError, "to_host"),
+    "a truth": (lambda d: bool(d), tp.OperandTypeError, "to_host"),
+    "a pickle": (lambda d: pickle.dumps(d), tp.OperandTypeError, "to_host"),
+    "a copy": (lambda d: copy.deepcopy(d), tp.OperandTypeError, "to_host"),
     "freed": (lambda d: tp.einsum("ij,j->i", d, freed()), tp.DeviceError, "that was freed"),
     "freed, to the host": (lambda d: freed().to_host(), tp.DeviceError, "that was freed"),
     "an array": (lambda d: np.asarray(d), tp.OperandTypeError, "to_host"),

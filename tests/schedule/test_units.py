@@ -322,8 +322,7 @@ def test_fixed(text: str, schedule: str) -> None:
 
 STAGED_ROW = (
     "split(k,tile,inside,32), reorder({}), precompute(A(i,k),inside,copied,w), "
-    "parallelize(i,GPUBlock,IgnoreRaces), parallelize(j,GPUThread,IgnoreRaces), "
-    "parallelize(copied,GPUThread,IgnoreRaces)"
+    "parallelize(i,GPUBlock), parallelize(j,GPUThread), parallelize(copied,GPUThread)"
 )
 
 

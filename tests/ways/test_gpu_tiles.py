@@ -3,7 +3,6 @@ are chosen. Kernels run emulated, which checks races, bounds and memory that nob
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -23,6 +22,7 @@ from taco_py import devices, driver
 from taco_py.kernels import KERNELS
 from taco_py.schedule.commands import Make
 from taco_py.ways.recipe import Recipe
+from tests.devices.nvcc import needs_nvcc
 from tests.end_to_end.test_cuda import EMULATED, GOLDEN
 
 WAY = "cuda_emulated_tiles"
@@ -260,7 +260,7 @@ def test_all_numbers_are_multiplied_in_tiles(dtype: str) -> None:
 # ---------------------------------------------------------------- what nvcc makes of it
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on the PATH")
+@needs_nvcc
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 def test_registers_and_shared_memory_are_as_planned(architecture: str) -> None:
     """Of the main kernel; that it spills nothing, test_cuda_compiled has for all of them."""

@@ -20,6 +20,7 @@ from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.kernels import KERNELS
 from taco_py.plan.ir.nodes import Operand
 from taco_py.replay.find import ShortCall
+from taco_py.storage.check import check
 from taco_py.storage.tensor_data import TensorData, stores_all
 from taco_py.values.device_tensor import DeviceTensor, examined, uploaded
 from taco_py.values.operands import Given, is_number
@@ -30,7 +31,9 @@ from taco_py.values.tensor import Tensor, as_data
 
 def to_device(obj: Any, target: str) -> DeviceTensor:
     """A tensor of the host in the memory of a device. Raises OperandTypeError, DeviceError."""
-    data = examined(as_data(obj))
+    data = as_data(obj)
+    check(data)
+    data = examined(data)
     return DeviceTensor(uploaded(data, target), kind_of(obj), target)
 
 
