@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from taco_py.api.evaluate import evaluate
+from taco_py.api.evaluate import again, evaluate
 from taco_py.api.evaluate_dense import evaluate_dense
 from taco_py.arrays.spelling import elementwise_text
 from taco_py.diagnostics.errors import DimensionError, FormatError
@@ -50,10 +50,13 @@ def elementwise(name: str, *args: Any, dtype: Any = None) -> Any:
         one, other = args
         if type(one) is Tensor is type(other) and one.shape == other.shape != ():
             text = elementwise_text(name, (len(one.shape),) * 2)
-            return as_tensor(evaluate(text, a0=one, a1=other))
+            found = again(text, ("a0", "a1"), one, other)
+            return as_tensor(evaluate(text, a0=one, a1=other) if found is None else found)
     operands = [_operand(each) for each in args]
     if any(each is NotImplemented for each in operands):
         return NotImplemented
+    if any(not isinstance(each, NUMBERS) and each.shape for each in operands):
+        operands = [_of_no_modes(each) for each in operands]
     arrays = [each for each in operands if not isinstance(each, NUMBERS)]
     if len(arrays) == 1:
         return on_values(name, operands, dtype)
@@ -71,6 +74,11 @@ def _operand(obj: Any) -> Any:
     return obj if obj.ndim else obj[()]
 
 
+def _of_no_modes(operand: Any) -> Any:
+    """A Tensor of order 0 as a number."""
+    return operand.to_numpy()[()] if isinstance(operand, Tensor) and not operand.shape else operand
+
+
 def as_tensor(found: Any) -> Any:
     """A result of `evaluate` as a Tensor; a number stays one."""
     if isinstance(found, (Tensor, *NUMBERS)):
@@ -84,7 +92,7 @@ def as_tensor(found: Any) -> Any:
 def on_values(name: str, operands: Sequence[Any], dtype: Any = None) -> Any:
     """Compute an operation of one array beside numbers where values are stored.
 
-    Returns a Tensor of the same pattern, with another fill value. A Tensor of order 0 gives one.
+    Returns a Tensor of the same pattern, with another fill value; a number of order 0.
     """
     place = next(n for n, each in enumerate(operands) if not isinstance(each, NUMBERS))
     data = canonical(as_data(operands[place]))
@@ -93,6 +101,8 @@ def on_values(name: str, operands: Sequence[Any], dtype: Any = None) -> Any:
     orders[place] = values.ndim
     given = {f"a{n}": each for n, each in enumerate(operands)} | {f"a{place}": values}
     found = np.asarray(evaluate(elementwise_text(name, tuple(orders)), given, dtype=dtype))
+    if not found.ndim:
+        return found[()]
     if data.format.is_dense and not data.fill:
         return Tensor(dense_data(found, data.format))
     numbers = (*operands[:place], None, *operands[place + 1 :])
@@ -116,7 +126,8 @@ def _absent(
     given = {f"a{n}": each for n, each in enumerate(numbers)} | {f"a{place}": empty}
     (number,) = np.asarray(evaluate_dense(text, given))
     with np.errstate(all="ignore"):
-        return as_text(number.astype(result))
+        number = number.astype(result)
+    return "" if number == 0 and not fill else as_text(number)
 
 
 # ---------------------------------------------------------------- of several arrays
@@ -141,24 +152,39 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
 def _of_several(name: str, operands: Sequence[Any], dtype: Any) -> Any:
     shapes = [() if isinstance(each, NUMBERS) else tuple(each.shape) for each in operands]
     shape = broadcast(shapes)
-    text = elementwise_text(name, tuple(map(len, shapes)))
-    given = {f"a{n}": each for n, each in enumerate(operands)}
+    literals = _literals(operands)
+    text = elementwise_text(name, tuple(map(len, shapes)), literals)
+    written = dict(literals)
+    given = {f"a{n}": each for n, each in enumerate(operands) if n not in written}
     wanted = None
-    if any(_absent_number(each) is not None for each in operands):
-        wanted = _sparse_format(text, given, shapes, shape)
+    if any(_absent_number(each) is not None for each in given.values()):
+        wanted = _sparse_format(text, given, shape)
     return as_tensor(evaluate(text, given, format=wanted, dtype=dtype))
 
 
-def _sparse_format(
-    text: str, given: Mapping[str, Any], shapes: Sequence[Shape], shape: Shape
-) -> Format | None:
+def _literals(operands: Sequence[Any]) -> tuple[tuple[int, str], ...]:
+    """The numbers that have no say in the type, as texts: what is not stored is known then.
+
+    where(T > 1, T, 0)  ->  ((2, "0"),)
+    """
+    kinds = [each.dtype for each in operands if not isinstance(each, NUMBERS)]
+    return tuple(
+        (place, f"({number!r})")
+        for place, each in enumerate(operands)
+        if isinstance(each, NUMBERS) and np.result_type(*kinds, each) == np.result_type(*kinds)
+        for number in [each.item() if isinstance(each, np.generic) else each]
+        if not isinstance(number, complex)
+    )
+
+
+def _sparse_format(text: str, given: Mapping[str, Any], shape: Shape) -> Format | None:
     """The format to ask for, None for what `evaluate` chooses.
 
     Raises FormatError where a result is dense and no operand is as large.
     """
     fills = {name: _absent_number(each) for name, each in given.items()}
-    dense = [s for s, each in zip(shapes, fills.values(), strict=True) if each is None]
-    if shape in dense or shape == ():
+    shapes = {name: getattr(each, "shape", ()) for name, each in given.items()}
+    if shape == () or any(fills[name] is None and shapes[name] == shape for name in given):
         return None
     value = parse_assignment(text).value
     absent = absent_value(value, lambda access: fills[access.tensor])
@@ -168,8 +194,10 @@ def _sparse_format(
             f"one beside a dense one of another shape: a result of shape {shape} would be dense",
             hint="call .to_dense() of the sparse operand if the result fits into memory",
         )
-    united = isinstance(value, Call) and len(differing(value.operator, (*fills.values(),))) == 1
-    return CSF(len(shape)) if united and len({*shapes} - {()}) > 1 else None
+    if not isinstance(value, Call) or len({*shapes.values()} - {()}) == 1:
+        return None
+    parts = [absent_value(arg, lambda access: fills[access.tensor]) for arg in value.args]
+    return CSF(len(shape)) if len(differing(value.operator, parts)) == 1 else None
 
 
 def _absent_number(obj: Any) -> Any:

@@ -29,6 +29,7 @@ from taco_py.arrays.shapes import (
 )
 from taco_py.arrays.spelling import arguments, is_spelled
 from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.values.tensor import Tensor
 
 
 def ufunc(
@@ -98,6 +99,12 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max:
     return clip(a, least, most)
 
 
+def _array_equal(a1: Any, a2: Any) -> bool:
+    """Whether shapes and all elements are equal."""
+    equal = np.shape(a1) == np.shape(a2) and elementwise("equal", a1, a2)
+    return bool(equal.all()) if isinstance(equal, Tensor) else bool(equal)
+
+
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     return nonzero(condition) if x is None else elementwise("where", condition, x, y)
 
@@ -114,7 +121,8 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "squeeze": squeeze, "expand_dims": expand_dims, "concatenate": concatenate, "concat":
     concatenate, "stack": stack, "nonzero": nonzero, "clip": _clip, "round": rounded, "around":
     rounded, "real": real, "imag": imag, "dot": dot, "tensordot": tensordot, "einsum": _einsum,
-    "where": _where, "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "size": lambda a: a.size,
+    "array_equal": _array_equal, "where": _where, "shape": lambda a: a.shape,
+    "ndim": lambda a: a.ndim, "size": lambda a: a.size,
     "copy": lambda a: a.copy(), "matrix_transpose": lambda a: a.mT,
     "flatnonzero": lambda a: nonzero(reshape(a, -1))[0],
     "count_nonzero": lambda a, axis=None, keepdims=False: reduced("count", a, axis, keepdims),

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.api.evaluate import evaluate
+from taco_py.api.evaluate import again, evaluate
 from taco_py.arrays.elementwise import as_tensor, elementwise
 from taco_py.arrays.shapes import expand_dims, reshape
 from taco_py.arrays.spelling import reduction_text
@@ -43,7 +43,9 @@ def reduced(
     axes = axes_of(axis, order)
     if not axes:
         return _over_nothing(name, T, dtype)
-    found = as_tensor(evaluate(reduction_text(name, order, axes), a0=T, dtype=dtype))
+    text = reduction_text(name, order, axes)
+    found = again(text, ("a0",), T) if dtype is None else None
+    found = as_tensor(evaluate(text, a0=T, dtype=dtype) if found is None else found)
     return expand_dims(found, axes) if keepdims else found
 
 

@@ -52,13 +52,18 @@ def indexed(name: str, modes: Sequence[int]) -> str:
 
 
 @lru_cache(512)
-def elementwise_text(name: str, orders: tuple[int, ...]) -> str:
+def elementwise_text(
+    name: str, orders: tuple[int, ...], literals: tuple[tuple[int, str], ...] = ()
+) -> str:
     """Write an elementwise operation of operands a0, a1 … of these orders.
 
-    orders  of the operands; 0 of numbers
+    orders    of the operands; 0 of numbers
+    literals  the texts of numbers that are no operands, with their places
     """
     order = max(orders)
     args = [indexed(f"a{n}", range(order - each, order)) for n, each in enumerate(orders)]
+    for place, text in literals:
+        args[place] = text
     return f"{indexed('R', range(order))} = {expression(name, args)}"
 
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 
 import taco_py as tp
-from tests.arrays.operands import OPERANDS, Array, agree, drawn, elements, name_of
+from tests.arrays.operands import OPERANDS, Array, agree, drawn, name_of
 
 BINARY = (
     operator.add, operator.sub, operator.mul, operator.pow, operator.lt, operator.le, operator.gt,
@@ -100,6 +100,16 @@ def test_numbers_are_operands_so_that_one_kernel_serves_them() -> None:
     assert before == KERNELS.status
 
 
+def test_operators_take_the_short_way_of_evaluate() -> None:
+    from taco_py.api.evaluate import again
+
+    sums, columns = A + B, A.sum(0)
+    found = again("R[i0,i1] = a0[i0,i1] + a1[i0,i1]", ("a0", "a1"), A, B)
+    np.testing.assert_array_equal(found.to_numpy(), sums.to_numpy())
+    found = again("R[i1] = sum(i0, a0[i0,i1])", ("a0",), A)
+    np.testing.assert_array_equal(found.to_numpy(), columns.to_numpy())
+
+
 def test_a_sparse_tensor_becomes_dense_only_beside_a_dense_one_of_the_shape() -> None:
     assert (A + b).format.is_dense
     assert not (A * b[0]).format.is_dense
@@ -140,6 +150,9 @@ def test_functions_of_numpy() -> None:
     agree(lambda: np.add(A, B), lambda: np.add(a, b))
     agree(lambda: np.maximum(A, 1), lambda: np.maximum(a, 1))
     agree(lambda: np.where(A > 1, A, B), lambda: np.where(a > 1, a, b))
+    agree(lambda: np.where(A > 1, A, 0), lambda: np.where(a > 1, a, 0))
+    assert not np.where(A > 1, A, np.float32(2)).format.is_dense
+    assert np.array_equal(A, A) and not np.array_equal(A, B)
     agree(lambda: np.hypot(A, B), lambda: np.hypot(a, b))
     agree(lambda: np.add(A, N, dtype=np.float64), lambda: np.add(a, n, dtype=np.float64))
     for call in (
@@ -159,4 +172,6 @@ def test_truth_and_numbers() -> None:
     assert bool(one) and float(one) == 3 and int(one) == 3 and complex(one) == 3 and one.item() == 3
     with pytest.raises(tp.OperandTypeError, match="one element"):
         bool(A)
-    assert elements(tp.tensor(2.0) + 1) == 3
+    assert tp.tensor(2.0) + 1 == 3 and tp.tensor(2.0) + tp.tensor(3.0) == 5
+    assert (A + tp.tensor(2.0)).fill_value == 2
+    assert (A * 1j).conj().fill_value == 0 and not (A * 1j).conj().data.fill
