@@ -30,6 +30,8 @@ class Target:
                   bytes of shared memory, threads
     slices        threads of a GPU at a time that have slices of its memory for themselves, at most
     slice_bytes   of all these slices together, but for one that is larger
+    atomic_bytes  of the smallest element that an atomic operation changes alone: of smaller ones it
+                  writes those of the same word again
     openmp        whether the compiler has OpenMP. Without it, loops keep their `omp simd` pragmas,
                   which need -fopenmp-simd or else are ignored
     """
@@ -48,6 +50,7 @@ class Target:
     together: tuple[int, int, int] = (0, 0, 0)
     slices: int = 0
     slice_bytes: int = 0
+    atomic_bytes: int = 1
 
     def lanes(self, scalar: ScalarType) -> int:
         """How many values of `scalar` a register holds; 1 where vectors of it are not used."""
@@ -84,7 +87,7 @@ class Target:
 CUDA = Target(
     "cuda", vector_bytes=0, registers=255, caches=(), warp=32, block=256, most_threads=1024,
     shared_bytes=48 * 1024, together=(1 << 16, 164 * 1024, 2048), slices=1 << 16,
-    slice_bytes=1 << 29,
+    slice_bytes=1 << 29, atomic_bytes=2,
 )  # fmt: skip
 """A GPU of NVIDIA's, of compute capability 7.0 or later."""
 

@@ -119,18 +119,15 @@ def _array(array: Array) -> str:
 def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     if not isinstance(loop, For):
         raise UnsupportedError(f"a kernel of CUDA has no {type(loop).__name__}")
-    if _is_one_each(loop, block, scope.target.warp):
-        return ["{", *indent(_once_each(loop, scope)), "}"]
-    *before, last = loop.body.body or (Block(),)
-    if isinstance(last, For) and _is_one_each(last, block, scope.target.warp):
-        body = [*body_lines(Block(tuple(before)), scope), *_once_each(last, scope)]
-    else:
-        body = body_lines(loop.body, scope)
+    once = _once_each(loop, scope, block)
+    if once:
+        return ["{", *indent(once), "}"]
+    body = _body(loop.body, scope, block)
     unit = unit_of(loop, scope.target.warp)
     if unit is None:
         return [*([f"#pragma unroll {loop.unroll}"] if loop.unroll else []), *for_lines(loop, body)]
-    once = loop.start == Const(0) and loop.stop == Const(1) and loop.kind is not LoopKind.GRID
-    if once and loop.var not in variables_read(loop.body):
+    single = loop.start == Const(0) and loop.stop == Const(1) and loop.kind is not LoopKind.GRID
+    if single and loop.var not in variables_read(loop.body):
         return [f"if ({unit.first} == 0) {{", *indent(body), "}"]
     var, start = loop.var, widened(loop.start, PRECEDENCE["+"])
     first = unit.first if start == "0" else f"{start} + {unit.first}"
@@ -145,19 +142,39 @@ def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     return [head, *indent(body), "}"]
 
 
-def _once_each(loop: For, scope: Scope) -> Lines:
-    """What each unit does in its one iteration."""
-    first = f"const {loop.var.type.c} {loop.var.name} = {UNITS[loop.kind].first};"
-    return [first, *body_lines(loop.body, scope)]
+def _body(body: Block, scope: Scope, block: int) -> Lines:
+    """The lines of a loop's body; a loop of one round at its end needs no braces of its own."""
+    *before, last = body.body or (Block(),)
+    once = _once_each(last, scope, block) if isinstance(last, For) else []
+    return [*body_lines(Block(tuple(before)), scope), *once] if once else body_lines(body, scope)
+
+
+def _once_each(loop: For, scope: Scope, block: int) -> Lines:
+    """What each unit does that has one iteration of a loop, or one at most; nothing of others.
+
+    Of groups of lanes there are as many as the loop has iterations at most.
+    """
+    unit = unit_of(loop, scope.target.warp)
+    known = f"const {loop.var.type.c} {loop.var.name} ="
+    if unit is not None and _is_one_each(loop, block, scope.target.warp):
+        return [f"{known} {unit.first};", *_body(loop.body, scope, block)]
+    if unit is None or loop.kind is not LoopKind.GROUPS or loop.step != 1:
+        return []
+    start = widened(loop.start, PRECEDENCE["+"])
+    first = unit.first if start == "0" else f"{start} + {unit.first}"
+    test = f"if ({loop.var.name} < {widened(loop.stop, PRECEDENCE['+'])}) {{"
+    return [f"{known} {first};", test, *indent(_body(loop.body, scope, block)), "}"]
 
 
 def _is_one_each(loop: For, block: int, warp: int) -> bool:
-    """Whether each thread of a block, or each lane of a warp, has one iteration of a loop.
+    """Whether each thread or warp of a block, or each lane of a warp, has one iteration of a loop.
 
     Raises UnsupportedError where threads wait for each other in one of which that is not so.
     """
-    units = {LoopKind.THREADS: block, LoopKind.LANES: warp}.get(loop.kind)
-    whole = (loop.kind is LoopKind.LANES and not loop.width) or loop.units == block
+    counts = {LoopKind.THREADS: block, LoopKind.WARPS: block // warp, LoopKind.LANES: warp}
+    units = counts.get(loop.kind)
+    fixed = loop.kind in (LoopKind.WARPS, LoopKind.LANES) and not loop.width
+    whole = fixed or loop.units == block
     if whole and units and (loop.start, loop.stop, loop.step) == (Const(0), Const(units), 1):
         return True
     waiting = (stmt.kind for stmt in find(loop.body, Barrier))

@@ -31,6 +31,12 @@ _ATOMIC = re.compile(r"taco_atomic_(\w+)_([biufc]\d+)")
 _WORDS = {8: "unsigned int", 16: "unsigned short", 32: "unsigned int", 64: "unsigned long long"}
 """What is compared and swapped for an element of so many bits."""
 
+_ZEROS = {
+    "min": "signbit(element) ? element : value",
+    "max": "signbit(element) ? value : element",
+}
+"""Of two equal numbers, which may be zeros of both signs, the one that comes out in any order."""
+
 
 def atomic_name(op: str, element: ScalarType) -> str:
     """The function that updates an element in one operation. Raises UnsupportedError."""
@@ -71,15 +77,23 @@ def _own(op: str, element: ScalarType) -> list[str] | None:
 
 
 def _swapped(op: str, element: ScalarType) -> list[str]:
-    """Compare and swap of the element's own bits."""
+    """Compare and swap of the element's own bits.
+
+    The least and largest numbers have the same bits in whichever order threads come, as zeros and
+    NaN have too.
+    """
     word, type = _WORDS[element.bits], c_type(element)
+    new = updated(op, element, "element", "value")
+    if element.kind == "float" and op in _ZEROS:
+        new = f"element == value ? ({_ZEROS[op]}) : {new}"
+        new = f"element != element || value != value ? NAN : {new}"
     return [
         f"{word} *word = ({word} *)place, found = atomicCAS(word, 0, 0), seen;",
         "do {",
         f"    {type} element;",
         "    seen = found;",
         "    memcpy(&element, &seen, sizeof element);",
-        f"    element = {updated(op, element, 'element', 'value')};",
+        f"    element = {new};",
         "    memcpy(&found, &element, sizeof element);",
         "    found = atomicCAS(word, seen, found);",
         "} while (found != seen);",

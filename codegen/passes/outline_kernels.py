@@ -8,7 +8,9 @@
 
 What no loop shares is a kernel of one thread. Scalars that several kernels change lie in memory of
 the device, one element each. Kernels compute the constants again that they need: the host knows
-elements of arrays only by copying them.
+elements of arrays only by copying them. Constants that would be others by then lie in memory too:
+
+    const begin = n[0]; n[0] += 1; parallel for i: y[i] = begin  →  cell[0] = n[0]; n[0] += 1; …
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from dataclasses import replace
 
 from codegen import build
 from codegen.ir import (
+    AddRuns,
     Allocate,
     Array,
     Assign,
+    AtomicFetch,
     AtomicStore,
     Block,
     Comment,
@@ -47,11 +51,12 @@ from codegen.ir import (
     Store,
     Team,
     Var,
+    VectorStore,
 )
 from codegen.names import Names
 from codegen.target import Target, UnsupportedError
 from codegen.tree import find, map_children, walk
-from codegen.variables import substitute
+from codegen.variables import substitute, variables_read
 
 LOCAL_BYTES = 1024
 """Bytes of an array that each thread may have for itself."""
@@ -178,7 +183,10 @@ class _Outliner:
         rest = list(statements)
         while rest:
             statement, *rest = rest
-            if not isinstance(statement, Declare) or not _is_assigned(statement.var, rest):
+            kept = isinstance(statement, Declare) and (
+                _is_assigned(statement.var, rest) or _is_outdated(statement, rest)
+            )
+            if not isinstance(statement, Declare) or not kept:
                 found.append(statement)
                 continue
             var = statement.var
@@ -227,6 +235,35 @@ def _loop_variables(function: Function) -> list[Var]:
 
 def _is_assigned(var: Var, statements: Sequence[Stmt]) -> bool:
     return any(isinstance(node, Assign) and node.var == var for s in statements for node in walk(s))
+
+
+_WRITES = (Store, AtomicStore, AtomicFetch, AddRuns, VectorStore, Fill, Sort)
+
+
+def _is_outdated(constant: Declare, statements: Sequence[Stmt]) -> bool:
+    """Whether statements read a constant once memory is written that its value was read from.
+
+    const begin = n[0]; n[0] += 1; if begin < n[0]: …    →  it is
+    """
+    read_from = {load.array for load in find(constant.value, Load)}
+    names, written = {constant.var}, False
+    for statement in statements if read_from else ():
+        written = written or not read_from.isdisjoint(_written_in(statement))
+        reads = not names.isdisjoint(variables_read(statement))
+        if written and reads:
+            return True
+        if reads and isinstance(statement, Declare):  # which kernels compute again, too
+            names.add(statement.var)
+    return False
+
+
+def _written_in(statement: Stmt) -> Iterator[Array]:
+    """The arrays whose elements a statement may change."""
+    for node in walk(statement):
+        if isinstance(node, _WRITES):
+            yield node.array
+        elif isinstance(node, Invoke):
+            yield from (place.array for place in node.places)
 
 
 def _with_cell(statement: Stmt, var: Var, cell: Array) -> Stmt:

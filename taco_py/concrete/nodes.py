@@ -135,10 +135,12 @@ class Assembly(Enum):
 
     APPEND  in order, each entry behind those before it; parts that threads make are joined
     INSERT  entries are counted first, then each is written where it stays in the end
+    COPY    coordinates are those of an operand, and copied; each value has its place before
     """
 
     APPEND = "Append"
     INSERT = "Insert"
+    COPY = "Copy"
 
 
 APART = (Race.TEMPORARY, Race.ORDERED)

@@ -315,6 +315,11 @@ class Machine:
         """Whether kernels run on a GPU, emulated or not."""
         return self.target.startswith("cuda")
 
+    @property
+    def teams(self) -> bool:
+        """Whether threads are few and take large ranges of a loop, with memory of their own."""
+        return not self.is_gpu
+
     def __hash__(self) -> int:
         """Return a hash in constant time, for machines are parts of many keys and seldom differ."""
         return hash(self.step_seconds)

@@ -14,6 +14,8 @@ from typing import assert_never
 import numpy as np
 
 from codegen.records import dataclass
+from codegen.target import CUDA
+from codegen.types import scalar
 from taco_py.concrete.nodes import (
     APART,
     SERIAL,
@@ -121,6 +123,12 @@ class IterationGraph:
     teams: bool = True
 
     @property
+    def has_places(self) -> bool:
+        """Whether each element of the result has its place before any loop comes to it: of a dense
+        one, and of one whose coordinates are copied."""
+        return self.problem.result.format.is_dense or self.assembly is Assembly.COPY
+
+    @property
     def covers_result(self) -> bool:
         """Whether every element of a dense result is assigned or zeroed by the kernel itself."""
         if self.assigns_first:
@@ -162,17 +170,28 @@ class IterationGraph:
         return tuple(index for index in listed if index in met)
 
     @property
+    def updates_words(self) -> bool:
+        """Whether atomic operations on the result also write elements beside theirs, which units of
+        a GPU that take other iterations may write at the same time."""
+        if self.teams or scalar(self.problem.result.dtype).itemsize >= CUDA.atomic_bytes:
+            return False
+        return any(loop.mode.parallel is Race.ATOMICS for loop in self.loops)
+
+    @property
     def zeroing(self) -> Forall | None:
         """The loop at whose body's beginning a part of a dense result is zeroed, then added to.
 
         It is the innermost of the outermost loops over the result's outermost levels, as far as
         each of them comes to every coordinate once: all that is added to such a part is added in
         that body, also what threads add to copies of their own. None where there is no such loop,
-        or where nothing is added, or only after all has been assigned.
+        or where nothing is added, or only after all has been assigned, or where others would add to
+        parts beside it meanwhile, in words that have elements of both.
         """
         target = self.problem.assignment.target
         form = self.problem.result.format
         if not form.is_dense or not _adds_to(self.statement, target) or self.assigns_first:
+            return None
+        if self.updates_words:
             return None
         found: Forall | None = None
         part = self.statement
@@ -211,7 +230,7 @@ class IterationGraph:
             return False
         kinds = {workspace.kind for workspace in workspaces_of(statement)}
         rows = WorkspaceKind.ROW in kinds and kinds <= {WorkspaceKind.ROW, WorkspaceKind.SCALAR}
-        return rows and not self.problem.result.format.is_dense
+        return rows and not self.has_places
 
     def fills_row(self, loop: Loop) -> bool:
         """Whether threads of a block share a loop that enters coordinates into a row."""
@@ -375,7 +394,7 @@ class IterationGraph:
 def shared_in_pieces(graph: IterationGraph) -> bool:
     """Whether threads that share the outermost loop need memory of their own, or its ranges."""
     private = any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(graph.statement))
-    return private or graph.loops[0].merges or not graph.problem.result.format.is_dense
+    return private or graph.loops[0].merges or not graph.has_places
 
 
 def sparse_levels(problem: Problem, access: Access) -> Mapping[str, Iterator]:

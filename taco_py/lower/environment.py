@@ -13,10 +13,11 @@ from codegen.ir import Array, Declare, Expr, Storage, Table, Var
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.types import BOOL, ScalarType, scalar
-from taco_py.concrete.nodes import Statement, Workspace, WorkspaceKind
+from taco_py.concrete.nodes import Assembly, Statement, Workspace, WorkspaceKind
 from taco_py.concrete.tree import workspaces_of
 from taco_py.diagnostics.errors import InternalError
 from taco_py.formats import LevelKind
+from taco_py.iteration.copied_pattern import CopiedPattern, copied_pattern
 from taco_py.iteration.graph import IterationGraph, all_iterators, regions_of
 from taco_py.iteration.region import Iterator, Regions
 from taco_py.levels import Compressed, Iterated, LevelStorage, Singleton
@@ -104,6 +105,11 @@ class Environment:
     @property
     def target(self) -> Access:
         return self.problem.assignment.target
+
+    @property
+    def copied(self) -> CopiedPattern | None:
+        """The pattern that the result has, where it is copied."""
+        return copied_pattern(self.problem) if self.graph.assembly is Assembly.COPY else None
 
     def position_var(self, access: Access, level: int) -> Var:
         """The variable for positions of one level of one access: pA2 for the second level of A."""

@@ -14,6 +14,7 @@ from taco_py.lower import workspaces
 from taco_py.lower.bindings import Bindings
 from taco_py.lower.environment import EMPTY_SCOPE, Environment, make_environment
 from taco_py.lower.promises import rely_on_promises
+from taco_py.lower.sparse_result.copied import copy_structure
 from taco_py.lower.sparse_result.inserted import lower_inserted
 from taco_py.lower.sparse_result.recomputed import lower_recomputed
 from taco_py.lower.sparse_result.result import make_result
@@ -48,6 +49,8 @@ def lower(problem: Problem, graph: IterationGraph, phase: str) -> Lowered:
         code = tuple(lower_recomputed(env, statement, tuple(_allocations(env, statement))))
     elif graph.assembly is Assembly.INSERT:
         code = tuple(lower_inserted(env, statement, tuple(_allocations(env, statement))))
+    elif graph.assembly is Assembly.COPY:
+        code = (*copy_structure(env), *_lower_whole(env, statement))
     elif graph.in_pieces and isinstance(statement, Forall):
         code = (*begin_whole(env), *lower_pieces(env, statement))
     else:

@@ -319,7 +319,11 @@ class Lowerer:
         return scope, code
 
     def _locate(self, access: Access, level: int, scope: Scope) -> Expr | None:
-        """The position of a dense level whose parent and index are known, else None."""
+        """The position of a dense level whose parent and index are known, else None; that of the
+        operand whose coordinates the result has, where they are copied."""
+        copied = self.env.copied if access == self.env.target else None
+        if copied is not None and level < copied.depth:
+            return scope.position(copied.access, level)
         parent = scope.position(access, level - 1)
         if parent is None or access.tensor in self.env.workspaces:
             return None

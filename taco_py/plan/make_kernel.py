@@ -16,6 +16,7 @@ from taco_py.concrete.concretize import (
     result_order,
     shared_prefix,
 )
+from taco_py.concrete.nodes import Assembly
 from taco_py.concrete.terms import Term, map_terms, split_terms
 from taco_py.convert.convert import describe
 from taco_py.cost.estimate import Statistics
@@ -222,8 +223,11 @@ def _chained(problem: Problem, loops: Loops, is_array: Callable[[], bool]) -> Pr
     """With a result that several loops can scatter into.
 
     That part of it becomes a coordinate list; all of it, where `is_array` says so, a dense array:
-    in the order of its levels, so that these can keep it.
+    in the order of its levels, so that these can keep it. Where coordinates are copied, each
+    element has its place.
     """
+    if loops.assembly is Assembly.COPY:
+        return problem
     orders = tuple(map(loops.provenance.loops, loops.orders))
     terms = split_terms(problem.assignment.value)
     prefix = shared_prefix(problem, terms, orders, loops.provenance)

@@ -20,6 +20,7 @@ from taco_py.concrete.nodes import (
     Where,
 )
 from taco_py.concrete.terms import Term, reductions, split_terms
+from taco_py.formats import Level, LevelKind
 from taco_py.iteration.graph import IterationGraph, build_graph
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Assignment
@@ -82,10 +83,20 @@ class Loops:
 
     def statement(self, problem: Problem) -> Statement:
         """The concrete notation for these loops, where `problem` computes the assignment."""
-        statement = concretize(problem, self.orders, self.provenance, self.made)
+        placed = self.placed(problem)
+        statement = concretize(placed, self.orders, self.provenance, self.made)
         for command in self.structure:
-            statement = restructure(problem, self.provenance, statement, command)
+            statement = restructure(placed, self.provenance, statement, command)
         return _marked(self, statement, (), {})
+
+    def placed(self, problem: Problem) -> Problem:
+        """The problem as its statement is made: where coordinates are copied, each element of the
+        result has its place, as those of a dense one have."""
+        if self.assembly is not Assembly.COPY:
+            return problem
+        form = problem.result.format
+        dense = replace(form, levels=(Level(LevelKind.DENSE),) * form.order)
+        return replace(problem, result=replace(problem.result, format=dense))
 
     def graph(self, problem: Problem) -> IterationGraph:
         statement = self.statement(problem)

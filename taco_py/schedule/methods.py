@@ -68,7 +68,8 @@ METHODS: dict[str, Method] = {
     "assemble": Method(
         "tensor, assembly=Insert",
         'How the sparse result is assembled: "append" puts each entry behind those before it; '
-        '"insert" counts entries first, and then writes each where it stays.',
+        '"insert" counts entries first, and then writes each where it stays; "copy" copies the '
+        "coordinates of an operand that has the same, on GPUs.",
     ),
     "serial": Method("", "Share no loop among threads."),
 }

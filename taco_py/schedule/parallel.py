@@ -53,9 +53,9 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     with no strategy, whichever was named. Raises ScheduleError when the marked loop cannot be
     shared as asked.
     """
+    check_units(graph, "c")
     if schedule.serial:
         return Parallelism(graph.statement, None, "one thread was asked for")
-    check_units(graph, "c")
     check_shared(graph)
     graph = _without_needless(graph)
     statement = graph.statement
@@ -258,7 +258,7 @@ def _marked_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """What threads cannot share, whatever they write."""
     outermost = not loop.outer and isinstance(graph.statement, Forall)
-    if loop.writes_result and not graph.problem.result.format.is_dense:
+    if loop.writes_result and not graph.has_places:
         refusal = _assembly(graph, loop, outermost)
         if refusal is not None:
             return refusal
@@ -268,7 +268,7 @@ def _structure(graph: IterationGraph, loop: Loop) -> Refusal | None:
             f"the loop {graph.called(loop)} walks {names} along with others, in order",
             f"split {graph.called(loop)}: its tiles can be shared",
         )
-    sparse = not graph.problem.result.format.is_dense
+    sparse = not graph.has_places
     ranges = sparse or (loop.range is Range.WHOLE or graph.provenance.counts_ranges(loop.index))
     if outermost and not ranges and shared_in_pieces(graph):
         return Refusal(

@@ -11,9 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codegen.records import dataclass
-from taco_py.concrete.nodes import APART, ROWS, Assign, Race, Unit, Workspace, WorkspaceKind
+from taco_py.concrete.nodes import (
+    APART,
+    ROWS,
+    Assembly,
+    Assign,
+    Race,
+    Unit,
+    Workspace,
+    WorkspaceKind,
+)
 from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.formats import Format
+from taco_py.iteration.copied_pattern import copied_pattern
 from taco_py.iteration.graph import IterationGraph, Loop, Range
 from taco_py.notation.operators import ADD, Operator
 
@@ -142,8 +152,10 @@ def _is_one_operation(dtype: str, operator: Operator | None) -> bool:
 def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     operands = dict(graph.problem.operands)
     pos = graph.provenance.positions_above(loop.index)
-    tiled = graph.problem.result.format.is_dense and loop.range is Range.TILES
-    if pos is not None and tiled and _repeats(operands[pos.tensor].format):
+    tiled = graph.has_places and loop.range is Range.TILES
+    copied = copied_pattern(graph.problem) if graph.assembly is Assembly.COPY else None
+    own = copied is not None and pos is not None and pos.tensor == copied.access.tensor
+    if pos is not None and tiled and not own and _repeats(operands[pos.tensor].format):
         return Refusal(
             f"tiles {graph.called(loop)} of positions of {pos.tensor} may have coordinates in "
             "common",
@@ -158,6 +170,8 @@ def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
                 "leave the loop serial",
             )
         form = operands[iterator.access.tensor].format
+        if copied is not None and iterator.access == copied.access:
+            continue  # entries with equal coordinates have places of their own
         if not form.levels[iterator.level].unique:
             return Refusal(
                 f"the loop {graph.called(loop)} may meet a coordinate of {iterator} more than once",
@@ -221,7 +235,7 @@ def apart_refusal(graph: IterationGraph, loop: Loop, *, brief: bool = False) -> 
     around = workspaces_around(graph, loop)
     for assign in outward(loop):
         name = assign.target.tensor
-        if name == target and not graph.problem.result.format.is_dense:
+        if name == target and not graph.has_places:
             return Refusal(
                 f"{target} stores coordinates, and copies of it are not added up",
                 "ask for a dense result, or share a loop over its outermost level with NoRaces",

@@ -3,6 +3,7 @@ whether they add floating-point numbers in the same order each time.
 
     atomicAdd(&y[i], …)    by many threads: in any order, the last bits differ from run to run
     atomicAdd(&s, t)       once, by the only block, with what its threads have combined: the same
+    taco_atomic_max(&m, t) by many threads: the same, for max(x, x) = x
 
 `forbid="atomic_sums"` asks for the same bits each run. What is asked here is the kernel as it is
 after all passes: whatever shares its loops, no such update is missed.
@@ -17,6 +18,8 @@ from codegen.ir import AddRuns, AtomicFetch, AtomicStore, Const, For, Kernel, Lo
 from codegen.target import CUDA, UnsupportedError
 from codegen.tree import children, find
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.notation.nodes import Reduce
+from taco_py.notation.tree import walk
 from taco_py.problem import Problem
 
 if TYPE_CHECKING:
@@ -58,7 +61,8 @@ def check_order(problem: Problem, module: Module) -> None:
         kernels = run_passes(module, CUDA).kernels
     except UnsupportedError:  # which is said where it is compiled
         return
-    found = dict.fromkeys(name for kernel in kernels for name in _open_sums(kernel))
+    same = _in_any_order(problem)
+    found = dict.fromkeys(name for kernel in kernels for name in _open_sums(kernel, same))
     if found:
         raise open_order(problem, tuple(found))
 
@@ -73,14 +77,31 @@ def open_order(problem: Problem, arrays: tuple[str, ...]) -> ScheduleError:
     )
 
 
-def _open_sums(kernel: Kernel) -> Iterator[str]:
-    """The arrays of floating-point numbers that threads update in any order."""
+def _in_any_order(problem: Problem) -> frozenset[str]:
+    """The operators of the loop IR that a problem reduces by, and that do not round: the least of
+    some numbers is one of them, whichever comes first."""
+    assignment = problem.assignment
+    reduced = {node.operator for node, _ in walk(assignment.value) if isinstance(node, Reduce)}
+    return frozenset(
+        each.c_operator for each in (*reduced, assignment.operator) if each and each.idempotent
+    )
+
+
+def _open_sums(kernel: Kernel, same: frozenset[str]) -> Iterator[str]:
+    """The arrays of floating-point numbers whose values depend on the order of threads.
+
+    same  the operators by which they do not
+    """
     alone = all(_is_once(loop) for loop in find(kernel.body, For) if loop.kind in _GRID)
     return (
         update.array.name
         for update, repeated in _updates(kernel.body, not alone)
-        if update.array.element.kind in _INEXACT and repeated
+        if update.array.element.kind in _INEXACT and repeated and _operator(update) not in same
     )
+
+
+def _operator(update: AtomicStore | AtomicFetch | AddRuns) -> str:
+    return "+" if isinstance(update, AtomicFetch) else update.op
 
 
 def _updates(

@@ -83,6 +83,8 @@ def lower_recipe(recipe: Recipe, choose_shared: Chooser | None = None) -> Lowere
 def _told(parallel: Parallelism, graph: IterationGraph) -> str:
     from taco_py.concrete.nodes import Assembly
 
+    if graph.assembly is Assembly.COPY:
+        return f"{parallel.reason}; coordinates are copied, each entry has its place"
     if graph.assembly is not Assembly.INSERT:
         return parallel.reason
     return f"{parallel.reason}; entries are counted first, then written in place"
@@ -119,7 +121,7 @@ def scheduled_graph(
     whole = replace(loops.graph(recipe.problem), teams=choose_shared is None)
     parallel = (choose_shared or choose_parallel)(whole, recipe.schedule)
     statement = assign_first(recipe.problem, parallel.statement, loops.provenance)
-    verify(recipe.problem, statement, loops.provenance)
+    verify(loops.placed(recipe.problem), statement, loops.provenance)
     graph = build_graph(recipe.problem, statement, loops.provenance, loops.assembly)
     graph = replace(graph, teams=whole.teams)
     graph = replace(graph, assembly=assembly_of(graph))

@@ -24,11 +24,12 @@ from codegen.names import Names
 from codegen.records import dataclass
 from codegen.target import CUDA
 from taco_py.concrete.concretize import result_order
-from taco_py.concrete.nodes import Race, Unit
+from taco_py.concrete.nodes import Assembly, Race, Unit
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.estimate import Statistics
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.formats import LevelKind
+from taco_py.iteration.copied_pattern import copied_pattern
 from taco_py.iteration.graph import conflicts
 from taco_py.kernels import KERNELS
 from taco_py.legal.absent import restricts
@@ -38,7 +39,7 @@ from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
 from taco_py.provenance.relations import Divide, Fuse, Pos, Split
 from taco_py.schedule.apply import loops_of
-from taco_py.schedule.commands import Command, Parallelize, Reorder, Serial
+from taco_py.schedule.commands import Assemble, Command, Parallelize, Reorder, Serial
 from taco_py.schedule.gpu.units import choose_units
 from taco_py.schedule.legality import check
 from taco_py.schedule.parallel import check_shared
@@ -58,6 +59,7 @@ WIDTHS = (4, 8, 16)
 """Lanes of a group, of which each has an iteration."""
 PARTS = (8, 64)
 """Terms of a sum for each block, where its threads have other elements of the result."""
+ONE_THREAD = "one thread, which adds in the order of the text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +102,9 @@ def choose_sharing(
     main = max(range(len(orders)), key=lambda n: len(orders[n]))
     if not orders[main]:
         return None
-    sparse = is_sparse(problem.result.format)
-    ways = _of_rows(problem, orders) if sparse else sharings(problem, terms, main, orders[main])
     found = [
         (sharing, _price(problem, schedule, stats, sharing))
-        for sharing in ways
+        for sharing in _ways(problem, terms, main, orders)
         if _is_legal(problem, schedule, sharing)
     ]
     found.sort(key=lambda each: each[1].seconds)
@@ -128,16 +128,16 @@ def _in_fixed_order(
     """
     unknown = Price(inf, inf, inf, inf)
     spare = [] if problem.assignment.target.indices else [_in_one_block(problem, order)]
-    spare.append(Sharing(order, (Serial(),), "one thread, which adds in the order of the text"))
+    spare.append(Sharing(order, (Serial(),), ONE_THREAD))
     left: list[tuple[Sharing, Price]] = []
     for number, (sharing, price) in enumerate(found):
-        if _is_fixed(problem, scheduled(schedule, sharing)):
+        if is_fixed(problem, scheduled(schedule, sharing)):
             return Choice(sharing, price, tuple(found[number + 1 :]), tuple(left))
         left.append((sharing, price))
-    if _is_fixed(problem, schedule):
+    if is_fixed(problem, schedule):
         return None
     for sharing in spare:
-        if _is_fixed(problem, scheduled(schedule, sharing)):
+        if is_fixed(problem, scheduled(schedule, sharing)):
             return Choice(sharing, unknown, (), tuple(left))
     return None
 
@@ -155,7 +155,7 @@ def _in_one_block(problem: Problem, order: tuple[str, ...]) -> Sharing:
     return Sharing(order, commands, f"one block, threads over {first}", 1, 0, CUDA.block)
 
 
-def _is_fixed(problem: Problem, schedule: Schedule) -> bool:
+def is_fixed(problem: Problem, schedule: Schedule) -> bool:
     """Whether kernels of a GPU can do what a schedule asks for, in the same order each time."""
     try:
         module = lower_recipe(Recipe(problem, schedule), choose_units).module
@@ -169,11 +169,13 @@ def _is_fixed(problem: Problem, schedule: Schedule) -> bool:
 def price_of(problem: Problem, schedule: Schedule, stats: Statistics) -> Price | None:
     """The price of a kernel whose loops are shared in one of these ways, None for others."""
     terms, orders = split_terms(problem.assignment.value), schedule.orders
-    if len(terms) != len(orders) or is_sparse(problem.result.format):
+    if len(terms) != len(orders):
+        return None
+    if is_sparse(problem.result.format) and copied_pattern(problem) is None:
         return None
     main = max(range(len(orders)), key=lambda n: len(orders[n]))
     commands = schedule.on_loops.commands
-    for sharing in sharings(problem, terms, main, orders[main]) if orders[main] else ():
+    for sharing in _ways(problem, terms, main, orders) if orders[main] else ():
         if sharing.commands == commands and sharing.order == orders[main]:
             return _price(problem, schedule, stats, sharing)
     return None
@@ -233,6 +235,20 @@ def _compiles(problem: Problem, schedule: Schedule) -> bool:
     except ScheduleError:
         return False
     return True
+
+
+def _ways(
+    problem: Problem, terms: tuple[Term, ...], main: int, orders: tuple[tuple[str, ...], ...]
+) -> Iterator[Sharing]:
+    """Ways to share a kernel's loops: those of dense results also where coordinates are copied."""
+    if not is_sparse(problem.result.format):
+        yield from sharings(problem, terms, main, orders[main])
+        return
+    if copied_pattern(problem) is not None:
+        copying = Assemble(problem.assignment.target.tensor, Assembly.COPY)
+        for each in sharings(problem, terms, main, orders[main]):
+            yield replace(each, commands=(*each.commands, copying))
+    yield from _of_rows(problem, orders)
 
 
 def sharings(

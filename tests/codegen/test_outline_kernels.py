@@ -88,6 +88,22 @@ def test_scalars_of_several_kernels_lie_in_memory() -> None:
     assert "sum_cell[0] += total[0]" in last and "y[0] = sum_cell[0]" in last
 
 
+def test_constants_that_kernels_would_find_changed_lie_in_memory() -> None:
+    """`next` is made of `begin`; nothing writes what `last` is read from."""
+    begin, following = Var("begin", FLOAT64), Var("next", FLOAT64)
+    host, *kernels = text_of(
+        Declare(begin, load(Y, const(0)), constant=True),
+        Declare(LAST, load(X, const(0)), constant=True),
+        Declare(following, add(begin, const(1.0, FLOAT64)), constant=True),
+        Store(Y, const(0), const(2.0, FLOAT64)),
+        shared(Store(Y, I, add(following, LAST))),
+    ).split("\n\n")
+    assert "begin_cell = new float64[1]" in host and "last_cell" not in host
+    first, write, grid = kernels
+    assert "begin_cell[0] = y[0]" in first and "y[0] = 2.0" in write
+    assert "next: float64 = begin_cell[0] + 1.0" in grid and "last: int64 = x[0]" in grid
+
+
 def test_elements_are_set_by_threads() -> None:
     found = text_of(Fill(Y, const(0), N_I, const(0.0, FLOAT64)))
     assert "grid for k in 0..n_i:" in found and "y[k] = 0.0" in found

@@ -31,9 +31,14 @@ MAIN: dict[str, tuple[str, dict[str, Any]]] = {
         "M[i,r] = T[i,j,k] * B[j,r] * C[k,r]",
         {"T": "sss", "B": "dd", "C": "dd", "M": "dd"},
     ),
+    "sddmm": (
+        "C[i,j] = S[i,j] * U[i,k] * V[j,k]",
+        {"S": "csr", "U": "dd", "V": "dd", "C": "csr"},
+    ),
     "dot": ("s = a[i] * b[i]", {"a": "d", "b": "d"}),
     "column_sums": ("y[j] = A[i,j]", {"A": "csr", "y": "d"}),
     "spmv_entries": ("y[i] = A[i,j] * x[j]", {"A": "csr", "x": "d", "y": "d"}),
+    "spmv_groups": ("y[i] = A[i,j] * x[j]", {"A": "csr", "x": "d", "y": "d"}),
     "sgemm": ("C[i,j] = A[i,k] * B[k,j]", {"A": LARGE, "B": LARGE}),
 }
 BY_ENTRIES = (
@@ -41,7 +46,12 @@ BY_ENTRIES = (
     "split(part,each,lane,32), parallelize(block,GPUBlock,IgnoreRaces), "
     "parallelize(warp,GPUWarp,IgnoreRaces), parallelize(lane,GPUThread,Atomics)"
 )
-SCHEDULES = {"spmv_entries": BY_ENTRIES}
+BY_GROUPS = (
+    "split(i,block,rest,32), split(rest,warp,group,4), parallelize(block,GPUBlock,NoRaces), "
+    "parallelize(warp,GPUWarp,NoRaces), parallelize(group,GPUThread,NoRaces), "
+    "parallelize(j,GPUThread,Atomics)"
+)
+SCHEDULES = {"spmv_entries": BY_ENTRIES, "spmv_groups": BY_GROUPS}
 
 
 @pytest.mark.parametrize("form", ["CSR", "CSC", "dense"])
@@ -219,3 +229,25 @@ def test_every_way_to_ask_computes_on_the_device(
     pairs = zip(found, wanted, strict=True) if isinstance(found, tuple) else [(found, wanted)]
     for ours, theirs in pairs:
         np.testing.assert_allclose(to_dense(ours), to_dense(theirs))
+
+
+@pytest.mark.parametrize("fill", [0, 1, 7])
+def test_reductions_over_other_fill_values(fill: int) -> None:
+    """No plan marks loops for threads of a CPU: units of the GPU share them."""
+    rng = np.random.default_rng(2)
+    b, a = rng.integers(0, 4, (3, 32)), rng.integers(0, 4, (40, 6))
+    z = np.full(32, fill)
+    z[3], stored = 2, tp.Tensor.from_coo(([3],), np.array([2]), (32,), format="s", fill_value=fill)
+    for text, given in (
+        ("y[i] = B[i,k] * z[k]", {"B": b, "z": z}),
+        ("y[i] = max(k, B[i,k] + z[k])", {"B": b, "z": z}),
+        ("y[j] = min(i, A[i,j])", {"A": a}),
+        ("y[j] = argmax(i, A[i,j])", {"A": a}),
+        ("y[j] = any(i, A[i,j] > 2)", {"A": a}),
+        ("y[j] max= A[i,j]", {"A": a}),
+    ):
+        sparse = {**given, "z": stored} if "z" in given else given
+        found = tp.evaluate(text, sparse, format="d", target=EMULATED)
+        np.testing.assert_array_equal(found, tp.evaluate_dense(text, given))
+        told = str(tp.explain(text, sparse, format="d", target=EMULATED))
+        assert "Temporary" not in told and "CPUThread (Atomics)" not in told

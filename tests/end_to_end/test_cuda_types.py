@@ -50,6 +50,34 @@ def test_corpus_of_types(case: Case, name: str) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
+OF_BLOCKS = (
+    None,
+    "parallelize(i,GPUBlock), parallelize(j,GPUWarp,Atomics), parallelize(k,GPUThread)",
+    "reorder(i,j,k), parallelize(i,GPUBlock), parallelize(j,GPUThread,Atomics)",
+    "reorder(i,j,k), fuse(i,j,f), pos(f,p,A(i,j)), split(p,b,t,4), parallelize(b,GPUBlock,Atomics)",
+)
+
+
+@pytest.mark.parametrize("schedule", OF_BLOCKS)
+@pytest.mark.parametrize("name", ["bool", "int8", "uint8", "int16", "float16"])
+def test_rows_that_end_within_a_word(name: str, schedule: str | None) -> None:
+    """Neighbouring rows have elements in one word, which blocks zero and update."""
+    rng = np.random.default_rng(4)
+    a = ((rng.random((9, 7)) < 0.5) * rng.integers(1, 4, (9, 7))).astype(name)
+    b = rng.integers(0, 3, (7, 5)).astype(name)
+    for form in ("csr", "dd") if schedule is None or "pos" not in schedule else ("csr",):
+        found = tp.evaluate(
+            "C[i,k] = A[i,j] * B[j,k]", A=tp.tensor(a, format=form), B=b,
+            format="dd", dtype=name, schedule=schedule, target=EMULATED,
+        )  # fmt: skip
+        np.testing.assert_array_equal(found, np.einsum("ij,jk->ik", a, b))
+        truths = tp.evaluate(
+            "C[i,k] = A[i,j] * B[j,k]", A=tp.tensor(a, format=form), B=b,
+            format="dd", semiring="or_and", schedule=schedule, target=EMULATED,
+        )  # fmt: skip
+        np.testing.assert_array_equal(truths, np.einsum("ij,jk->ik", a != 0, b != 0))
+
+
 @pytest.mark.parametrize("name", [n for n in DTYPES if n not in ("float16", "bfloat16")])
 def test_reductions_of_columns(name: str) -> None:
     """Rows are shared, so that many threads update an element."""

@@ -55,6 +55,61 @@ def test_bits_are_the_same_each_run(text: str, monkeypatch: pytest.MonkeyPatch) 
     assert len({bits(text, seed, FIXED, monkeypatch) for seed in range(4)}) == 1
 
 
+EXTREMA = (
+    "m[k] = max(j, Z[j,k])",
+    "m[k] = min(j, Z[j,k])",
+    "m[k] max= Z[j,k]",
+    "m = min(j, k, Z[j,k])",
+    "m[k] = argmax(j, Z[j,k])",
+    "m[j] = max(i, S[i,j])",
+)
+
+
+@pytest.mark.parametrize("text", EXTREMA)
+def test_extrema_need_no_order(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Atomic updates by them are allowed: zeros of both signs and NaN have the same bits too."""
+    zeros = RNG.choice([0.0, -0.0], (50, 40))
+    zeros[::7, 3] = np.nan
+    zeros[4::9, 3] = -np.nan
+    monkeypatch.setitem(OPERANDS, "Z", zeros)
+    monkeypatch.setitem(OPERANDS, "S", A)
+    found = {bits(text, seed, FIXED, monkeypatch) for seed in range(4)}
+    assert len(found) == 1
+    told = [str(tp.explain(text, Z=zeros, **asks)) for asks in (EMULATED, FIXED) if "Z" in text]
+    shared = [[x for x in each.splitlines() if "concrete" in x or "forall" in x] for each in told]
+    assert not told or "argmax" in text or shared[0] == shared[1]
+
+
+def test_products_of_semirings_need_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    asks = {**FIXED, "semiring": "min_plus", "format": "d"}
+    found = set()
+    for seed in range(3):
+        device = EmulatedDevice(KERNELS, seed=seed)
+        monkeypatch.setattr(devices, "device_of", lambda target, made=device: made)
+        monkeypatch.setattr(devices, "remembered", lambda key, make: make())
+        y = tp.evaluate("y[j] = D[i,j] * x[i]", D=OPERANDS["D"], x=OPERANDS["x"], **asks)
+        found.add(np.asarray(y).tobytes())
+    assert len(found) == 1
+    np.testing.assert_allclose(y, (OPERANDS["D"] + OPERANDS["x"][:, None]).min(0))
+
+
+def test_what_no_units_can_share_is_done_by_one_thread() -> None:
+    """Where one operand gallops through the other, loops have commands already."""
+    few = sp.random_array((6, 4000), density=0.0005, format="csr", rng=np.random.default_rng(1))
+    many = sp.random_array((6, 4000), density=0.5, format="csr", rng=np.random.default_rng(2))
+    asks = {**FIXED, "format": "d"}
+    found = tp.evaluate("y[j] = F[i,j] * M[i,j]", F=few, M=many, **asks)
+    np.testing.assert_allclose(found, (few * many).sum(0))
+    told = str(tp.explain("y[j] = F[i,j] * M[i,j]", F=few, M=many, **asks))
+    assert "gallop" in told and "one thread, which adds in the order of the text" in told
+
+
+def test_user_schedules_may_update_by_extrema() -> None:
+    schedule = "reorder(j,i), parallelize(j,CPUThread,Atomics)"
+    found = tp.evaluate("y[i] = max(j, D[j,i])", D=OPERANDS["D"], schedule=schedule, **FIXED)
+    np.testing.assert_array_equal(found, OPERANDS["D"].max(0))
+
+
 def test_atomic_sums_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is what is asked here of the other test: that it could see a difference."""
     for text in SCATTERING:

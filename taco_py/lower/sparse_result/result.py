@@ -271,7 +271,7 @@ def make_result(env: Environment) -> Result:
     form = arrays.type.format
     stored = form.stored(env.target.indices)
     groups: list[Group] = []
-    for level, kind in enumerate(form.levels):
+    for level, kind in enumerate(() if env.graph.has_places else form.levels):
         if kind.kind is LevelKind.COMPRESSED:
             last = level
             while last + 1 < form.order and form.levels[last + 1].branchless:

@@ -76,9 +76,13 @@ def lower_atomic(env: Environment, forall: Forall, scope: Scope, lower: Lower) -
 def add_atomically(
     env: Environment, scope: Scope, shared: str, update: AtomicStore
 ) -> Iterator[Stmt]:
-    """`update` inside a loop over `shared`, a plain store where no other thread comes as well."""
+    """`update` inside a loop over `shared`, a plain store where no other thread comes as well, to
+    it or to an element that the hardware updates along with it."""
     if scope.single:
         yield replace(update, meets=_neighbours_meet(env, scope))
+        return
+    if env.graph.updates_words:
+        yield update
         return
     met = _met_by_others(env, scope, env.provenance.positions_above(shared))
     plain = Store(update.array, update.index, update.value, update.op, update.role)

@@ -20,6 +20,7 @@ from codegen.target import CUDA
 from taco_py.concrete.nodes import (
     INSIDE_BLOCKS,
     ROWS,
+    Assembly,
     Race,
     Unit,
     Where,
@@ -27,6 +28,7 @@ from taco_py.concrete.nodes import (
 )
 from taco_py.concrete.tree import assignments, foralls, walk
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.iteration.copied_pattern import copied_pattern
 from taco_py.iteration.graph import IterationGraph, Loop, Range
 from taco_py.notation.checks import with_linearity
 from taco_py.notation.operators import ADD
@@ -38,6 +40,7 @@ from taco_py.schedule.races import (
     race_refusal,
     workspaces_around,
 )
+from taco_py.schedule.refused import refused
 
 _AROUND: dict[Unit, tuple[Unit | None, ...]] = {
     Unit.CORE: (None,),
@@ -142,15 +145,16 @@ def unit_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 def _sparse_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where blocks or their parts would write a sparse result."""
-    if graph.problem.result.format.is_dense or not loop.writes_result:
+    if graph.has_places or not loop.writes_result:
         return None
     if graph.rows_in_blocks and (not loop.outer or _reads_row(graph, loop)):
         return None
-    name = graph.called(loop)
+    name, tensor = graph.called(loop), graph.problem.assignment.target.tensor
+    copies = f"assemble({tensor},Copy), " if copied_pattern(graph.problem) else ""
     return Refusal(
         f"{loop.mode.unit.value} of {name} would write a sparse result, whose entries threads of "
         "the grid count and place",
-        f"parallelize({name},CPUThread,NoRaces), or ask for a dense result",
+        f"{copies}parallelize({name},CPUThread,NoRaces), or ask for a dense result",
     )
 
 
@@ -266,7 +270,14 @@ def units_of(target: str) -> tuple[Unit, ...]:
 
 
 def check_units(graph: IterationGraph, target: str) -> None:
-    """Raise ScheduleError for units that a target has not."""
+    """Raise ScheduleError for units, or a way to assemble a result, that a target has not."""
+    if target == "c" and graph.assembly is Assembly.COPY:
+        tensor = graph.problem.assignment.target.tensor
+        raise refused(
+            f"assemble({tensor},{Assembly.COPY.value})",
+            "threads of the CPU write parts of a result one behind another",
+            f'assemble({tensor},Insert), or target="cuda"',
+        )
     for loop in graph.loops:
         unit = loop.mode.unit
         if loop.mode.parallel is None or unit is Unit.CORE or target != "c":

@@ -154,7 +154,7 @@ def _race(graph: IterationGraph, loop: Loop) -> Race | None:
     """How threads can share a loop; None where they cannot."""
     own = own_refusal(graph, loop) is None
     private = any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(loop.body))
-    if loop.merges or private or not graph.problem.result.format.is_dense:
+    if loop.merges or private or not graph.has_places:
         whole = isinstance(graph.statement, Forall)
         return Race.NONE if own and whole else None
     if own:

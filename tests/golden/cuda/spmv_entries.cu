@@ -71,38 +71,37 @@ extern "C" __global__ void __launch_bounds__(256) evaluate_1(
     for (int64_t block = blockIdx.x;
          block < (p_end - p_begin + 1023) / 1024;
          block += gridDim.x) {
-        for (int64_t warp = threadIdx.x / 32; warp < 8; warp += blockDim.x / 32) {
-            const int64_t p_from = p_begin + block * 1024 + warp * 128;
-            const int64_t p_to = taco_min_i64(p_begin + block * 1024 + warp * 128 + 128, p_end);
-            if (p_from < p_to) {
-                const int64_t pA1_first = taco_search_int32(A2_pos, 1, n_i, p_from + 1) - 1;
-                const int64_t pA1_last = taco_search_int32(A2_pos, pA1_first + 1, n_i, p_to) - 1;
-                int64_t at = -1;
-                double sum = 0.0;
-                for (int32_t each = 0; each < 4; each++) {
-                    int64_t place = at;
-                    double term = 0.0;
-                    {
-                        const int32_t lane = threadIdx.x % 32;
-                        const int64_t pA2 = p_from + (each * 32 + lane);
-                        if (pA2 < p_to) {
-                            const int64_t pA1 = taco_search_int32(A2_pos, pA1_first + 1, pA1_last + 1, pA2 + 1) - 1;
-                            double t = 0.0;
-                            const int64_t j = A2_crd[pA2];
-                            t += A_vals[pA2] * x_vals[j];
-                            place = pA1;
-                            term = t;
-                        }
+        const int64_t warp = threadIdx.x / 32;
+        const int64_t p_from = p_begin + block * 1024 + warp * 128;
+        const int64_t p_to = taco_min_i64(p_begin + block * 1024 + warp * 128 + 128, p_end);
+        if (p_from < p_to) {
+            const int64_t pA1_first = taco_search_int32(A2_pos, 1, n_i, p_from + 1) - 1;
+            const int64_t pA1_last = taco_search_int32(A2_pos, pA1_first + 1, n_i, p_to) - 1;
+            int64_t at = -1;
+            double sum = 0.0;
+            for (int32_t each = 0; each < 4; each++) {
+                int64_t place = at;
+                double term = 0.0;
+                {
+                    const int32_t lane = threadIdx.x % 32;
+                    const int64_t pA2 = p_from + (each * 32 + lane);
+                    if (pA2 < p_to) {
+                        const int64_t pA1 = taco_search_int32(A2_pos, pA1_first + 1, pA1_last + 1, pA2 + 1) - 1;
+                        double t = 0.0;
+                        const int64_t j = A2_crd[pA2];
+                        t += A_vals[pA2] * x_vals[j];
+                        place = pA1;
+                        term = t;
                     }
-                    if (taco_any_lane(place != at)) {
-                        taco_runs_add_f64(y_vals, at, sum);
-                        at = place;
-                        sum = 0.0;
-                    }
-                    sum += term;
                 }
-                taco_runs_add_f64(y_vals, at, sum);
+                if (taco_any_lane(place != at)) {
+                    taco_runs_add_f64(y_vals, at, sum);
+                    at = place;
+                    sum = 0.0;
+                }
+                sum += term;
             }
+            taco_runs_add_f64(y_vals, at, sum);
         }
     }
 }

@@ -37,7 +37,7 @@ from taco_py.schedule.schedule import OPEN, Schedule
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Precompute the rows of operands that loops would merge again and again."""
     kernel = program.kernel(site.target)
-    if not kernel.may_merge or context.goal.machine.is_gpu:  # threads of GPUs have no rows
+    if not kernel.may_merge or not context.goal.machine.teams:
         return None
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
     schedule, why = looked_up_rows(kernel.problem, kernel.schedule.orders, stats)

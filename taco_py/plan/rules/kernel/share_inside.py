@@ -26,7 +26,7 @@ from taco_py.schedule.schedule import OPEN, Schedule
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Share the first loop of several iterations, where it is not the outermost."""
     kernel = program.kernel(site.target)
-    if len(kernel.schedule.orders) > 1 or context.goal.machine.is_gpu:
+    if len(kernel.schedule.orders) > 1 or not context.goal.machine.teams:
         return None
     stats = real_statistics(kernel.problem.assignment, program.facts, context.goal.machine)
     schedule = shared_inside(kernel.problem, kernel.schedule, stats)

@@ -54,7 +54,12 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         return None
     (term,), outermost = terms, orders[0][0]
     target = problem.assignment.target
-    if not target.indices or outermost in target.indices or kernel.schedule.parallel:
+    if (
+        not machine.teams
+        or not target.indices
+        or outermost in target.indices
+        or kernel.schedule.parallel
+    ):
         return None
     stats = real_statistics(problem.assignment, program.facts, machine)
     size = stats.volume(target.indices)

@@ -15,20 +15,26 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import real_statistics
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site
+from taco_py.schedule.commands import Serial
+from taco_py.schedule.schedule import Schedule
 from taco_py.ways.gpu_check import ATOMIC_SUMS
-from taco_py.ways.unit_choices import choose_sharing, scheduled
+from taco_py.ways.unit_choices import ONE_THREAD, choose_sharing, is_fixed, scheduled
 from taco_py.ways.ways import way_of
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Write the commands that share the loops of a GPU's kernel."""
     kernel = program.kernel(site.target)
-    if kernel.schedule.on_loops.commands:
-        return None
     facts = {name: program.facts[kernel.source(name)] for name, _ in kernel.problem.operands}
     stats = real_statistics(kernel.problem.assignment, facts, context.goal.machine)
-    fixed = not context.may(ATOMIC_SUMS)
-    choice = choose_sharing(kernel.problem, kernel.schedule, stats, fixed)
+    fixed, choice = not context.may(ATOMIC_SUMS), None
+    if not kernel.schedule.on_loops.commands:
+        choice = choose_sharing(kernel.problem, kernel.schedule, stats, fixed)
+    if choice is None and fixed and not is_fixed(kernel.problem, kernel.schedule):
+        one = kernel.schedule.then(Schedule((Serial(),)))
+        if is_fixed(kernel.problem, one):
+            kernel = replace(kernel, schedule=one, why=ONE_THREAD)
+            return Rewrite(program.with_kernel(kernel), ONE_THREAD)
     if choice is None:
         return None
     schedule = scheduled(kernel.schedule, choice.sharing)
