@@ -95,7 +95,8 @@ def on_values(name: str, operands: Sequence[Any], dtype: Any = None) -> Any:
     Returns a Tensor of the same pattern, with another fill value; a number of order 0.
     """
     place = next(n for n, each in enumerate(operands) if not isinstance(each, NUMBERS))
-    data = canonical(as_data(operands[place]))
+    array = operands[place]
+    data = canonical(array.examined() if isinstance(array, Tensor) else as_data(array))
     values = data.values
     orders = [0] * len(operands)
     orders[place] = values.ndim

@@ -72,7 +72,9 @@ def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
 @given(st.data())
 def test_any_subscripts(data: st.DataObject) -> None:
     format = data.draw(
-        st.sampled_from(["ddd", "dds", "dss", "sss", "uqc", "dss:2,0,1", "sss:1,2,0", "sds:2,1,0"])
+        st.sampled_from(
+            ["ddd", "dds", "dsd", "sdd", "ssd", "sss", "uqc", "dss:2,0,1", "sss:1,2,0", "sds:2,1,0"]
+        )
     )
     t, x = drawn(format, (3, 4, 2), np.int64, data.draw(st.sampled_from([0, 3])))
     key = data.draw(keys(x.shape))
