@@ -33,9 +33,9 @@ def gpu(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> CudaDevice:
     device = fake.device()
     there = SimpleNamespace(cuda=lambda name: device, open=lambda name: device)
     monkeypatch.setattr(taco_py.devices, "devices", lambda: there)
-    KERNELS.clear()
+    KERNELS.memo.clear()
     yield device
-    KERNELS.clear()
+    KERNELS.memo.clear()
 
 
 def test_an_array_of_another_library_is_read_in_place_and_its_call_stays(gpu: CudaDevice) -> None:
