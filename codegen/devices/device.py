@@ -182,12 +182,13 @@ class Device(ABC):
         """Copy from `offset` bytes behind the beginning of `buffer` until `array` is full."""
 
     @abstractmethod
-    def copy(self, to: Buffer, source: Buffer, size: int | None = None) -> None:
-        """Copy the first `size` bytes of `source`, or all, to the beginning of `to`."""
+    def fill(self, buffer: Buffer, byte: int = 0, *, offset: int = 0) -> None:
+        """Set each byte of `buffer` from `offset` on, without waiting for it."""
 
     @abstractmethod
-    def fill(self, buffer: Buffer, byte: int = 0) -> None:
-        """Set each byte of `buffer`."""
+    def copy(self, to: Buffer, source: Buffer, size: int | None = None) -> None:
+        """Copy the first `size` bytes of `source`, or all, to the beginning of `to`, without
+        waiting for it."""
 
     @abstractmethod
     def free(self, buffer: Buffer) -> None:

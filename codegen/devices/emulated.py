@@ -82,16 +82,16 @@ class EmulatedDevice(Device):
             raise _nothing_there(mine, offset, end)
         array.reshape(-1).view(np.uint8)[:] = mine.data[offset:end]
 
+    def fill(self, buffer: Buffer, byte: int = 0, *, offset: int = 0) -> None:
+        mine = self._own(buffer, 0, offset)
+        mine.data[offset:] = byte
+        mine.valid[offset:] = 1
+
     def copy(self, to: Buffer, source: Buffer, size: int | None = None) -> None:
         count = source.size if size is None else size
         aim, mine = self._own(to, count, 0), self._own(source, count, 0)
         aim.data[:count] = mine.data[:count]
         aim.valid[:count] = mine.valid[:count]
-
-    def fill(self, buffer: Buffer, byte: int = 0) -> None:
-        mine = self._own(buffer, 0, 0)
-        mine.data.fill(byte)
-        mine.valid.fill(1)
 
     def free(self, buffer: Buffer) -> None:
         mine = self._own(buffer, 0, 0)

@@ -91,11 +91,14 @@ class Host:
         return buffer.array(array.shape, row.dtype, array.strides, offset, constant, mirror)
 
     def _memory(self, size: int, name: str = "") -> Buffer:
-        """Memory of whole words: a byte is updated in the word of four bytes that it is part of."""
+        """Memory of whole words: a byte is updated in the word of four bytes that it is part of.
+
+        The bytes behind the last element are zero: no update of it reads what nobody wrote.
+        """
         rest = -size % 4
         buffer = self.device.allocate(size + rest, name)
         if rest:
-            self.device.upload(buffer, np.zeros(rest, np.uint8), size)
+            self.device.fill(buffer, 0, offset=size)
         return buffer
 
     def allocate(self, size: int, dtype: str, zero: bool) -> DeviceArray:

@@ -110,9 +110,12 @@ def _expected_on_gpu(plan: Plan) -> str:
         priced = way_of(kernel.schedule.make).priced
         prices.append(priced and priced(kernel.problem, kernel.schedule, stats))
     known = [seconds for seconds in prices if seconds is not None]
-    if len(known) < len(prices):
+    if not known:
         return "not estimated: there are no figures for such kernels of a GPU"
-    return f"{sum(known):.1e} s in kernels of a GPU, without copies to it and back"
+    some, rest = "kernels", ""
+    if len(known) < len(prices):
+        some, rest = f"{len(known)} of {len(prices)} kernels", "; no figures for the others"
+    return f"{sum(known):.1e} s in {some} of a GPU, without copies to it and back{rest}"
 
 
 def _seconds(program: Program, plan: Plan) -> float:

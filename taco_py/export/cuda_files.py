@@ -159,8 +159,9 @@ def _declared(p: Parameter) -> Iterator[str]:
 WHAT_ERROR = 'What CUDA said of the last call in this thread, "" where nothing was wrong with it.'
 WHAT_ON_DEVICE = """\
 The same of arrays in memory of the current device, those that it makes too. Work is begun in the
- * order of the default stream: the function may return before its kernels have ended. Elements of
- * one and two bytes are updated in words of four, which the memory of results has as a whole."""
+ * order of the default stream, and not waited for: 0 says that it is begun, and a kernel that fails
+ * is told by the next call that waits, such as cudaDeviceSynchronize. Elements of one byte are
+ * updated in words of four, which the memory of results has as a whole."""
 WHAT_RELEASE_THERE = "Free an array that a function has made on the device; it is zero again."
 WHAT_RELEASE = "Free an array that a function has made; it is zero again."
 INCLUDED = '#include "{}.h"'

@@ -360,7 +360,7 @@ _COMMANDS = {
     ),
     "fission": _Syntax("one index", "fission(i)", _fission),
     "loopfuse": _Syntax("one index", "loopfuse(i)", _loopfuse),
-    "assemble": _Syntax("the result and Append or Insert", "assemble(C,Insert)", _assemble),
+    "assemble": _Syntax("the result and Append, Insert or Copy", "assemble(C,Insert)", _assemble),
     "serial": _Syntax("nothing", "serial()", _serial),
 }
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import inf
 
 from codegen.names import Names
 from codegen.records import dataclass
@@ -77,8 +76,7 @@ class Choice:
     @property
     def why(self) -> str:
         """What is chosen and what that is compared with, for explain()."""
-        expected = f": {self.price.bound} expected" if self.price.bound else ""
-        lines = [f"{self.sharing.words}{expected}"]
+        lines = [f"{self.sharing.words}: {self.price.bound} expected"]
         lines += [f"not {each.words}: {price.bound}" for each, price in self.others[:3]]
         lines += [
             f"not {each.words}: {price.bound}, but sums in any order"
@@ -109,7 +107,11 @@ def choose_sharing(
     ]
     found.sort(key=lambda each: each[1].seconds)
     if fixed:
-        return _in_fixed_order(problem, schedule, found, orders[main])
+        spare = [
+            (each, _price(problem, schedule, stats, each))
+            for each in _in_order(problem, orders[main])
+        ]
+        return _in_fixed_order(problem, schedule, found, spare)
     for number, (sharing, price) in enumerate(found):
         if _compiles(problem, scheduled(schedule, sharing)):
             return Choice(sharing, price, tuple(found[number + 1 :]))
@@ -120,15 +122,12 @@ def _in_fixed_order(
     problem: Problem,
     schedule: Schedule,
     found: Sequence[tuple[Sharing, Price]],
-    order: tuple[str, ...],
+    spare: Sequence[tuple[Sharing, Price]],
 ) -> Choice | None:
     """The first way that adds in the same order each time; else one block, or one thread.
 
     None where loops as they are do so already and no way is better.
     """
-    unknown = Price(inf, inf, inf, inf)
-    spare = [] if problem.assignment.target.indices else [_in_one_block(problem, order)]
-    spare.append(Sharing(order, (Serial(),), ONE_THREAD))
     left: list[tuple[Sharing, Price]] = []
     for number, (sharing, price) in enumerate(found):
         if is_fixed(problem, scheduled(schedule, sharing)):
@@ -136,10 +135,17 @@ def _in_fixed_order(
         left.append((sharing, price))
     if is_fixed(problem, schedule):
         return None
-    for sharing in spare:
+    for sharing, price in spare:
         if is_fixed(problem, scheduled(schedule, sharing)):
-            return Choice(sharing, unknown, (), tuple(left))
+            return Choice(sharing, price, (), tuple(left))
     return None
+
+
+def _in_order(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
+    """The ways without other threads to add to the same elements, the faster first."""
+    if not problem.assignment.target.indices:
+        yield _in_one_block(problem, order)
+    yield Sharing(order, (Serial(),), ONE_THREAD, threads=1)
 
 
 def _in_one_block(problem: Problem, order: tuple[str, ...]) -> Sharing:
@@ -152,7 +158,7 @@ def _in_one_block(problem: Problem, order: tuple[str, ...]) -> Sharing:
         Parallelize(block, Race.ATOMICS, Unit.BLOCK),
         Parallelize(rest, Race.ATOMICS, Unit.THREAD),
     )
-    return Sharing(order, commands, f"one block, threads over {first}", 1, 0, CUDA.block)
+    return Sharing(order, commands, f"one block, threads over {first}", threads=CUDA.block)
 
 
 def is_fixed(problem: Problem, schedule: Schedule) -> bool:
@@ -174,8 +180,10 @@ def price_of(problem: Problem, schedule: Schedule, stats: Statistics) -> Price |
     if is_sparse(problem.result.format) and copied_pattern(problem) is None:
         return None
     main = max(range(len(orders)), key=lambda n: len(orders[n]))
+    if not orders[main]:
+        return None
     commands = schedule.on_loops.commands
-    for sharing in _ways(problem, terms, main, orders) if orders[main] else ():
+    for sharing in (*_ways(problem, terms, main, orders), *_in_order(problem, orders[main])):
         if sharing.commands == commands and sharing.order == orders[main]:
             return _price(problem, schedule, stats, sharing)
     return None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from math import ceil, inf
+from math import ceil
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class Sharing:
     over      what they are of: "range" of an operand's entries, "entries" that lanes take one by
               one, or "index" that is summed over
     words     the same for people
+    threads   that there are in all, which share the first loop; 0 where its iterations say it
     """
 
     order: tuple[str, ...]
@@ -53,6 +54,7 @@ class Sharing:
     width: int = 1
     chunk: int = 0
     over: str = "range"
+    threads: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ class Price:
 
     @property
     def bound(self) -> str:
-        """What takes the longest."""
-        return "" if self.seconds == inf else f"{self.seconds * 1e6:.1f} µs"
+        """The seconds in words."""
+        return f"{self.seconds * 1e6:.1f} µs"
 
 
 def total(prices: Sequence[Price]) -> Price:
@@ -171,6 +173,10 @@ class Nest:
         sharing, warp = self.sharing, self.machine.device_warp_threads
         last = len(sharing.order) - 1
         inner = self.visits(last) / self.visits(sharing.lane)
+        if sharing.threads:
+            each = ceil(self.visits(0) / sharing.threads) * self.visits(last) / self.visits(0)
+            count = ceil(sharing.threads / warp)
+            return each * count, each, count
         if sharing.chunk:
             return self.chunked(inner)
         if sharing.groups == 0:
@@ -204,6 +210,8 @@ class Nest:
         elements that other threads add to as well."""
         sharing, last = self.sharing, len(self.sharing.order) - 1
         warp = self.machine.device_warp_threads
+        if sharing.threads:
+            return 0.0
         if sharing.chunk and set(sharing.order[: sharing.groups]) != set(self.kept):
             lanes = self.mean(sharing.lane) if sharing.width > 1 else 1.0
             if sharing.over == "entries":

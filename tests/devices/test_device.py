@@ -37,6 +37,14 @@ def test_memory_goes_there_and_back(device: EmulatedDevice) -> None:
     device.download(buffer, out)
     assert not out.any()
     assert buffer.address % 256 == 0
+    device.fill(buffer, 1, offset=8)
+    other = device.allocate(24, "c")
+    device.fill(other)
+    device.copy(other, buffer, 12)
+    device.download(other, out.view("u1"))
+    assert out.view("u1").reshape(-1).tolist() == [0] * 8 + [1] * 4 + [0] * 12
+    with pytest.raises(DeviceError, match="bytes 0 to 24 of buffer b, found 0 to 25"):
+        device.copy(device.allocate(32), buffer, 25)
 
 
 def test_copies_beyond_the_end_are_refused(device: EmulatedDevice) -> None:

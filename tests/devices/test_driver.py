@@ -6,6 +6,7 @@ import gc
 import multiprocessing
 import os
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from codegen.devices.cuda.device_pool import size_class
 from codegen.devices.cuda.driver_errors import DeviceLostError, DeviceMemoryError, DriverError
 from codegen.devices.device import DeviceError, LaunchError
 from codegen.devices.emulated import EmulatedDevice
+from codegen.devices.host_side import GrowingArray, Host
 from tests.devices.fake_driver import ADD, SCALE, FakeDriver, with_add, with_scale
 
 
@@ -429,3 +431,35 @@ def test_threads_share_a_device(fake: FakeDriver) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_two_threads_open_a_device_once(fake: FakeDriver) -> None:
+    device = fake.device()
+    threads = [threading.Thread(target=device.open) for _ in range(4)]
+    with device.lock:
+        for thread in threads:
+            thread.start()
+        time.sleep(0.05)  # so that all of them have seen that it is not open
+    for thread in threads:
+        thread.join()
+    assert fake.calls.count("cuDevicePrimaryCtxRetain") == 1
+
+
+def test_memory_of_hosts_is_begun_and_not_waited_for(fake: FakeDriver) -> None:
+    """Bytes behind the last element are zeroed, and arrays grow, on the device."""
+    device = fake.device()
+    host, growing = Host(device, None), GrowingArray(np.dtype("int8"))
+    host.reserve(growing, 5)
+    assert growing.array is not None
+    device.upload(growing.array.buffer, np.arange(5, dtype="i1"))
+    fake.lib.fake_forget_calls()
+    host.reserve(growing, 4000)
+    zeros = [host.allocate(size, "int8", True) for size in (0, 3, 5, 4096)]
+    waits = ("HtoD", "DtoH", "Synchronize")
+    assert fake.calls and not [call for call in fake.calls if any(w in call for w in waits)]
+    assert growing.room == 4000
+    np.testing.assert_array_equal(growing.array.to_host()[:5], np.arange(5))
+    assert not any(np.count_nonzero(each.to_host()) for each in zeros)
+    assert [get(device, each.buffer, "i1")[each.size :].tolist() for each in zeros[1:]] == [
+        [0], [0, 0, 0], [],
+    ]  # fmt: skip

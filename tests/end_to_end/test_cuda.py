@@ -127,7 +127,7 @@ def test_explain_says_what_kernels_take(monkeypatch: pytest.MonkeyPatch) -> None
     assert "takes       registers and what runs at once are known once nvcc is there: ins" in other
     emulated = tp.compile(text, formats, target=EMULATED).explain()
     assert 'takes       emulated; target="cuda" has registers' in emulated
-    sparse = tp.compile("C[i,j] = A[i,j] * 2", {"A": "csr", "C": "csr"}, target=EMULATED)
+    sparse = tp.compile("C[i,j] = A[i,j] + B[i,j]", dict.fromkeys("ABC", "csr"), target=EMULATED)
     assert "expected  not estimated: there are no figures for such kernels" in sparse.explain()
 
 

@@ -84,14 +84,14 @@ MISTAKES = (
     ),
     (
         "assemble(A,Sorted)",
-        "Expected the result and Append or Insert for assemble, found A, Sorted\n"
+        "Expected the result and Append, Insert or Copy for assemble, found A, Sorted\n"
         "  assemble(A,Sorted)\n"
         "  ^^^^^^^^^^^^^^^^^^\n"
-        "hint: the ways to assemble are Append, Insert",
+        "hint: the ways to assemble are Append, Insert, Copy",
     ),
     (
         "assemble(A,Insert,true)",
-        "Expected the result and Append or Insert for assemble, found A, Insert, true\n"
+        "Expected the result and Append, Insert or Copy for assemble, found A, Insert, true\n"
         "  assemble(A,Insert,true)\n"
         "  ^^^^^^^^^^^^^^^^^^^^^^^\n"
         "hint: loops that count entries are not scheduled on their own",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,13 @@ def test_explain_says_what_it_costs() -> None:
     told = str(tp.explain("y[j] = D[i,j]", D=OPERANDS["D"], **FIXED))
     assert "but sums in any order" in told
     assert "but sums in any order" not in str(tp.explain("y[i] = 2 * x[i]", x=np.ones(3), **FIXED))
+    for text in ("s = v[i] * v[i]", "y[j] = A[i,j] * z[i]", "s = A[i,j]"):
+        given = {name: value for name, value in OPERANDS.items() if f"{name}[" in text}
+        told = str(tp.explain(text, given, **FIXED))
+        whole = re.search(r"expected  (\S+) s in kernels", told)
+        own = re.search(r"one (?:block|thread)[^:]*: (\S+) µs expected", told)
+        assert whole and own, told
+        assert float(whole[1]) == pytest.approx(float(own[1]) * 1e-6, rel=0.05)
 
 
 @pytest.mark.parametrize(

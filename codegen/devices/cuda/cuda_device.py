@@ -149,11 +149,13 @@ class CudaDevice(Device):
                 self.run(f"download {mine.name}", "cuMemcpyDtoHAsync_v2", *arguments)
             on.synchronize()
 
-    def fill(self, buffer: Buffer, byte: int = 0, stream: object = None) -> None:
-        mine = self.own(buffer, 0, 0, writes=True)
-        if mine.size:
+    def fill(
+        self, buffer: Buffer, byte: int = 0, stream: object = None, *, offset: int = 0
+    ) -> None:
+        mine = self.own(buffer, 0, offset, writes=True)
+        if mine.size > offset:
             with self.operation(stream, {mine: True}) as on:
-                arguments = (mine.address, byte & 0xFF, mine.size, on.handle)
+                arguments = (mine.address + offset, byte & 0xFF, mine.size - offset, on.handle)
                 self.run(f"fill {mine.name}", "cuMemsetD8Async", *arguments)
 
     def copy(
@@ -323,6 +325,8 @@ class CudaDevice(Device):
         if self.context is not None:
             return
         with self.lock:
+            if self.context is not None:  # another thread was here before
+                return
             count, handle = driver.ffi.new("int *"), driver.ffi.new("CUdevice *")
             driver.run("count devices", "cuDeviceGetCount", count)
             if not 0 <= self.ordinal < count[0]:
