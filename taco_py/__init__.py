@@ -52,10 +52,14 @@ from taco_py.diagnostics.errors import (  # noqa: E402
     OutOfMemoryError,
     OutputDtypeError,
     OutputError,
+    PositionError,
     ScheduleError,
     StructureError,
     TacoError,
 )
+from taco_py.values.behaviour import BEHAVIOUR  # noqa: E402
+
+BEHAVIOUR.home = "taco_py.arrays.operations"
 
 if TYPE_CHECKING:
     from taco_py.api.check import check
@@ -132,6 +136,7 @@ __all__ = [
     "OutOfMemoryError",
     "OutputDtypeError",
     "OutputError",
+    "PositionError",
     "Program",
     "Schedule",
     "ScheduleError",

@@ -36,6 +36,7 @@ from codegen.runtime.idle import Watch
 
 _LARGE = 4 * 1024**2  # TACO_LARGE of taco_runtime.h: blocks below it come from malloc
 _SMALL = 1024**2  # NumPy's memory below it is left to malloc
+_COPIED = 4096  # bytes of a small result, which is copied into an array of NumPy's
 _FEW = 32 * 1024**2  # of NumPy's memory that is kept: a search looks at each piece
 
 KEPT = 256 * 1024**2
@@ -225,10 +226,19 @@ class Pool:
             self._give_back(address, mapped)
 
     def adopt(self, address: int, length: int, mapped: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """The `length` elements at `address` as an array that owns them; the rest is given back."""
+        """The `length` elements at `address` as an array that owns them; the rest is given back.
+
+        A few are copied into an array of NumPy's, which takes less time than to make one around
+        them.
+        """
         if address == 0:
             return np.empty(0, dtype)
         used = length * dtype.itemsize
+        if mapped == 0 and used <= _COPIED:
+            array = np.empty(length, dtype)
+            self._host.ffi.memmove(array.data, self._host.ffi.cast("char *", address), used)
+            self._give_back(address, 0)
+            return array
         if mapped == 0 or mapped - used >= 2 * 1024**2:
             box = self._host.ffi.new("int64_t *", mapped)
             address = self._host.lib.taco_shorten(address, box, used)

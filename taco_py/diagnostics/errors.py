@@ -60,6 +60,10 @@ class BoundError(ScheduleError):
     """A range is not as a `bound` of the schedule promised; nothing was computed."""
 
 
+class PositionError(TacoError, IndexError):
+    """A subscript of a Tensor asks for elements that it does not have."""
+
+
 class OutputError(TacoError, ValueError):
     """The `out=` array cannot hold the result."""
 

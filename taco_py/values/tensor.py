@@ -38,6 +38,7 @@ from taco_py.storage.tensor_data import (
     stores_all,
     with_values,
 )
+from taco_py.values.array_methods import ArrayMethods
 from taco_py.values.coordinate_table import (
     coordinate_columns,
     exact_numbers,
@@ -46,10 +47,10 @@ from taco_py.values.coordinate_table import (
     require_given,
 )
 from taco_py.values.keys import of_array
-from taco_py.values.no_operators import NoOperators
+from taco_py.values.picture import html
 
 
-class Tensor(NoOperators):
+class Tensor(ArrayMethods):
     """Hold an immutable tensor in one of the formats: sizes, index arrays of each level, values.
 
     >>> T = tp.Tensor.from_coo(([0, 1], [2, 0]), [5.0, 6.0], (2, 3))
@@ -232,6 +233,10 @@ class Tensor(NoOperators):
         """
         return to_dense(self._data)
 
+    def to_dense(self) -> Tensor:
+        """Return the same tensor in the dense format; itself where it is dense already."""
+        return self if self.format.is_dense else Tensor(from_numpy(self.to_numpy()))
+
     def to_scipy(self, kind: str | None = None) -> Any:
         """Return a scipy.sparse array: csr_array for CSR, csc_array for CSC, coo_array otherwise.
 
@@ -308,18 +313,20 @@ class Tensor(NoOperators):
             f"dtype={self.dtype}, density={density:.3g}{fill})"
         )
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: what it is, and where its entries are."""
+        return html(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the arrays, without what was looked up about them for calls."""
+        return Tensor, (self._data,)
+
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NoReturn:
         """Refused, so that no tensor becomes a dense array by accident."""
         raise OperandTypeError(
             "Expected an array, found a Tensor, which is not made dense silently",
-            hint="call .to_scipy() to keep it sparse, or .to_numpy() if the dense array fits",
-        )
-
-    def __iter__(self) -> NoReturn:
-        """Refused: without this, Python would try T[0], T[1] …"""
-        raise OperandTypeError(
-            "Expected something to iterate over, found a Tensor",
-            hint="iterate over .to_coo() or .to_numpy()",
+            hint="call .to_scipy() to keep it sparse, or .to_numpy() if the dense array fits; of "
+            "a scipy.sparse operand on the left of an operator make a Tensor: tp.tensor(A) * T",
         )
 
 

@@ -279,7 +279,7 @@ def test_repr_is_one_line() -> None:
 
 def test_no_tensor_becomes_dense_by_accident() -> None:
     T = tensor(DENSE, "ss")  # noqa: N806
-    for convert_silently in (np.asarray, np.array, list):
+    for convert_silently in (np.asarray, np.array):
         with pytest.raises(OperandTypeError, match="hint"):
             convert_silently(T)
 

@@ -1,0 +1,81 @@
+"""Functions of elements that are more than one operation: bounds, decimals, parts, coordinates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from taco_py.arrays.elementwise import elementwise
+from taco_py.arrays.shapes import permute, zeros_in
+from taco_py.diagnostics.errors import DimensionError
+from taco_py.fill import differs
+from taco_py.storage.pack import canonical, unpack
+from taco_py.storage.tensor_data import Array
+from taco_py.values.tensor import Tensor
+
+
+def clip(T: Any, least: Any = None, most: Any = None) -> Any:  # noqa: N803
+    """Bound elements; a bound that is None is left out, a NaN stays."""
+    if least is not None and most is not None:
+        return elementwise("clip", T, least, most)
+    if least is not None:
+        return elementwise("maximum", T, least)
+    return T if most is None else elementwise("minimum", T, most)
+
+
+def rounded(T: Tensor, decimals: int = 0) -> Any:  # noqa: N803
+    """Round to decimals, halves to even."""
+    if not decimals:
+        return elementwise("round", T)
+    scale = 10.0 ** abs(decimals)
+    there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    found = elementwise(back, elementwise("round", elementwise(there, T, scale)), scale)
+    return found.astype(T.dtype) if T.dtype.kind in "iu" else found
+
+
+def conj(T: Tensor) -> Tensor:  # noqa: N803
+    """Conjugate; real tensors are themselves."""
+    found: Tensor = elementwise("conj", T) if T.dtype.kind == "c" else T
+    return found
+
+
+def real(T: Tensor) -> Tensor:  # noqa: N803
+    """Take real parts; of real tensors themselves."""
+    found: Tensor = elementwise("real", T) if T.dtype.kind == "c" else T
+    return found
+
+
+def imag(T: Tensor) -> Tensor:  # noqa: N803
+    """Take imaginary parts; 0 of real tensors."""
+    if T.dtype.kind == "c":
+        found: Tensor = elementwise("imag", T)
+        return found
+    return Tensor(zeros_in(T.shape, T.dtype, T.format))
+
+
+def matrix_transpose(T: Tensor) -> Tensor:  # noqa: N803
+    """Exchange the last two modes. Raises DimensionError where there are fewer."""
+    if T.ndim < 2:
+        raise DimensionError(
+            f"Expected a tensor of order 2 or more, found one of order {T.ndim}",
+            hint="T[:, None] makes a matrix of a vector",
+        )
+    return permute(T, (*range(T.ndim - 2), T.ndim - 1, T.ndim - 2))
+
+
+def nonzero(T: Tensor) -> tuple[Array, ...]:  # noqa: N803
+    """Find the coordinates of elements that are not 0, in row-major order, as np.nonzero.
+
+    Raises DimensionError of a scalar. Elements that are not stored count where the fill value is
+    not 0, and are then as many as the tensor has elements.
+    """
+    if not T.shape:
+        raise DimensionError("Expected a tensor of order 1 or more", hint="T.reshape(1) has one")
+    if T.data.fill or T.format.is_dense:
+        return np.nonzero(T.to_numpy())
+    columns, values = unpack(canonical(T.data))
+    kept = np.flatnonzero(differs(values, ""))
+    columns = tuple(column[kept] for column in columns)
+    order = np.lexsort(columns[::-1])
+    return tuple(column[order].astype(np.int64) for column in columns)

@@ -1,0 +1,112 @@
+"""Products of Tensors and arrays, as NumPy's: einsum of subscripts that follow from the orders.
+
+A @ B            "ij,jk->ik"          of matrices
+A @ x            "ij,j->i"
+A @ B            "aij,ajk->aik"       of stacks, whose modes stretch
+tensordot(A, B, 2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from string import ascii_letters
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from taco_py.api.einsum import einsum
+from taco_py.arrays.elementwise import NUMBERS, as_tensor, elementwise
+from taco_py.arrays.reductions import place_of
+from taco_py.arrays.shapes import expand_dims, squeeze
+from taco_py.diagnostics.errors import DimensionError
+from taco_py.values.tensor import Tensor
+
+
+def matmul(one: Any, other: Any) -> Any:
+    """Multiply matrices, vectors or stacks of matrices.
+
+    Returns a Tensor, a number of two vectors, NotImplemented for other objects. Raises
+    DimensionError for scalars and sizes that do not fit.
+    """
+    one, other = _array(one), _array(other)
+    if one is NotImplemented or other is NotImplemented:
+        return NotImplemented
+    m, n = len(one.shape), len(other.shape)
+    if not m or not n:
+        raise DimensionError(
+            "Expected tensors of order 1 or more for @, found a number", hint="write * for it"
+        )
+    if one.shape[-1] != other.shape[max(n - 2, 0)]:
+        raise DimensionError(
+            f"Expected as many columns as rows for @, found shapes {one.shape} and {other.shape}",
+            hint="transpose one of them, as in A.T @ B",
+        )
+    stacks = ascii_letters[3 : 3 + max(m, n) - 2] if max(m, n) > 2 else ""
+    one, left = _of_stack(one, stacks, "ab" if m > 1 else "b")
+    other, right = _of_stack(other, stacks, "bc" if n > 1 else "b")
+    kept = "".join(s for s in stacks if s in left + right)
+    result = kept + ("a" if m > 1 else "") + ("c" if n > 1 else "")
+    found = as_tensor(einsum(f"{left},{right}->{result}", one, other))
+    return _with_stacks(found, stacks, kept)
+
+
+def _array(obj: Any) -> Any:
+    """What einsum takes; NotImplemented for what is no array."""
+    if isinstance(obj, list | tuple):
+        obj = np.asarray(obj)
+    known = isinstance(obj, (Tensor, np.ndarray, *NUMBERS)) or sp.issparse(obj)
+    if not known:
+        return NotImplemented
+    return np.asarray(obj) if isinstance(obj, NUMBERS) else obj
+
+
+def _of_stack(obj: Any, stacks: str, own: str) -> tuple[Any, str]:
+    """An operand without the modes of a stack that have size 1, and the letters of the others."""
+    count = len(obj.shape) - len(own)
+    letters = stacks[len(stacks) - count :] if count else ""
+    ones = [place for place in range(count) if obj.shape[place] == 1]
+    if ones:
+        obj = squeeze(obj, ones) if isinstance(obj, Tensor) else np.squeeze(obj, tuple(ones))
+    return obj, "".join(s for n, s in enumerate(letters) if n not in ones) + own
+
+
+def _with_stacks(found: Any, stacks: str, kept: str) -> Any:
+    """The result with the modes of size 1 that all operands have."""
+    missing = tuple(place for place, letter in enumerate(stacks) if letter not in kept)
+    return expand_dims(found, missing) if missing else found
+
+
+def dot(one: Any, other: Any) -> Any:
+    """Sum products over the last mode of one and the one but last of the other, as np.dot."""
+    m, n = (len(getattr(each, "shape", ())) for each in (one, other))
+    if not m or not n:
+        return elementwise("multiply", one, other)
+    return tensordot(one, other, ((m - 1,), (max(n - 2, 0),)))
+
+
+def tensordot(one: Any, other: Any, axes: Any = 2) -> Any:
+    """Sum products over pairs of modes: so many last and first ones, or those that axes names."""
+    one, other = _array(one), _array(other)
+    m, n = len(one.shape), len(other.shape)
+    if isinstance(axes, int | np.integer):
+        axes = (range(m - int(axes), m), range(int(axes)))
+    pairs = zip(axes, (m, n), strict=True)
+    left, right = ([place_of(a, order) for a in _listed(each)] for each, order in pairs)
+    sizes = [[x.shape[a] for a in each] for x, each in ((one, left), (other, right))]
+    if sizes[0] != sizes[1]:
+        raise DimensionError(
+            f"Expected modes of equal sizes to sum over, found {sizes[0]} and {sizes[1]}",
+            hint="axes=([modes of the first], [modes of the second]) pairs them",
+        )
+    first, second = list(ascii_letters[:m]), list(ascii_letters[m : m + n])
+    for a, b in zip(left, right, strict=True):
+        second[b] = first[a]
+    kept = [s for k, s in enumerate(first) if k not in left]
+    kept += [s for k, s in enumerate(second) if k not in right]
+    text = f"{''.join(first)},{''.join(second)}->{''.join(kept)}"
+    return as_tensor(einsum(text, one, other))
+
+
+def _listed(axis: Any) -> Sequence[Any]:
+    return tuple(axis) if isinstance(axis, Sequence | np.ndarray) else (axis,)

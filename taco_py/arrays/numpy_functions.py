@@ -1,0 +1,141 @@
+"""NumPy's functions of Tensors: those of elements through `__array_ufunc__`, others by a table.
+
+np.sin(T), np.add(x, T), x + T   →   elementwise("sin", T), elementwise("add", x, T)
+np.sum(T, axis=0)                →   T.sum(0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from taco_py.api.einsum import einsum
+from taco_py.arrays.element_functions import clip, imag, nonzero, real, rounded
+from taco_py.arrays.elementwise import as_tensor, elementwise
+from taco_py.arrays.matrix_products import dot, matmul, tensordot
+from taco_py.arrays.reductions import place_of_extremum, reduced, std, var
+from taco_py.arrays.shapes import (
+    concatenate,
+    expand_dims,
+    moveaxis,
+    permute,
+    reshape,
+    squeeze,
+    stack,
+)
+from taco_py.arrays.spelling import arguments, is_spelled
+from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.values.tensor import Tensor
+
+
+def ufunc(
+    function: np.ufunc, method: str, inputs: Sequence[Any], options: Mapping[str, Any]
+) -> Any:
+    """Compute one of NumPy's functions of elements of Tensors and arrays.
+
+    Raises OperandTypeError where index notation has no such function, or for another option than
+    dtype=.
+    """
+    name = function.__name__
+    if name == "matmul" and method == "__call__":
+        return matmul(*inputs)
+    left = {key: each for key, each in options.items() if each is not None and key != "dtype"}
+    if method != "__call__" or left:
+        _refuse(f"np.{name}{'' if method == '__call__' else '.' + method}", left)
+    if not is_spelled(name) or arguments(name) != len(inputs):
+        _refuse(f"np.{name}", left)
+    return elementwise(name, *inputs, dtype=options.get("dtype"))
+
+
+def array_function(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """Compute one of NumPy's functions of arrays.
+
+    Raises OperandTypeError for a function that Tensors do not have, or an argument of it.
+    """
+    name = function.__name__
+    if name not in FUNCTIONS:
+        _refuse(f"np.{name}", {})
+    function = FUNCTIONS[name]
+    try:
+        signature(function).bind(*args, **options)
+    except TypeError:
+        _refuse(f"np.{name}", options)
+    return function(*args, **options)
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    """One of NumPy's reductions by its name."""
+
+    def reduce(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+        return reduced(name, a, axis, keepdims, dtype)
+
+    return reduce
+
+
+def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
+    """np.var or np.std."""
+
+    def spread(
+        a: Any, axis: Any = None, *, ddof: float = 0, correction: float = 0, keepdims: bool = False
+    ) -> Any:
+        return function(a, axis, keepdims, ddof or correction)
+
+    return spread
+
+
+def _place(name: str) -> Callable[..., Any]:
+    def place(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+        return place_of_extremum(name, a, axis, keepdims)
+
+    return place
+
+
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    least, most = a_min if min is None else min, a_max if max is None else max
+    return clip(a, least, most)
+
+
+def _array_equal(a1: Any, a2: Any) -> bool:
+    """Whether shapes and all elements are equal."""
+    equal = np.shape(a1) == np.shape(a2) and elementwise("equal", a1, a2)
+    return bool(equal.all()) if isinstance(equal, Tensor) else bool(equal)
+
+
+def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    return nonzero(condition) if x is None else elementwise("where", condition, x, y)
+
+
+def _einsum(*operands: Any, optimize: Any = True) -> Any:
+    return as_tensor(einsum(*operands, optimize=optimize))
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
+    **{name: _reduction(name) for name in ("sum", "prod", "mean", "any", "all", "min", "max")},
+    "amin": _reduction("min"), "amax": _reduction("max"), "var": _spread(var), "std": _spread(std),
+    "argmin": _place("argmin"), "argmax": _place("argmax"), "reshape": reshape, "ravel":
+    lambda a: reshape(a, -1), "transpose": permute, "permute_dims": permute, "moveaxis": moveaxis,
+    "squeeze": squeeze, "expand_dims": expand_dims, "concatenate": concatenate, "concat":
+    concatenate, "stack": stack, "nonzero": nonzero, "clip": _clip, "round": rounded, "around":
+    rounded, "real": real, "imag": imag, "dot": dot, "tensordot": tensordot, "einsum": _einsum,
+    "array_equal": _array_equal, "where": _where, "shape": lambda a: a.shape,
+    "ndim": lambda a: a.ndim, "size": lambda a: a.size,
+    "copy": lambda a: a.copy(), "matrix_transpose": lambda a: a.mT,
+    "flatnonzero": lambda a: nonzero(reshape(a, -1))[0],
+    "count_nonzero": lambda a, axis=None, keepdims=False: reduced("count", a, axis, keepdims),
+    "swapaxes": lambda a, axis1, axis2: moveaxis(a, (axis1, axis2), (axis2, axis1)),
+})  # fmt: skip
+"""NumPy's functions of arrays that Tensors have, by NumPy's names."""
+
+
+def _refuse(what: str, options: Mapping[str, Any]) -> NoReturn:
+    """Raise OperandTypeError for what Tensors do not have."""
+    given = f" with {'=, '.join(options)}=" if options else ""
+    raise OperandTypeError(
+        f"Expected an operation that Tensors have, found {what}{given}",
+        hint="apply it to .to_numpy(), or to the stored values alone: c, v = T.to_coo(); "
+        "tp.Tensor.from_coo(c, f(v), T.shape, axis=1)",
+    )

@@ -1,0 +1,155 @@
+"""Reductions over some modes of a Tensor: one assignment in index notation each.
+
+    T.sum(0)             R[i1] = sum(i0, a0[i0,i1])
+    T.std(1)             sqrt of R[i0] = var(i1, a0[i0,i1])
+    T.argmax(1)          R[i0] = argmax(i1, a0[i0,i1]);  T.argmax() compares what is stored
+
+Elements that are not stored count, with the fill value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from taco_py.api.evaluate import again, evaluate
+from taco_py.arrays.elementwise import as_tensor, elementwise
+from taco_py.arrays.shapes import expand_dims, reshape
+from taco_py.arrays.spelling import reduction_text
+from taco_py.diagnostics.errors import DimensionError, OperandError
+from taco_py.fill import as_number
+from taco_py.storage.pack import canonical, unpack
+from taco_py.values.tensor import Tensor
+
+Axis = int | Sequence[int] | None
+
+
+def reduced(
+    name: str,
+    T: Tensor,  # noqa: N803
+    axis: Axis = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+) -> Any:
+    """Reduce by an operation that index notation has, over the modes in `axis`; None for all.
+
+    Returns a Tensor, a number where no mode is left. Raises DimensionError for an axis that is not
+    there or is there twice.
+    """
+    order = len(T.shape)
+    axes = axes_of(axis, order)
+    if not axes:
+        return _over_nothing(name, T, dtype)
+    text = reduction_text(name, order, axes)
+    found = again(text, ("a0",), T) if dtype is None else None
+    found = as_tensor(evaluate(text, a0=T, dtype=dtype) if found is None else found)
+    return expand_dims(found, axes) if keepdims else found
+
+
+def _over_nothing(name: str, T: Tensor, dtype: Any) -> Any:  # noqa: N803
+    """Reduce over no mode: over one of size 1."""
+    if not T.shape:
+        found = reduced(name, reshape(T, (1,)), None, False, dtype)
+        return found
+    return reduced(name, expand_dims(T, (T.ndim,)), T.ndim, False, dtype)
+
+
+def axes_of(axis: Axis, order: int) -> tuple[int, ...]:
+    """Find the modes that an argument names, in ascending order. Raises DimensionError."""
+    if axis is None:
+        return tuple(range(order))
+    given = tuple(axis) if isinstance(axis, Sequence) else (axis,)
+    found = sorted({place_of(each, order) for each in given})
+    if len(found) != len(given):
+        raise DimensionError(
+            f"Expected each mode once in axis, found {axis}", hint="leave out the second one"
+        )
+    return tuple(found)
+
+
+def place_of(axis: Any, order: int) -> int:
+    """Find the mode that a number names, from the end where it is negative."""
+    if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
+        raise DimensionError(
+            f"Expected a whole number or several as axis, found {axis!r}", hint="as in axis=0"
+        )
+    if not -order <= axis < order:
+        raise DimensionError(
+            f"Expected an axis from {-order} to {order - 1} of a tensor of order {order}, found "
+            f"{axis}",
+            hint="modes are numbered from 0",
+        )
+    return int(axis) % order
+
+
+def var(
+    T: Tensor,  # noqa: N803
+    axis: Axis = None,
+    keepdims: bool = False,
+    correction: float = 0,
+) -> Any:
+    """Compute the variance, divided by the number of values less `correction`."""
+    count = prod(T.shape[each] for each in axes_of(axis, T.ndim))
+    found = reduced("var", T, axis, keepdims)
+    if not correction:
+        return found
+    with np.errstate(all="ignore"):
+        factor = np.float64(count) / np.float64(count - correction)
+    return (
+        elementwise("multiply", found, float(factor))
+        if isinstance(found, Tensor)
+        else (found * found.dtype.type(factor))
+    )
+
+
+def std(
+    T: Tensor,  # noqa: N803
+    axis: Axis = None,
+    keepdims: bool = False,
+    correction: float = 0,
+) -> Any:
+    """Compute the square root of the variance."""
+    return np.sqrt(var(T, axis, keepdims, correction))
+
+
+def place_of_extremum(
+    name: str,
+    T: Tensor,  # noqa: N803
+    axis: int | None = None,
+    keepdims: bool = False,
+) -> Any:
+    """Find the first index with the least or the largest value along a mode, of all in row-major
+    order where axis is None; a NaN is both."""
+    if axis is not None:
+        return reduced(name, T, place_of(axis, T.ndim), keepdims)
+    found = np.int64(_place_among_all(getattr(np, name), T))
+    return expand_dims(found, tuple(range(T.ndim))) if keepdims else found
+
+
+def _place_among_all(find: Callable[..., Any], T: Tensor) -> int:  # noqa: N803
+    """Find the place of an extremum in row-major order: of stored elements, or the first that is
+    not stored.
+
+    find  NumPy's argmin or argmax, of which the first of equal ones is taken
+    """
+    if not T.size:
+        raise OperandError(
+            "Expected elements to find the place of an extremum in, found none",
+            hint=f"the shape is {T.shape}",
+        )
+    if T.format.is_dense:
+        return int(find(T.to_numpy()))
+    data = canonical(reshape(T, (-1,)).data)
+    (places,), values = unpack(data)
+    free = np.flatnonzero(places != np.arange(len(places)))
+    gap = int(free[0]) if len(free) else len(places)
+    met = [(gap, as_number(data.fill, data.dtype))] if gap < T.size else []
+    if len(values):
+        best = find(values)
+        met.append((int(places[best]), values[best]))
+    met.sort(key=lambda each: each[0])
+    place, _ = met[int(find(np.array([value for _, value in met])))]
+    return place

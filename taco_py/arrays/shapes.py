@@ -1,0 +1,272 @@
+"""Other shapes and orders of modes: work on coordinates, without a kernel.
+
+reshape          coordinates → places in row-major order → coordinates of the new shape
+transpose        the format's order of modes changes, arrays are shared
+expand, squeeze  coordinates of modes of size 1 come and go
+concatenate      coordinates behind those of the tensors before
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from taco_py.diagnostics.errors import DimensionError, FormatError, OperandError
+from taco_py.fill import as_number, converted
+from taco_py.formats import CSF, Format
+from taco_py.storage.coordinates import unravel
+from taco_py.storage.pack import pack_coo, unpack
+from taco_py.storage.tensor_data import Array, TensorData, dense_data, ordered
+from taco_py.values.tensor import Tensor, as_data
+
+Shape = tuple[int, ...]
+VAST = 2**16
+"""Positions of dense levels that are never too many."""
+
+
+def like(data: TensorData, columns: Sequence[Array], values: Array, shape: Shape) -> Tensor:
+    """Store entries in a format like that of `data`: the same where the order is and dense levels
+    are outermost, else compressed fibres."""
+    if not shape:
+        number = values.sum(dtype=values.dtype) if len(values) else as_number(data.fill, data.dtype)
+        return Tensor(dense_data(np.asarray(number, data.dtype), Format.parse("")))
+    form = ordered(data.format)
+    other = form.order != len(shape) or form.is_dense
+    if other or _holds_one(form) or _is_vast(form, shape, len(values)):
+        form = CSF(len(shape))
+    return Tensor(pack_coo(columns, values, shape, form, fill=data.fill))
+
+
+def zeros_in(shape: Shape, dtype: Any, format: Format) -> TensorData:
+    """Make a tensor of zeros in a format, with nothing stored where it has sparse levels."""
+    none = [np.zeros(0, np.int64)] * len(shape)
+    return pack_coo(none, np.zeros(0, dtype), shape, format)
+
+
+def _holds_one(format: Format) -> bool:
+    """Whether a level can hold one coordinate alone below each of another."""
+    pairs = zip(format.levels, format.levels[1:], strict=False)
+    return any(below.branchless and level.unique for level, below in pairs)
+
+
+def _is_vast(format: Format, shape: Shape, count: int) -> bool:
+    """Whether dense levels would have far more positions than there are entries."""
+    sizes = [
+        shape[m] for m, level in zip(format.mode_order, format.levels, strict=True) if level.full
+    ]
+    return bool(sizes) and prod(sizes) > max(VAST, 16 * count)
+
+
+def reshape(T: Tensor, shape: Any, *more: int) -> Tensor:  # noqa: N803
+    """Give the elements another shape, in row-major order; one size may be -1.
+
+    Raises DimensionError where the numbers of elements differ.
+    """
+    wanted = _sizes((shape, *more) if more else shape, T.shape)
+    data = T.data
+    if data.format.is_dense:
+        dense = Format.parse("d" * len(wanted))
+        return Tensor(dense_data(data.values.reshape(wanted), dense, data.fill))
+    columns, values = unpack(data)
+    return like(data, _renumbered(columns, data.shape, wanted), values, wanted)
+
+
+def _renumbered(columns: Sequence[Array], shape: Shape, wanted: Shape) -> Sequence[Array]:
+    """Coordinates of the same places in another shape of as many elements."""
+    if prod(shape) >= 2**63:
+        raise DimensionError(
+            f"Expected fewer than 2**63 elements to reshape, found a tensor of shape {shape}",
+            hint="renumber the coordinates of .to_coo() yourself",
+        )
+    places = np.zeros(len(columns[0]), np.int64) if columns else np.zeros(1, np.int64)
+    for column, size in zip(columns, shape, strict=True):
+        places *= size
+        places += column
+    return unravel(places, wanted) if wanted else []
+
+
+def _sizes(shape: Any, old: Shape) -> Shape:
+    given = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    if any(not isinstance(size, int | np.integer) or size < -1 for size in given):
+        raise DimensionError(f"Expected sizes as a shape, found {shape!r}", hint="as in (2, -1)")
+    count, known = prod(old), prod(size for size in given if size != -1)
+    if given.count(-1) == 1 and known:
+        given = tuple(count // known if size == -1 else int(size) for size in given)
+    if prod(given) != count or -1 in given:
+        raise DimensionError(
+            f"Expected a shape of {count} elements, as {old} has, found {shape}",
+            hint="write -1 for the one size that follows from the others",
+        )
+    return tuple(map(int, given))
+
+
+def permute(T: Tensor, axes: Sequence[int] | None = None) -> Tensor:  # noqa: N803
+    """Reorder the modes; reversed where `axes` is None. Arrays are shared.
+
+    Raises DimensionError where `axes` does not name each mode once.
+    """
+    order = len(T.shape)
+    wanted = tuple(range(order))[::-1] if axes is None else tuple(axes)
+    places = tuple(axis + order if axis < 0 else axis for axis in wanted)
+    if sorted(places) != list(range(order)):
+        raise DimensionError(
+            f"Expected each of {order} modes once as axes, found {wanted}",
+            hint=f"as in {tuple(range(order))[::-1]}",
+        )
+    data = T.data
+    shape = tuple(data.shape[axis] for axis in places)
+    if data.format.is_dense:
+        return Tensor(dense_data(data.values.transpose(places), _dense(order), data.fill))
+    new = Format(data.format.levels, tuple(places.index(mode) for mode in data.format.mode_order))
+    return Tensor(replace(data, format=new, shape=shape))
+
+
+def _dense(order: int) -> Format:
+    return Format.parse("d" * order)
+
+
+def moveaxis(T: Tensor, source: Any, destination: Any) -> Tensor:  # noqa: N803
+    """Move modes to other places, the others keep their order."""
+    order = len(T.shape)
+    ends = [
+        [axis % order if -order <= axis < order else axis for axis in _listed(each)]
+        for each in (source, destination)
+    ]
+    if len(ends[0]) != len(ends[1]):
+        raise DimensionError(
+            f"Expected as many places as modes to move, found {source} and {destination}",
+            hint="as in moveaxis((0, 1), (1, 0))",
+        )
+    axes = [axis for axis in range(order) if axis not in ends[0]]
+    for place, axis in sorted(zip(ends[1], ends[0], strict=True)):
+        axes.insert(place, axis)
+    return permute(T, axes)
+
+
+def _listed(axis: Any) -> tuple[int, ...]:
+    return tuple(axis) if isinstance(axis, Sequence) else (axis,)
+
+
+def expand_dims(T: Any, axis: Any) -> Tensor:  # noqa: N803
+    """Put modes of size 1 at these places of the result; a number is a tensor of order 0."""
+    data = as_data(T)
+    axes = _listed(axis)
+    order = len(data.shape) + len(axes)
+    places = {each + order if each < 0 else each for each in axes}
+    if len(places) != len(axes) or not all(0 <= each < order for each in places):
+        raise DimensionError(
+            f"Expected places of new modes from 0 to {order - 1}, each once, found {axis}",
+            hint="as in expand_dims(0)",
+        )
+    sizes = iter(data.shape)
+    shape = tuple(1 if place in places else next(sizes) for place in range(order))
+    return _with_ones(data, shape, [p for p in range(order) if p not in places])
+
+
+def squeeze(T: Tensor, axis: Any = None) -> Tensor:  # noqa: N803
+    """Leave out modes of size 1: all, or those in `axis`. Raises DimensionError for others."""
+    order = len(T.shape)
+    ones = [mode for mode, size in enumerate(T.shape) if size == 1]
+    axes = ones if axis is None else [a + order if a < 0 else a for a in _listed(axis)]
+    if not {*axes} <= {*ones}:
+        raise DimensionError(
+            f"Expected modes of size 1 to leave out, found axis={axis} of shape {T.shape}",
+            hint=f"modes of size 1: {ones}",
+        )
+    kept = [mode for mode in range(order) if mode not in axes]
+    return _with_ones(T.data, tuple(T.shape[mode] for mode in kept), kept)
+
+
+def _with_ones(data: TensorData, shape: Shape, places: Sequence[int]) -> Tensor:
+    """The same elements with modes of size 1 put in or left out.
+
+    places  where the modes of `data` are in the result, or which modes of `data` the result has
+    """
+    if data.format.is_dense:
+        values = data.values.reshape(shape)
+        return Tensor(dense_data(values, _dense(len(shape)), data.fill))
+    columns, values = unpack(data)
+    if len(shape) < len(data.shape):
+        return like(data, [columns[place] for place in places], values, shape)
+    given = dict(zip(places, columns, strict=True))
+    none = np.zeros(len(values), np.int64)
+    return like(data, [given.get(place, none) for place in range(len(shape))], values, shape)
+
+
+# ---------------------------------------------------------------- several tensors
+
+
+def concatenate(tensors: Sequence[Any], axis: int | None = 0) -> Tensor:
+    """Put tensors one behind another along a mode; of one mode each where axis is None.
+
+    Raises OperandError for none, DimensionError where other sizes differ, FormatError where fill
+    values of sparse ones do.
+    """
+    given = [each if isinstance(each, Tensor) else Tensor(as_data(each)) for each in tensors]
+    if not given:
+        raise OperandError("Expected one or more tensors, found none", hint="as in [T, U]")
+    if axis is None:
+        return concatenate([reshape(each, (-1,)) for each in given], 0)
+    order = given[0].ndim
+    if order == 0:
+        raise DimensionError(
+            "Expected tensors of order 1 or more, found a scalar", hint="tp.stack takes scalars"
+        )
+    place = axis + order if axis < 0 else axis
+    rests = {each.shape[:place] + each.shape[place + 1 :] for each in given}
+    if not 0 <= place < order or len(rests) != 1 or any(each.ndim != order for each in given):
+        raise DimensionError(
+            f"Expected shapes that are equal but for mode {axis}, found "
+            f"{', '.join(str(each.shape) for each in given)}",
+            hint="axis= names the mode along which they may differ",
+        )
+    dtype = np.result_type(*(each.dtype for each in given))
+    sparse = [each.data for each in given if not each.format.is_dense]
+    if not sparse:
+        arrays = [each.to_numpy().astype(dtype, copy=False) for each in given]
+        return Tensor(dense_data(np.concatenate(arrays, place), _dense(order)))
+    return _joined([each.data for each in given], sparse, place, dtype)
+
+
+def _joined(
+    parts: Sequence[TensorData], sparse: Sequence[TensorData], place: int, dtype: np.dtype[Any]
+) -> Tensor:
+    """Entries of several tensors, each behind those before it along one mode."""
+    fills = {converted(each.fill, each.dtype, dtype) for each in sparse}
+    if len(fills) != 1:
+        told = ", ".join(str(as_number(each.fill, each.dtype)) for each in sparse)
+        raise FormatError(
+            f"Expected sparse tensors of one fill value, found {told}",
+            hint="tp.tensor(T.to_dense(), fill_value=…).to_format(…) stores another one",
+        )
+    (fill,) = fills
+    start, columns, values = 0, [], []
+    for each in parts:
+        dense = each.format.is_dense
+        coords, numbers = unpack(replace(each, fill=fill) if dense else each, drop_fill=dense)
+        moved = [c.astype(np.int64) + (start if m == place else 0) for m, c in enumerate(coords)]
+        columns.append(moved)
+        values.append(numbers.astype(dtype, copy=False))
+        start += each.shape[place]
+    shape = (*parts[0].shape[:place], start, *parts[0].shape[place + 1 :])
+    source = replace(sparse[0], fill=fill)
+    joined = [np.concatenate(each) for each in zip(*columns, strict=True)]
+    return like(source, joined, np.concatenate(values), shape)
+
+
+def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
+    """Put tensors of one shape beside one another along a new mode.
+
+    Raises as `concatenate`.
+    """
+    given = [as_data(each) for each in tensors]
+    if len({each.shape for each in given}) > 1:
+        raise DimensionError(
+            f"Expected tensors of one shape to stack, found {[each.shape for each in given]}",
+            hint="tp.concatenate joins tensors along a mode that they have",
+        )
+    return concatenate([expand_dims(Tensor(each), axis) for each in given], axis)

@@ -1,0 +1,78 @@
+"""A Tensor as HTML: format, shape, density, and where entries are, as a picture of SVG.
+
+Each square of the picture is a block of the matrix, the darker the more of it is stored. Of more
+than two modes the first ones are the rows; a vector is one row.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from taco_py.storage.pack import unpack
+
+if TYPE_CHECKING:
+    from taco_py.storage.tensor_data import Array, TensorData
+    from taco_py.values.tensor import Tensor
+
+SQUARES = 48
+"""Rows and columns of a picture, at most."""
+SIDE = 5
+"""The side of a square in pixels."""
+
+
+def html(T: Tensor) -> str:  # noqa: N803
+    """Write a table of what a Tensor is, beside a picture of where its entries are."""
+    size = prod(T.shape)
+    rows: list[tuple[str, Any]] = [
+        ("format", T.format), ("shape", " × ".join(map(str, T.shape)) or "scalar"),
+        ("dtype", T.dtype), ("stored", f"{T.nnz} of {size}"),
+        ("density", f"{T.nnz / size if size else 0:.3g}"),
+    ]  # fmt: skip
+    if T.data.fill:
+        rows.append(("fill value", T.fill_value))
+    cells = "".join(f"<tr><th>{name}</th><td>{escape(str(each))}</td></tr>" for name, each in rows)
+    return f'<div style="display:flex;gap:1em"><table>{cells}</table>{spy(T.data)}</div>'
+
+
+def spy(data: TensorData) -> str:
+    """Draw where entries are, as SVG; nothing of a scalar or where there are no elements."""
+    if not data.shape or not prod(data.shape):
+        return ""
+    counts, cover = _counted(data)
+    rows, columns = counts.shape
+    squares = "".join(
+        f'<rect x="{SIDE * c}" y="{SIDE * r}" width="{SIDE}" height="{SIDE}" '
+        f'opacity="{max(0.15, min(1.0, counts[r, c] / cover[r, c])):.2f}"/>'
+        for r, c in zip(*np.nonzero(counts), strict=True)
+    )
+    width, height = SIDE * columns, SIDE * rows
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img" aria-label="stored elements">'
+        f'<rect width="{width}" height="{height}" fill="none" stroke="currentColor"/>'
+        f'<g fill="currentColor">{squares}</g></svg>'
+    )
+
+
+def _counted(data: TensorData) -> tuple[Array, Array]:
+    """How many entries are in each block of the matrix, and how many elements it has."""
+    split = len(data.shape) - 1
+    sides = prod(data.shape[:split]), data.shape[-1]
+    shown = [min(side, SQUARES) for side in sides]
+    columns, _ = unpack(data, drop_fill=True)
+    outer = np.zeros(len(columns[0]), np.float64)
+    for column, size in zip(columns[:split], data.shape[:split], strict=True):
+        outer = outer * size + column
+    cells = [
+        np.minimum(column * (count / side), count - 1).astype(np.int64)
+        for column, count, side in zip((outer, columns[-1]), shown, sides, strict=True)
+    ]
+    counts = np.bincount(cells[0] * shown[1] + cells[1], minlength=shown[0] * shown[1])
+    across = [
+        np.diff(np.linspace(0, side, count + 1)) for count, side in zip(shown, sides, strict=True)
+    ]
+    return counts.reshape(shown), across[0][:, None] * across[1]
