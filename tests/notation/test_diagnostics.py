@@ -51,7 +51,9 @@ def test_every_error_is_a_taco_error_and_a_builtin_one() -> None:
         if isinstance(value, type) and issubclass(value, TacoError) and value is not TacoError
     ]
     assert len(family) > 10
-    builtin = (ValueError, TypeError, OverflowError, MemoryError, RuntimeError, ImportError)
+    builtin = (
+        ValueError, TypeError, IndexError, OverflowError, MemoryError, RuntimeError, ImportError,
+    )  # fmt: skip
     assert all(issubclass(each, builtin) for each in family)
 
 

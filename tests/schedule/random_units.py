@@ -52,7 +52,9 @@ RACES_APART = 6 * (Race.NONE,) + (Race.ATOMICS, Race.ATOMICS)
 """What loops are shared by of which each iteration has elements of its own."""
 RACES = 4 * (Race.ATOMICS,) + 3 * (Race.TEMPORARY,) + (Race.NONE, Race.ORDERED)
 """What others are."""
-DTYPES = ("float64", "float64", "float32", "int64", "int32")
+DTYPES = (
+    "float64", "float64", "float32", "int64", "int32", "int8", "uint8", "complex64", "complex128",
+)  # fmt: skip
 RESULTS = {
     1: 5 * ("d",) + ("s",), 2: 9 * ("dd",) + ("ds", "ss", "uq"), 3: 5 * ("ddd",) + ("sss",),
 }  # fmt: skip
