@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,8 @@ class Buffer:
     """
 
     __slots__ = ("__weakref__", "address", "device", "is_free", "name", "size")
+    array_type: ClassVar[type[DeviceArray]]
+    """What the elements of such a buffer are (`device_array`)."""
 
     def __init__(self, device: Device, address: int, size: int, name: str) -> None:
         self.device = device
@@ -99,7 +101,7 @@ class Buffer:
         mirror: Array | None = None,
     ) -> DeviceArray:
         """The buffer as elements, as DeviceArray has them; strides are in bytes."""
-        raise NotImplementedError
+        return self.array_type(self, shape, np.dtype(dtype), strides, offset, constant, mirror)
 
     def free(self) -> None:
         """Give the memory back to the device."""

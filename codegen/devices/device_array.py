@@ -16,9 +16,6 @@ import numpy as np
 from codegen.devices.device import Array, Buffer, DeviceError, Pointer
 from codegen.records import dataclass
 
-CONTIGUOUS = 0x0001
-"""In the flags of an array of NumPy's, as one number."""
-
 
 @dataclass(frozen=True, slots=True)
 class Flags:
@@ -26,10 +23,6 @@ class Flags:
 
     c_contiguous: bool
     f_contiguous: bool
-
-    @property
-    def num(self) -> int:
-        return CONTIGUOUS * self.c_contiguous
 
 
 class DeviceArray:
@@ -190,8 +183,7 @@ class DeviceArray:
         return self.host().astype(dtype, order=order)  # type: ignore[call-overload]
 
     def _view(self, shape: Sequence[int], strides: Sequence[int] | None) -> DeviceArray:
-        found = type(self)(self.buffer, shape, self.dtype, strides, self.offset, self.constant)
-        return found
+        return self.buffer.array(shape, self.dtype, strides, self.offset, self.constant)
 
     def __repr__(self) -> str:
         return f"<array of {self.shape} {self.dtype} in {self.buffer!r}>"

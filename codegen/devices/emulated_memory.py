@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from codegen.devices.device import Array, Buffer, Device
+from codegen.devices.device import Buffer, Device
 from codegen.devices.device_array import DeviceArray
 from codegen.records import dataclass
 
@@ -19,6 +18,7 @@ class EmulatedBuffer(Buffer):
     """A buffer with what is known of each of its bytes."""
 
     __slots__ = ("cells", "data", "memory", "shift", "valid")
+    array_type = DeviceArray
 
     def __init__(self, device: Device, size: int, name: str) -> None:
         self.memory = np.empty(size + 2 * _ZONE + 256, np.uint8)
@@ -29,17 +29,6 @@ class EmulatedBuffer(Buffer):
         self.cells: Any = None
         self.shift = 0
         super().__init__(device, self.memory.ctypes.data + start, size, name)
-
-    def array(
-        self,
-        shape: Sequence[int],
-        dtype: np.dtype[Any] | type | str,
-        strides: Sequence[int] | None = None,
-        offset: int = 0,
-        constant: bool = False,
-        mirror: Array | None = None,
-    ) -> DeviceArray:
-        return DeviceArray(self, shape, np.dtype(dtype), strides, offset, constant, mirror)
 
 
 @dataclass(frozen=True, slots=True)

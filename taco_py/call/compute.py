@@ -26,7 +26,7 @@ from taco_py.replay.find import ShortCall, no_short_way
 from taco_py.replay.make_call import compiled_kernels, keep_call, make_call, remember_shown
 from taco_py.replay.state import Task
 from taco_py.storage.tensor_data import Array, TensorData, arrays_of, on_host
-from taco_py.values.device_tensor import targets_of
+from taco_py.values.device_tensor import place_of
 from taco_py.values.operands import copies_made
 from taco_py.values.result_table import ResultKind
 from taco_py.values.results import hand_out
@@ -53,7 +53,7 @@ def compute(
     """
     give(cautions)
     if place is None:
-        place = "".join(targets_of(objects.values()))
+        place = place_of(objects.values())
     usual = out is None and not (axes or squeezed or place)
     look = shared_look(assignment, objects, settings) if usual else None
     if look is not None:

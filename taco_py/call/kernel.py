@@ -40,7 +40,7 @@ from taco_py.replay.call_text import by_name
 from taco_py.replay.make_call import Ways, make_call, reads_in_place
 from taco_py.schedule.schedule import Schedule
 from taco_py.storage.tensor_data import Array, TensorData
-from taco_py.values.device_tensor import targets_of
+from taco_py.values.device_tensor import place_of
 from taco_py.values.operands import (
     Given,
     as_number,
@@ -221,7 +221,7 @@ class Kernel:
                 if result is not None:
                     return result
         objects, _ = placed(objects, self.settings.target)
-        place = "".join(targets_of(objects.values()))
+        place = place_of(objects.values())
         begin, objects = ("", objects) if out is None else self._begun(objects, out)
         given, sizes = self._given(objects)
         shape = self._shape(sizes)

@@ -14,8 +14,6 @@ from typing import assert_never
 import numpy as np
 
 from codegen.records import dataclass
-from codegen.target import CUDA
-from codegen.types import scalar
 from taco_py.concrete.nodes import (
     APART,
     SERIAL,
@@ -35,6 +33,12 @@ from taco_py.concrete.tree import assignments, foralls, walk, workspaces_of
 from taco_py.formats import LevelKind
 from taco_py.iteration.lattice import Lattice, build_lattice
 from taco_py.iteration.region import Everything, Iterator, Nothing, Region, Regions
+from taco_py.iteration.units_share import (
+    fills_row,
+    iteration_indices,
+    rows_in_blocks,
+    updates_words,
+)
 from taco_py.iteration.weights import weighed_operands
 from taco_py.notation.checks import accesses, with_linearity
 from taco_py.notation.nodes import Access
@@ -170,14 +174,6 @@ class IterationGraph:
         return tuple(index for index in listed if index in met)
 
     @property
-    def updates_words(self) -> bool:
-        """Whether atomic operations on the result also write elements beside theirs, which units of
-        a GPU that take other iterations may write at the same time."""
-        if self.teams or scalar(self.problem.result.dtype).itemsize >= CUDA.atomic_bytes:
-            return False
-        return any(loop.mode.parallel is Race.ATOMICS for loop in self.loops)
-
-    @property
     def zeroing(self) -> Forall | None:
         """The loop at whose body's beginning a part of a dense result is zeroed, then added to.
 
@@ -191,7 +187,7 @@ class IterationGraph:
         form = self.problem.result.format
         if not form.is_dense or not _adds_to(self.statement, target) or self.assigns_first:
             return None
-        if self.updates_words:
+        if updates_words(self):
             return None
         found: Forall | None = None
         part = self.statement
@@ -217,28 +213,9 @@ class IterationGraph:
             return False
         race = self.statement.mode.parallel
         if self.statement.mode.unit is not Unit.CORE:
-            return self.rows_in_blocks
+            return rows_in_blocks(self)
         shared = race is not None and race not in APART
         return shared and (shared_in_pieces(self) or (self.teams and self.weighs_rows))
-
-    @property
-    def rows_in_blocks(self) -> bool:
-        """Whether blocks of a GPU take iterations of the outermost loop, each with rows of a sparse
-        result that its threads fill together."""
-        statement = self.statement
-        if not isinstance(statement, Forall) or statement.mode.unit is not Unit.BLOCK:
-            return False
-        kinds = {workspace.kind for workspace in workspaces_of(statement)}
-        rows = WorkspaceKind.ROW in kinds and kinds <= {WorkspaceKind.ROW, WorkspaceKind.SCALAR}
-        return rows and not self.has_places
-
-    def fills_row(self, loop: Loop) -> bool:
-        """Whether threads of a block share a loop that enters coordinates into a row."""
-        if loop.mode.parallel is None or loop.mode.unit is not Unit.THREAD:
-            return False
-        rows = {w.name for w in workspaces_of(self.statement) if w.indices == (loop.index,)}
-        written = {assign.target.tensor for assign in assignments(loop.body)}
-        return self.rows_in_blocks and bool(rows & written)
 
     @property
     def weighs_rows(self) -> bool:
@@ -277,20 +254,6 @@ class IterationGraph:
         for workspace in loop.fills:
             names |= self.provenance.renamed(workspace)
         return names.get(leaf, leaf)
-
-    def takes_entries(self, loop: Loop) -> bool:
-        """Whether threads of a block each take an entry of an operand, of several levels that are
-        fused: the loop over the outermost of these indices stands for all of them."""
-        pos = self.provenance.position_of(loop.index)
-        if pos is None or loop.mode.parallel is None or loop.mode.unit is not Unit.THREAD:
-            return False
-        roots = self.provenance.roots(pos.parent)
-        return len(roots) > 1 and roots[0] == loop.index
-
-    def taken(self, loop: Loop) -> tuple[str, ...]:
-        """The indices whose coordinates tell the iterations of a loop apart."""
-        pos = self.provenance.position_of(loop.index) if self.takes_entries(loop) else None
-        return self.provenance.roots(loop.index if pos is None else pos.parent)
 
     def skips(self, index: str) -> bool:
         """Whether the loops over the result's `index` may leave coordinates out."""
@@ -343,7 +306,7 @@ class IterationGraph:
     def _adds_apart(self, loop: Loop) -> bool:
         """Whether threads share a loop whose iterations add to elements of their own."""
         target = self.problem.assignment.target
-        own = set(self.taken(loop)) <= set(target.indices)
+        own = set(iteration_indices(self, loop)) <= set(target.indices)
         return loop.mode.parallel is Race.NONE and own
 
     def _demand(self, loop: Loop, iterator: Iterator) -> tuple[bool, bool]:
@@ -353,7 +316,7 @@ class IterationGraph:
         ordered, unique = self._result_demand(loop)
         in_team = self.in_team(loop) and loop.range is not Range.POSITIONS
         in_pieces = (not loop.outer and self.in_pieces) or in_team
-        unique = unique or self.at_most_one(loop.index, iterator) or self.fills_row(loop)
+        unique = unique or self.at_most_one(loop.index, iterator) or fills_row(self, loop)
         return ordered or in_pieces or self._searches(loop, iterator), unique
 
     def at_most_one(self, index: str, iterator: Iterator) -> bool:

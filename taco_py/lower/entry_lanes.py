@@ -22,6 +22,7 @@ from codegen.records import dataclass
 from taco_py.concrete.nodes import Forall
 from taco_py.concrete.tree import foralls
 from taco_py.iteration.region import Iterator
+from taco_py.iteration.units_share import takes_entries
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.loop_ends import Walk
 from taco_py.lower.ranges import (
@@ -91,7 +92,7 @@ def take_entry(env: Environment, forall: Forall, scope: Scope) -> Taken:
 
 def _positions(env: Environment, forall: Forall) -> Pos:
     pos = env.provenance.position_of(forall.index)
-    assert pos is not None  # which `IterationGraph.takes_entries` asks for
+    assert pos is not None  # which `takes_entries` asks for
     return pos
 
 
@@ -102,7 +103,7 @@ def open_entries(env: Environment, forall: Forall, scope: Scope) -> Opening:
     if pos is None or not forall.parallel:
         return Opening(scope)
     shared = next((inner for inner in foralls(forall.body) if inner.parallel), None)
-    if shared is None or not env.graph.takes_entries(env.graph.loop_of(shared)):
+    if shared is None or not takes_entries(env.graph, env.graph.loop_of(shared)):
         return Opening(scope)
     if _positions(env, shared) != pos:
         return Opening(scope)

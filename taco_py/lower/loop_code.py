@@ -22,6 +22,7 @@ from taco_py.concrete.tree import assignments
 from taco_py.diagnostics.errors import InternalError, ScheduleError
 from taco_py.iteration.lattice import build_lattice
 from taco_py.iteration.region import Everything
+from taco_py.iteration.units_share import takes_entries
 from taco_py.lower import workspaces
 from taco_py.lower.entry_lanes import (
     entry_coordinate,
@@ -54,7 +55,7 @@ def lower_loop(
     if env.provenance.is_derived(forall.index):
         yield from _over_tiles(env, forall, scope, body)
         return
-    if not scope.single and env.graph.takes_entries(env.graph.loop_of(forall)):
+    if not scope.single and takes_entries(env.graph, env.graph.loop_of(forall)):
         yield from _over_entries(env, result, forall, scope, body)
         return
     region = scope.regions(env).statement(forall.body, forall.index)

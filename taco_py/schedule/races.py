@@ -25,6 +25,7 @@ from taco_py.concrete.tree import assignments, read_in, workspaces_of
 from taco_py.formats import Format
 from taco_py.iteration.copied_pattern import copied_pattern
 from taco_py.iteration.graph import IterationGraph, Loop, Range
+from taco_py.iteration.units_share import fills_row, iteration_indices, rows_in_blocks
 from taco_py.notation.operators import ADD, Operator
 
 
@@ -69,10 +70,10 @@ def race_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 def common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where iterations write a workspace that there is one of."""
-    roots = set(graph.taken(loop))
+    roots = set(iteration_indices(graph, loop))
     written = {assign.target.tensor for assign in outward(loop)}
     for workspace in workspaces_around(graph, loop).values():
-        apart = workspace.kind is WorkspaceKind.DENSE or graph.fills_row(loop)
+        apart = workspace.kind is WorkspaceKind.DENSE or fills_row(graph, loop)
         apart = apart and roots <= set(workspace.indices)
         if workspace.name not in written or apart:
             continue
@@ -111,7 +112,7 @@ def _elsewhere(graph: IterationGraph, loop: Loop) -> tuple[str, ...]:
 
 def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     problem = graph.problem
-    roots, target = graph.taken(loop), problem.assignment.target
+    roots, target = iteration_indices(graph, loop), problem.assignment.target
     if all(root in target.indices for root in roots):
         return None
     if all(assign.target.tensor != target.tensor for assign in outward(loop)):
@@ -163,7 +164,7 @@ def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
         )
     for iterator in loop.lattice.iterators:
         if iterator.access.tensor not in operands:
-            if graph.rows_in_blocks and loop.mode.unit is Unit.THREAD:
+            if rows_in_blocks(graph) and loop.mode.unit is Unit.THREAD:
                 continue  # each coordinate of a row is there once
             return Refusal(
                 f"the loop {graph.called(loop)} walks the workspace {iterator.access.tensor}",
@@ -191,7 +192,7 @@ def _repeats(form: Format) -> bool:
 def atomic_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where an update of what iterations have in common is no atomic operation."""
     around = workspaces_around(graph, loop)
-    roots = set(graph.taken(loop))
+    roots = set(iteration_indices(graph, loop))
     for assign in outward(loop):
         name = assign.target.tensor
         workspace = around.get(name)

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from taco_py.diagnostics.errors import DeviceError, OperandTypeError
-from taco_py.fill import as_number
-from taco_py.formats import Format
 from taco_py.interop.in_order import with_order
 from taco_py.storage.pack import is_sorted, is_unique
 from taco_py.storage.tensor_data import TensorData, arrays_of, mapped, on_host, stores_all
 from taco_py.values.hand_out import handed_out
+from taco_py.values.stored_facts import StoredFacts
 
 if TYPE_CHECKING:
     from codegen.devices.device_array import DeviceArray
 
 
-class DeviceTensor:
+class DeviceTensor(StoredFacts):
     """Hold an immutable tensor in the memory of a GPU, as `tp.device` and calls over it make it.
 
     >>> dA = tp.device(sp.csr_array([[1.0, 0.0], [2.0, 3.0]]), target="cuda-emulated")
@@ -48,39 +47,9 @@ class DeviceTensor:
         self._signature: tuple[object, ...] | None = None
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Return the size of each mode."""
-        return self._data.shape
-
-    @property
-    def ndim(self) -> int:
-        """Return the number of modes."""
-        return len(self._data.shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Return the type of the values."""
-        return self._data.dtype
-
-    @property
-    def format(self) -> Format:
-        """Return how it is stored."""
-        return self._data.format
-
-    @property
-    def nnz(self) -> int:
-        """Return the number of stored values, zeros among them included."""
-        return self._data.nnz
-
-    @property
     def nbytes(self) -> int:
         """Return the bytes of its arrays on the device."""
         return sum(array.nbytes for array in arrays_of(self._data))
-
-    @property
-    def fill_value(self) -> Any:
-        """Return the value of the elements that are not stored, a NumPy number of the dtype."""
-        return as_number(self._data.fill, self._data.dtype)
 
     @property
     def target(self) -> str:
@@ -253,6 +222,11 @@ def uploaded(data: TensorData, target: str) -> TensorData:
         if isinstance(level.pos, np.ndarray):
             own.pos.mirror = level.pos.copy()  # type: ignore[union-attr]
     return found
+
+
+def place_of(objects: Iterable[Any]) -> str:
+    """The device that operands of a call are on, "" where all are on the host."""
+    return next(iter(targets_of(objects)), "")
 
 
 def targets_of(objects: Iterable[Any]) -> tuple[str, ...]:

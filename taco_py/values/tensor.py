@@ -15,7 +15,7 @@ from taco_py.diagnostics.errors import (
     FormatError,
     OperandTypeError,
 )
-from taco_py.fill import as_number, fill_of
+from taco_py.fill import fill_of
 from taco_py.formats import COO, CSC, CSF, CSR, Format, named
 from taco_py.interop.in_order import with_order
 from taco_py.interop.numpy_arrays import from_numpy
@@ -48,9 +48,10 @@ from taco_py.values.coordinate_table import (
 )
 from taco_py.values.keys import of_array
 from taco_py.values.picture import html
+from taco_py.values.stored_facts import StoredFacts
 
 
-class Tensor(ArrayMethods):
+class Tensor(StoredFacts, ArrayMethods):
     """Hold an immutable tensor in one of the formats: sizes, index arrays of each level, values.
 
     >>> T = tp.Tensor.from_coo(([0, 1], [2, 0]), [5.0, 6.0], (2, 3))
@@ -162,43 +163,9 @@ class Tensor(ArrayMethods):
         return self._data
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Return the size of each mode."""
-        return self._data.shape
-
-    @property
-    def ndim(self) -> int:
-        """Return the number of modes."""
-        return len(self._data.shape)
-
-    @property
     def order(self) -> int:
         """Return the number of modes."""
         return len(self._data.shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Return the type of the values."""
-        return self._data.dtype
-
-    @property
-    def fill_value(self) -> Any:
-        """Return the value of the elements that are not stored, a NumPy number of the dtype.
-
-        >>> tp.Tensor.from_coo([[0, 1]], [5.0], (2, 3), axis=1, fill_value=-np.inf).fill_value
-        np.float64(-inf)
-        """
-        return as_number(self._data.fill, self._data.dtype)
-
-    @property
-    def nnz(self) -> int:
-        """Return the number of stored values, zeros among them included."""
-        return self._data.nnz
-
-    @property
-    def format(self) -> Format:
-        """Return how it is stored."""
-        return self._data.format
 
     def examined(self) -> TensorData:
         """Return the arrays with the order of their coordinates, which is looked up once."""

@@ -88,24 +88,41 @@ def data_of(problem: Problem, access: Access, tensors: Mapping[str, StridedTenso
     return Data(tensor.array, dict(strides))
 
 
-def product_arrays(
-    problem: Problem, left: Access, right: Access, name: str
-) -> tuple[Function, Operands, Bindings, Names]:
-    """A function without a body for a product, its operands, what binds its parameters, and a
-    supply of names that has handed out theirs."""
-    from polyhedral.products.contraction_code import Operands
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """A function without a body over all arrays of a problem, with what binds its parameters.
 
+    names  a supply that has handed out theirs
+    """
+
+    head: Function
+    tensors: Mapping[str, StridedTensor]
+    sizes: Mapping[str, Expr]
+    bindings: Bindings
+    names: Names
+
+
+def arguments_of(problem: Problem, name: str) -> Arguments:
+    """The function called `name` over the result and the operands, their sizes and strides."""
     names = Names()
     sizes, bindings = size_bindings(problem, names)
-    result = problem.assignment.target
     tensors = {
         tensor: tensor_of(problem, tensor, names, bindings)
-        for tensor in (result.tensor, *dict(problem.operands))
+        for tensor in (problem.assignment.target.tensor, *dict(problem.operands))
     }
-    made, one, other = (data_of(problem, each, tensors) for each in (result, left, right))
-    operands = Operands(made, one, other, sizes)
     arrays = tuple(tensor.array for tensor in tensors.values())
     strides = [s for tensor in tensors.values() for s in tensor.strides if isinstance(s, Var)]
     scalars = (*(size for size in sizes.values() if isinstance(size, Var)), *strides)
     head = Function(name, arrays, scalars, Block(), threaded=True)
-    return head, operands, tuple(bindings.items()), names
+    return Arguments(head, tensors, sizes, tuple(bindings.items()), names)
+
+
+def product_arrays(
+    problem: Problem, left: Access, right: Access, name: str
+) -> tuple[Arguments, Operands]:
+    """The arguments of a product, and its operands among them."""
+    from polyhedral.products.contraction_code import Operands
+
+    given, result = arguments_of(problem, name), problem.assignment.target
+    made, one, other = (data_of(problem, each, given.tensors) for each in (result, left, right))
+    return given, Operands(made, one, other, given.sizes)

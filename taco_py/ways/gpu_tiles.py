@@ -140,10 +140,10 @@ def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
     tile = GpuTile(*recipe.schedule.make.parameters)
     plan = plan_on_gpu(found, machine, tile, dict(problem.static))
     left, right = ordered(problem, found)
-    head, operands, bindings, names = product_arrays(problem, left, right, recipe.phase)
-    module = to_gpu_module(plan, operands, head, names)
+    given, operands = product_arrays(problem, left, right, recipe.phase)
+    module = to_gpu_module(plan, operands, given.head, given.names)
     facts = dense_facts(recipe, "blocks share tiles", str(plan), str(found.statement))
-    return LoweredRecipe(replace(module, header=recipe.header(str(plan))), bindings, facts)
+    return LoweredRecipe(replace(module, header=recipe.header(str(plan))), given.bindings, facts)
 
 
 def _way(name: str, target: str) -> Way:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.target import Target
+from taco_py.iteration.units_share import rows_in_blocks
 from taco_py.phase import ASSEMBLE
 from taco_py.ways.recipe import LoweredRecipe, Recipe
 from taco_py.ways.way import Offer, Question, Way
@@ -103,7 +104,7 @@ def _rows_in_tables(graph: IterationGraph) -> dict[str, str]:
     if graph.teams or not graph.in_pieces or not isinstance(graph.statement, Forall):
         return {}
     told = ", a hash table each, as large as what is added to it asks for"
-    told += "; small ones in shared memory" if graph.rows_in_blocks else ""
+    told += "; small ones in shared memory" if rows_in_blocks(graph) else ""
     return {row.name: told for row in table_rows(graph.statement)}
 
 

@@ -11,8 +11,6 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from codegen.ir import Block, Function, Var
-from codegen.names import Names
 from codegen.target import Target
 from taco_py.diagnostics.errors import InternalError
 from taco_py.legal.stored import is_full
@@ -20,7 +18,7 @@ from taco_py.legal.types import is_real
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.notation.operators import ADD, MUL
 from taco_py.problem import Problem
-from taco_py.ways.arrays import data_of, has_vectors, machine_of, size_bindings, tensor_of
+from taco_py.ways.arrays import arguments_of, data_of, has_vectors, machine_of
 from taco_py.ways.loops import lower as lower_loops
 from taco_py.ways.recipe import LoweredRecipe, Recipe, dense_facts
 from taco_py.ways.tiles import tile_width
@@ -115,23 +113,11 @@ def stage(problem: Problem, target: Target, name: str) -> Permuted:
     tile = tile_of(problem.result.dtype, target)
     if found is None or accesses is None or tile is None:
         raise InternalError(f"Expected a sum in another order, found {problem}")
-    names = Names()
-    sizes, bindings = size_bindings(problem, names)
-    result = problem.assignment.target
-    tensors = {
-        tensor: tensor_of(problem, tensor, names, bindings)
-        for tensor in (result.tensor, *dict(problem.operands))
-    }
-    strides = [s for t in tensors.values() for s in t.strides if isinstance(s, Var)]
-    scalars = (*(size for size in sizes.values() if isinstance(size, Var)), *strides)
-    arrays = tuple(tensor.array for tensor in tensors.values())
-    head = Function(name, arrays, scalars, Block(), threaded=True)
+    given, result = arguments_of(problem, name), problem.assignment.target
+    made, *factors = (data_of(problem, each, given.tensors) for each in (result, *accesses))
     machine = machine_of(target, problem.result.dtype)
-    factors = [data_of(problem, access, tensors) for access in accesses]
-    module = to_functions(
-        found, tile, machine, data_of(problem, result, tensors), factors, sizes, head, names
-    )
-    return Permuted(module, tuple(bindings.items()), _told(found, TILES * tile.columns, accesses))
+    module = to_functions(found, tile, machine, made, factors, given.sizes, given.head, given.names)
+    return Permuted(module, given.bindings, _told(found, TILES * tile.columns, accesses))
 
 
 def _told(found: Staged, columns: int, factors: tuple[Access, ...]) -> str:

@@ -157,9 +157,9 @@ def tile(problem: Problem, target: Target, name: str, width: int = 0) -> Tiled:
         raise InternalError(f"Expected a contraction of two dense tensors, found {problem}")
     machine = machine_of(target, problem.result.dtype)
     plan = plan_contraction(found, machine, dict(problem.static), width)
-    head, operands, bindings, names = product_arrays(problem, *ordered(problem, found), name)
-    module = to_functions(found, plan.tile, plan.blocks, operands, head, names)
-    return Tiled(module, bindings, plan)
+    given, operands = product_arrays(problem, *ordered(problem, found), name)
+    module = to_functions(found, plan.tile, plan.blocks, operands, given.head, given.names)
+    return Tiled(module, given.bindings, plan)
 
 
 def traffic(problem: Problem, make: Make, sizes: Mapping[str, int], target: Target) -> str:

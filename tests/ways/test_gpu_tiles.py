@@ -3,7 +3,6 @@ are chosen. Kernels run emulated, which checks races, bounds and memory that nob
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -18,10 +17,11 @@ from codegen.devices.cuda.binaries import compile_report
 from codegen.devices.emulated import EmulatedDevice
 from codegen.devices.launch_record import Launch
 from codegen.devices.reports import EmulationError, Fault
-from taco_py import devices, driver
+from taco_py import driver
 from taco_py.kernels import KERNELS
 from taco_py.schedule.commands import Make
 from taco_py.ways.recipe import Recipe
+from tests.counted_launches import counted_launches
 from tests.devices.nvcc import needs_nvcc
 from tests.end_to_end.test_cuda import EMULATED, GOLDEN
 
@@ -131,26 +131,9 @@ def test_sums_have_the_same_bits_each_time() -> None:
 
 
 @pytest.fixture
-def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Launch]]:
+def launches(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
     """What each launch on a device that counts has done."""
-    found: list[Launch] = []
-
-    class Counting(EmulatedDevice):
-        def load(self, text: str, options: Any = ()) -> Any:
-            module = super().load(text, options)
-            launch = module.launch
-
-            def counted(*arguments: Any, **named: Any) -> Launch:
-                found.append(launch(*arguments, **named))
-                return found[-1]
-
-            module.launch = counted  # type: ignore[method-assign]
-            return module
-
-    device = Counting(KERNELS, counting=True)
-    monkeypatch.setattr(devices, "device_of", lambda target: device)
-    monkeypatch.setattr(devices, "remembered", lambda key, make: make())
-    yield found
+    return counted_launches(monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,9 @@ def adopt(device: CudaDevice, obj: Any, name: str) -> CudaArray:
     with device.lock:
         device.share(buffer)
         buffer.record.add_write(on.end())  # other streams wait for what this one waited for
-    theirs = on if stream is not None else None
-    return CudaArray(buffer, foreign.shape, foreign.dtype, foreign.strides, -low, stream=theirs)
+    array = CudaArray(buffer, foreign.shape, foreign.dtype, foreign.strides, -low)
+    array.stream = None if stream is None else on
+    return array
 
 
 def current_stream(device: CudaDevice, obj: object) -> CudaStream | None:

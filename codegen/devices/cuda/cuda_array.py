@@ -8,17 +8,13 @@ cupy.asarray(buffer.array((3, 4), "f4"))               # by __cuda_array_interfa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from codegen.devices.cuda.cuda_streams import CudaStream
 from codegen.devices.device_array import DeviceArray
 
 if TYPE_CHECKING:
     from codegen.devices.cuda.cuda_buffer import CudaBuffer
-    from codegen.devices.device import Array
 
 KDL_CUDA = 2
 
@@ -33,19 +29,9 @@ class CudaArray(DeviceArray):
 
     buffer: CudaBuffer
 
-    def __init__(
-        self,
-        buffer: CudaBuffer,
-        shape: Sequence[int],
-        dtype: np.dtype[Any],
-        strides: Sequence[int] | None = None,
-        offset: int = 0,
-        constant: bool = False,
-        mirror: Array | None = None,
-        stream: CudaStream | None = None,
-    ) -> None:
-        super().__init__(buffer, shape, dtype, strides, offset, constant, mirror)
-        self.stream = stream
+    def __init__(self, *facts: Any, **more: Any) -> None:
+        super().__init__(*facts, **more)
+        self.stream: CudaStream | None = None
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from codegen.devices.cuda.cuda_array import CudaArray
 from codegen.devices.cuda.cuda_streams import CudaStream, Use
 from codegen.devices.cuda.device_pool import Block
-from codegen.devices.device import Array, Buffer
+from codegen.devices.device import Buffer
 
 if TYPE_CHECKING:
     from codegen.devices.cuda.cuda_device import CudaDevice
@@ -48,7 +45,7 @@ class CudaBuffer(Buffer):
     """
 
     __slots__ = ("block", "owner", "read_only", "record", "shared")
-
+    array_type = CudaArray
     device: CudaDevice
 
     def __init__(
@@ -99,18 +96,6 @@ class CudaBuffer(Buffer):
         """Let the host wait for all uses of the buffer."""
         for stream in {use.stream.serial: use.stream for use in self.uses}.values():
             stream.synchronize()
-
-    def array(
-        self,
-        shape: Sequence[int],
-        dtype: np.dtype[Any] | type | str,
-        strides: Sequence[int] | None = None,
-        offset: int = 0,
-        constant: bool = False,
-        mirror: Array | None = None,
-    ) -> CudaArray:
-        """The buffer as elements, which other libraries take in place; strides are in bytes."""
-        return CudaArray(self, shape, np.dtype(dtype), strides, offset, constant, mirror)
 
     def give_back(self) -> None:
         """Return the memory, once, to whom it belongs."""

@@ -20,7 +20,7 @@ from taco_py.replay.find import no_short_way
 from taco_py.replay.make_call import compiled_kernels
 from taco_py.replay.state import Task, Wanted
 from taco_py.storage.tensor_data import Array, on_host
-from taco_py.values.device_tensor import targets_of
+from taco_py.values.device_tensor import place_of
 from taco_py.values.results import hand_out
 from taco_py.values.settings import Settings
 
@@ -57,7 +57,7 @@ def compute_several(
         if task is not None:
             remember(key, task, settings, execution.threads, cautions)
     found: list[Any] = []
-    place = "".join(targets_of(objects.values()))
+    place = place_of(objects.values())
     for name, target in ready.statements.outputs.items():
         data, out = made[target], asked.outs.get(name)
         if out is not None:

@@ -38,7 +38,7 @@ from taco_py.problem import TensorType
 from taco_py.replay.call_text import by_name
 from taco_py.replay.make_call import Ways, make_call, reads_in_place
 from taco_py.storage.tensor_data import on_host
-from taco_py.values.device_tensor import targets_of
+from taco_py.values.device_tensor import place_of
 from taco_py.values.operands import Given, check_given, check_orders, check_sizes, give
 from taco_py.values.result_table import ResultKind
 from taco_py.values.results import container, hand_out
@@ -123,7 +123,7 @@ class KernelOfSeveral:
                 return result
         begun = {n: o for n, o in asked.outs.items() if n in self.formats and n not in given}
         objects, _ = placed({**given, **begun}, self.settings.target)
-        place = "".join(targets_of(objects.values()))
+        place = place_of(objects.values())
         ready = self._ready(objects)
         for name, given_out in asked.outs.items():
             self._check_out(ready, name, given_out)

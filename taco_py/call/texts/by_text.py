@@ -17,7 +17,7 @@ from taco_py.kernels import KERNELS
 from taco_py.notation.checks import has_subscripts, operand_names
 from taco_py.notation.printer import to_text
 from taco_py.replay.find import find
-from taco_py.values.device_tensor import targets_of
+from taco_py.values.device_tensor import place_of
 from taco_py.values.keys import call_key
 from taco_py.values.operands import taken
 from taco_py.values.settings import Settings, settings_of
@@ -192,7 +192,7 @@ def _compute_indexed(
     settings = along(settled(read.assignment, layout, made, settings), assignment, asks.path)
     if asks.over is not None:
         return _computed(read, assignment, made.objects, settings, asks, None)
-    if place := "".join(targets_of(objects.values())):
+    if place := place_of(objects.values()):
         told = read.cautions
         return compute(assignment, made.objects, settings, out, cautions=told, place=place)
     inner = None if key is None else indexed.key(text, made)

@@ -33,7 +33,7 @@ from taco_py.notation.printer import to_text
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.pack import pack_coo
 from taco_py.storage.tensor_data import Array
-from taco_py.values.device_tensor import targets_of
+from taco_py.values.device_tensor import place_of
 from taco_py.values.operands import check_names, describe, taken
 from taco_py.values.settings import Settings
 from taco_py.values.tensor import Tensor
@@ -111,7 +111,7 @@ class KernelOfSubscripts:
         """
         objects = by_place_and_name(tuple(self.formats), operands, named) if operands else named
         objects, _ = placed(objects, self.told.settings.target)
-        place = "".join(targets_of(objects.values()))
+        place = place_of(objects.values())
         target = self.read.assignment.target.tensor
         begins = self.read.assignment.operator is not None and target not in objects
         if begins and out is not None:

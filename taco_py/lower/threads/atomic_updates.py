@@ -41,6 +41,7 @@ from codegen.types import INT64
 from taco_py.concrete import nodes
 from taco_py.concrete.nodes import Forall, Where
 from taco_py.concrete.tree import assignments, workspaces_of
+from taco_py.iteration.units_share import updates_words
 from taco_py.lower.environment import Carry, Environment, Scope
 from taco_py.lower.ranges import Ranges, chain, open_positions
 from taco_py.lower.workspaces import initial
@@ -81,7 +82,7 @@ def add_atomically(
     if scope.single:
         yield replace(update, meets=_neighbours_meet(env, scope))
         return
-    if env.graph.updates_words:
+    if updates_words(env.graph):
         yield update
         return
     met = _met_by_others(env, scope, env.provenance.positions_above(shared))

@@ -43,6 +43,7 @@ from codegen.running_totals import running_totals
 from codegen.types import INT64
 from taco_py.concrete.nodes import Forall, Where, Workspace, WorkspaceKind
 from taco_py.concrete.tree import read_in, walk, workspaces_of
+from taco_py.iteration.units_share import rows_in_blocks
 from taco_py.lower.environment import Environment, WorkspaceArrays
 from taco_py.lower.threads.row_classes import (
     RowClasses,
@@ -123,7 +124,7 @@ def row_tables(
     length = build.minimum(places, build.add(build.mul(longest, 2), PLACES))
     tables = {row.name: _table(env, env.workspaces[row.name], begin, room) for row in rows}
     classes = None
-    if env.graph.rows_in_blocks:
+    if rows_in_blocks(env.graph):
         tables = {name: in_blocks(env.names, table) for name, table in tables.items()}
         classes = row_classes(env.names, tuple(tables.values()), begin, room)
     size = Var(f"{most.name}_places")

@@ -30,6 +30,7 @@ from taco_py.concrete.tree import assignments, foralls, walk
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.copied_pattern import copied_pattern
 from taco_py.iteration.graph import IterationGraph, Loop, Range
+from taco_py.iteration.units_share import iteration_indices, rows_in_blocks, takes_entries
 from taco_py.notation.checks import with_linearity
 from taco_py.notation.operators import ADD
 from taco_py.schedule.races import (
@@ -88,7 +89,7 @@ def _group_refusal(graph: IterationGraph, loop: Loop, outside: tuple[Loop, ...])
     outer = outside[-1]
     count, name = iterations(graph, outer), graph.called(outer)
     in_warp = len(outside) > 2 and outside[-2].mode.unit is Unit.WARP
-    if in_warp and count in GROUPS and not graph.takes_entries(outer):
+    if in_warp and count in GROUPS and not takes_entries(graph, outer):
         return None
     wanted = ", ".join(map(str, GROUPS))
     return Refusal(
@@ -147,7 +148,7 @@ def _sparse_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where blocks or their parts would write a sparse result."""
     if graph.has_places or not loop.writes_result:
         return None
-    if graph.rows_in_blocks and (not loop.outer or _reads_row(graph, loop)):
+    if rows_in_blocks(graph) and (not loop.outer or _reads_row(graph, loop)):
         return None
     name, tensor = graph.called(loop), graph.problem.assignment.target.tensor
     copies = f"assemble({tensor},Copy), " if copied_pattern(graph.problem) else ""
@@ -214,9 +215,9 @@ def merge_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 def entry_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where an entry alone is not what a loop over entries of several levels is made of."""
-    if not graph.takes_entries(loop):
+    if not takes_entries(graph, loop):
         return None
-    name, taken = graph.called(loop), graph.taken(loop)
+    name, taken = graph.called(loop), iteration_indices(graph, loop)
     inside = [graph.loop_of(part) for part in foralls(loop.body) if part.index in taken]
     merging = next((inner for inner in inside if inner.merges), None)
     if merging is not None:

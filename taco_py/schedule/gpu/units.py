@@ -27,6 +27,7 @@ from taco_py.concrete.nodes import (
 from taco_py.concrete.tree import foralls, workspaces_of
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.iteration.graph import IterationGraph, Loop
+from taco_py.iteration.units_share import takes_entries
 from taco_py.schedule.gpu.unit_nests import (
     around,
     block_numbers,
@@ -87,10 +88,10 @@ def _told(graph: IterationGraph, loop: Loop) -> str:
         taker = f"{CUDA.warp // iterations(graph, outside[-1])} lanes of a warp"
     elif any(each.mode.unit is Unit.THREAD and each.parallel for each in foralls(loop.body)):
         taker = "groups of lanes of a warp" if in_warp else taker
-    if graph.takes_entries(loop):
+    if takes_entries(graph, loop):
         taker += ", each an entry"
     how = common_reason(replace(loop, mode=replace(loop.mode, parallel=strategy(graph, loop))))
-    if graph.takes_entries(loop) and strategy(graph, loop) is Race.ATOMICS:
+    if takes_entries(graph, loop) and strategy(graph, loop) is Race.ATOMICS:
         how += ", one for neighbours that meet"
     numbers = block_numbers(graph, loop).intersection(a.target.tensor for a in outward(loop))
     if numbers:

@@ -1,0 +1,53 @@
+"""What is true of a stored tensor wherever its arrays are: sizes, types, format, fill value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from taco_py.fill import as_number
+from taco_py.formats import Format
+from taco_py.storage.tensor_data import TensorData
+
+
+class StoredFacts:
+    """Facts of the arrays `_data`, of the host or of a device."""
+
+    __slots__ = ()
+
+    _data: TensorData
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the size of each mode."""
+        return self._data.shape
+
+    @property
+    def ndim(self) -> int:
+        """Return the number of modes."""
+        return len(self._data.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the type of the values."""
+        return self._data.dtype
+
+    @property
+    def format(self) -> Format:
+        """Return how it is stored."""
+        return self._data.format
+
+    @property
+    def nnz(self) -> int:
+        """Return the number of stored values, zeros among them included."""
+        return self._data.nnz
+
+    @property
+    def fill_value(self) -> Any:
+        """Return the value of the elements that are not stored, a NumPy number of the dtype.
+
+        >>> tp.Tensor.from_coo([[0, 1]], [5.0], (2, 3), axis=1, fill_value=-np.inf).fill_value
+        np.float64(-inf)
+        """
+        return as_number(self._data.fill, self._data.dtype)
