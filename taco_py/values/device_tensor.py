@@ -112,8 +112,7 @@ class DeviceTensor(StoredFacts):
         return self._data
 
     def signature(self) -> tuple[object, ...]:
-        """Return all that calls over it depend on but its elements: calls of one are those of all
-        with the same."""
+        """Return all that calls over it depend on, but for its elements."""
         if self._signature is None:
             data = self._data
             self._signature = (
