@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import subprocess
 import sys
@@ -39,12 +38,11 @@ def pool(cache: KernelCache) -> Pool:
 
 
 def make_and_drop(pool: Pool, *sizes: int) -> None:
-    """Arrays of so many MB that exist at once, and then no more."""
+    """Arrays of so many MB that exist at once, and then no more: nothing else refers to them."""
     arrays = [pool.empty((size * MB,), np.uint8) for size in sizes]
     for array in arrays:
         array[:: 4096 * 64] = 1
     del arrays, array
-    gc.collect()
 
 
 def soon(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
