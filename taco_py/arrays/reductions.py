@@ -52,8 +52,7 @@ def reduced(
 def _over_nothing(name: str, T: Tensor, dtype: Any) -> Any:  # noqa: N803
     """Reduce over no mode: over one of size 1."""
     if not T.shape:
-        found = reduced(name, reshape(T, (1,)), None, False, dtype)
-        return found
+        return reduced(name, reshape(T, (1,)), None, False, dtype)
     return reduced(name, expand_dims(T, (T.ndim,)), T.ndim, False, dtype)
 
 
