@@ -15,8 +15,10 @@ from taco_py.formats.format import (
     dense,
     named,
 )
+from taco_py.formats.remapped import BCSR, BSR, Blocked, RemappedFormat, remapped
 
 __all__ = [
+    "BCSR", "BSR", "Blocked", "RemappedFormat", "remapped",
     "COO", "CSC", "CSF", "CSR", "DCSR", "KINDS", "LETTERS",
     "Format", "KindProperties", "Level", "LevelKind", "dense", "named",
 ]  # fmt: skip
