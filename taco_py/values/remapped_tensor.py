@@ -36,7 +36,7 @@ class RemappedTensor(Tensor):
     and kept.
     """
 
-    __slots__ = ("_format", "_plain", "_shape", "stored")
+    __slots__ = ("_as_plain", "_format", "_plain", "_shape", "stored")
 
     def __init__(
         self, stored: Tensor | TensorData, format: RemappedFormat, shape: tuple[int, ...]
@@ -44,6 +44,7 @@ class RemappedTensor(Tensor):
         self.stored = stored if isinstance(stored, Tensor) else Tensor(stored)
         self._format, self._shape = format, shape
         self._plain: TensorData | None = None
+        self._as_plain: Tensor | None = None
         self._signature = None
 
     @property
@@ -104,8 +105,11 @@ class RemappedTensor(Tensor):
         return self._signature
 
     def plain(self) -> Tensor:
-        """Return the same tensor in a plain format, with the zeros that blocks store."""
-        return Tensor(self.data)
+        """Return the same tensor in a plain format, with the zeros that blocks store; always the
+        same one."""
+        if self._as_plain is None:
+            self._as_plain = Tensor(self.data)
+        return self._as_plain
 
     def to_numpy(self) -> Array:
         """Return the n-D array, a fresh one."""

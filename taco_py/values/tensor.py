@@ -353,6 +353,12 @@ def stored_as(data: TensorData, format: Format | str | None) -> TensorData:
 
 def as_format(format: Format | str | None, order: int) -> Format | None:
     """The Format of a user's format argument; FormatError unless it has `order` levels."""
+    form = remapped(format)
+    if form is not None:
+        raise FormatError(
+            f"Expected a format of levels over the modes themselves here, found {form}",
+            hint=f"convert the result: .to_format({str(form)!r})",
+        )
     parsed = named(format, order) if isinstance(format, str) else format
     if parsed is not None and not isinstance(parsed, Format):
         raise FormatError(
