@@ -10,13 +10,13 @@ of a sparse one a dense level is two. What cannot be is read in a plain format, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.formats import Format, LevelKind, RemappedFormat
-from taco_py.formats.stored_modes import Quotient, Remainder
+from taco_py.formats.stored_modes import Quotient, Remainder, StoredMode
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
@@ -218,13 +218,19 @@ def _plain(form: RemappedFormat) -> Format:
     return plain_format(form.order)
 
 
-def _stored_index(each: object, access: Access, halves: Mapping[str, tuple[str, str]]) -> str:
+def _stored_index(each: StoredMode, access: Access, halves: Mapping[str, tuple[str, str]]) -> str:
     """The index of a stored mode."""
-    mode: int = each.mode  # type: ignore[attr-defined]
-    index = access.indices[mode]
+    index = access.indices[each.reads[0]]
     if isinstance(each, Quotient):
         return halves[index][0]
     return halves[index][1] if isinstance(each, Remainder) else index
+
+
+def with_target(cut: CutAssignment, modes: Sequence[StoredMode]) -> CutAssignment:
+    """The assignment with the modes of its result in this order."""
+    indices = tuple(_stored_index(each, cut.written.target, cut.halves) for each in modes)
+    target = replace(cut.assignment.target, indices=indices)
+    return replace(cut, assignment=replace(cut.assignment, target=target))
 
 
 def told_cut(part: Part, assignment: Assignment) -> str:

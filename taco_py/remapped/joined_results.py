@@ -22,9 +22,14 @@ from taco_py.values.remapped_tensor import RemappedTensor
 from taco_py.values.tensor import Tensor
 
 
-def joined_array(found: Array, shape: tuple[int, ...], cuts: Sequence[int]) -> Array:
+def joined_array(
+    found: Array, shape: tuple[int, ...], cuts: Sequence[int], modes: Sequence[StoredMode]
+) -> Array:
     """A dense result with its modes whole again, without what filled last blocks up."""
     whole = tuple(-(-n // cut) * cut if cut else n for n, cut in zip(shape, cuts, strict=True))
+    beside = stored_modes(cuts)
+    if tuple(modes) != beside:
+        found = found.transpose([modes.index(each) for each in beside])
     array = found.reshape(whole)
     if whole == shape:
         return array
@@ -39,6 +44,15 @@ def stored_modes(cuts: Sequence[int]) -> tuple[StoredMode, ...]:
     return tuple(found)
 
 
+def outer_first(cuts: Sequence[int]) -> tuple[StoredMode, ...]:
+    """The same modes with remainders behind all others, as blocks are stored."""
+    beside = stored_modes(cuts)
+    return (
+        *(each for each in beside if not isinstance(each, Remainder)),
+        *(each for each in beside if isinstance(each, Remainder)),
+    )
+
+
 def in_level_order(data: TensorData) -> TensorData:
     """The same arrays of a sparse tensor over modes in the order of its levels."""
     form = Format(data.format.levels, tuple(range(data.format.order)))
@@ -46,43 +60,44 @@ def in_level_order(data: TensorData) -> TensorData:
 
 
 def joined_tensor(
-    found: TensorData, shape: tuple[int, ...], cuts: Sequence[int], known: Sequence[RemappedFormat]
+    found: TensorData,
+    shape: tuple[int, ...],
+    cuts: Sequence[int],
+    modes: Sequence[StoredMode],
+    known: Sequence[RemappedFormat],
 ) -> Tensor:
     """A sparse result as a Tensor: in blocks where it is stored so, else in a plain format.
 
+    modes  what each mode of it is
     known  the formats of operands, which a result may have too
     """
     if not any(cuts):
         return Tensor(found)
-    rows = merged(found, shape, cuts)
+    rows = merged(found, shape, cuts, modes)
     if rows is not None:
         return Tensor(rows)
-    form = blocks_of_result(found, cuts)
+    form = blocks_of_result(found, cuts, modes)
     if form is not None and (all(cuts) or form in known):
-        places = _positions(form, cuts)
+        places = [modes.index(each) for each in form.modes]
         own = Format(form.inner.levels, tuple(places[m] for m in form.inner.mode_order))
         if ordered(found.format) == own:
             sizes = tuple(found.shape[place] for place in places)
             stored = replace(found, format=form.inner, shape=sizes)
             return RemappedTensor(without_ends(stored, form, shape), form, shape)
     data = in_level_order(found)
-    modes = tuple(found.format.stored(stored_modes(cuts)))
-    result = RemappedTensor(data, RemappedFormat("the result", data.format, modes), shape)
-    return result.to_format(plain_of(found, cuts))
+    levels = tuple(found.format.stored(modes))
+    result = RemappedTensor(data, RemappedFormat("the result", data.format, levels), shape)
+    return result.to_format(plain_of(found, levels))
 
 
-def _positions(form: RemappedFormat, cuts: Sequence[int]) -> list[int]:
-    """Where each stored mode of a format is among those of a result."""
-    beside = stored_modes(cuts)
-    return [beside.index(each) for each in form.modes]
-
-
-def merged(found: TensorData, shape: tuple[int, ...], cuts: Sequence[int]) -> TensorData | None:
+def merged(
+    found: TensorData, shape: tuple[int, ...], cuts: Sequence[int], modes: Sequence[StoredMode]
+) -> TensorData | None:
     """The same arrays with two dense levels for each mode in blocks as one; None where they do not
     follow each other, or the last block is not full."""
     if any(n % cut for n, cut in zip(shape, cuts, strict=True) if cut):
         return None
-    modes = found.format.stored(stored_modes(cuts))
+    modes = found.format.stored(modes)
     levels, arrays, order = [], list[LevelArrays](), list[int]()
     pending: StoredMode | None = None
     for level, own, each in zip(found.format.levels, found.levels, modes, strict=True):
@@ -106,9 +121,11 @@ def merged(found: TensorData, shape: tuple[int, ...], cuts: Sequence[int]) -> Te
     return replace(found, format=form, shape=shape, levels=tuple(arrays))
 
 
-def blocks_of_result(found: TensorData, cuts: Sequence[int]) -> RemappedFormat | None:
+def blocks_of_result(
+    found: TensorData, cuts: Sequence[int], modes: Sequence[StoredMode]
+) -> RemappedFormat | None:
     """The format of a result that stores blocks below all else; None where it does not."""
-    form, modes = ordered(found.format), found.format.stored(stored_modes(cuts))
+    form, modes = ordered(found.format), found.format.stored(modes)
     outer = len(cuts)
     places = [each.reads[0] for each in modes[:outer]]
     inside = [each.reads[0] for each in modes[outer:]]
@@ -126,9 +143,11 @@ def blocks_of_result(found: TensorData, cuts: Sequence[int]) -> RemappedFormat |
     return Blocked([cut or 1 for cut in cuts], above)
 
 
-def plain_of(found: TensorData, cuts: Sequence[int]) -> Format:
-    """The plain format whose levels are those of modes and of blocks."""
-    modes = found.format.stored(stored_modes(cuts))
+def plain_of(found: TensorData, modes: Sequence[StoredMode]) -> Format:
+    """The plain format whose levels are those of modes and of blocks.
+
+    modes  what each level stores
+    """
     kept = [k for k, each in enumerate(modes) if not isinstance(each, Remainder)]
     levels = tuple(ordered(found.format).levels[k] for k in kept)
     if any(level.branchless for level in levels) or all(level.full for level in levels):

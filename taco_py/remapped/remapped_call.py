@@ -17,6 +17,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import TacoError
 from taco_py.formats import Format, RemappedFormat, dense, remapped
+from taco_py.formats.stored_modes import StoredMode
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.interop.scipy_blocks import blocked, is_bsr
 from taco_py.legal.stored import is_sparse
@@ -30,11 +31,18 @@ from taco_py.remapped.cut_indices import (
     CutAssignment,
     cut_assignment,
     told_cut,
+    with_target,
 )
 from taco_py.remapped.cut_operands import Made, adjacent, can_fill_up, filled_up, made_of
-from taco_py.remapped.joined_results import joined_array, joined_tensor
+from taco_py.remapped.joined_results import (
+    joined_array,
+    joined_tensor,
+    outer_first,
+    stored_modes,
+)
 from taco_py.replay.find import ShortCall, find
 from taco_py.storage.remap import plain_format
+from taco_py.storage.tensor_data import Array
 from taco_py.values.device_tensor import DeviceTensor
 from taco_py.values.hand_out import handed_out
 from taco_py.values.keys import call_key
@@ -98,11 +106,13 @@ class Wish:
     asked  the format that the call asks for, None where it does not
     kind   how the result is handed out where operands are read in plain formats
     form   what the assignment over stored modes is asked for
+    modes  of its result
     """
 
     asked: AnyFormat | None
     kind: ResultKind
     form: Format | None
+    modes: tuple[StoredMode, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,13 +200,17 @@ class RemappedCall:
         """The result as the user expects it."""
         cuts, wish = self.cut.target, self.wish
         if isinstance(found, np.ndarray | np.generic):
-            whole = joined_array(np.asarray(found), shape, cuts) if any(cuts) else found
+            whole = self._joined(np.asarray(found), shape) if any(cuts) else found
             if wish.asked is None or wish.kind.kind == ARRAY:
                 return whole
             return _in_kind(Tensor.from_numpy(whole), wish)
         if isinstance(found, Tensor):
-            return _in_kind(joined_tensor(found.data, shape, cuts, self.blocks), wish)
+            made = joined_tensor(found.data, shape, cuts, wish.modes, self.blocks)
+            return _in_kind(made, wish)
         return found
+
+    def _joined(self, array: Array, shape: tuple[int, ...]) -> Array:
+        return joined_array(array, shape, self.cut.target, self.wish.modes)
 
     def told(self, layout: Layout) -> list[str]:
         """What each operand over stored modes is."""
@@ -312,6 +326,7 @@ def remapped_call(
     if cut is None:
         return None, plain
     wish = _wish(cut, objects, forms, settings)
+    cut = with_target(cut, wish.modes)
     call = RemappedCall(cut, wish, forms, identity, {})
     shapes = {name: shape_of(obj) for name, obj in objects.items()}
     sizes = sizes_of(assignment, shapes)
@@ -353,25 +368,16 @@ def _wish(
     order = len(cut.written.target.indices)
     plain: AnyFormat | None = asked or as_format(settings.format, order)  # type: ignore[arg-type]
     kind = plain_kind(cut.written, objects, forms, plain)
+    beside = stored_modes(cut.target)
     if not any(cut.target):
         form = plain if isinstance(plain, Format) else None
-        return Wish(asked, kind, form)
+        return Wish(asked, kind, form, beside)
     if kind.kind == ARRAY:
         whole = plain is not None or not any(isinstance(o, Tensor) for o in objects.values())
-        return Wish(plain, kind, dense(len(cut.assignment.target.indices)) if whole else None)
+        return Wish(plain, kind, dense(len(beside)) if whole else None, beside)
     if asked is not None and asked.cuts == cut.target and asked.is_blocked:
-        beside = [mode for mode, size in enumerate(cut.target) for _ in range(2 if size else 1)]
-        places = _places(asked, beside)
-        own = tuple(places[m] for m in asked.inner.mode_order)
-        return Wish(asked, kind, Format(asked.inner.levels, own))
-    return Wish(plain, kind, None)
-
-
-def _places(form: RemappedFormat, beside: Sequence[int]) -> list[int]:
-    """Where each stored mode of a format is among those of the result over stored modes."""
-    return [
-        beside.index(each.reads[0]) + (type(each).__name__ == "Remainder") for each in form.modes
-    ]
+        return Wish(asked, kind, asked.inner, asked.modes)
+    return Wish(plain, kind, None, outer_first(cut.target) if all(cut.target) else beside)
 
 
 def plain_kind(

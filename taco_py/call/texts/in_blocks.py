@@ -20,8 +20,10 @@ from taco_py.notation.printer import to_text
 from taco_py.remapped.remapped_call import RemappedCall, is_in_blocks, remapped_call
 from taco_py.replay.find import find
 from taco_py.storage.remap import plain_format
+from taco_py.storage.tensor_data import TensorData
 from taco_py.values.keys import call_key
-from taco_py.values.remapped_tensor import RemappedTensor, in_format
+from taco_py.values.operands import taken
+from taco_py.values.remapped_tensor import RemappedTensor, blocks_of, in_format
 from taco_py.values.settings import Settings
 from taco_py.values.tensor import Tensor, as_data
 
@@ -31,6 +33,15 @@ Key = tuple[object, ...] | None
 def concerns(objects: Iterable[Any], format: Any) -> bool:
     """Whether an operand is in blocks, or the result is asked for in them."""
     return any(map(is_in_blocks, objects)) or remapped(format) is not None
+
+
+def facts_of(obj: Any, what: str) -> TensorData:
+    """The format, shape, dtype and number of values of an operand; its arrays where it is not in
+    blocks."""
+    blocks = blocks_of(obj)
+    if blocks is None:
+        return taken(obj, what)
+    return TensorData(plain_format(blocks.order), blocks.shape, (), blocks.stored.data.values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
