@@ -139,6 +139,17 @@ def in_two(data: TensorData, cuts: Sequence[int], shape: tuple[int, ...]) -> Ten
     return replace(data, format=form, shape=shape, levels=tuple(arrays))
 
 
+def format_in_two(form: Format, cuts: Sequence[int]) -> Format:
+    """The format of an operand whose dense levels of modes in blocks are two each.
+
+    >>> str(format_in_two(Format.parse("ds"), (3, 0)))
+    'dds'
+    """
+    nothing = (LevelArrays(),) * form.order
+    empty = TensorData(form, (0,) * form.order, nothing, np.zeros(0))
+    return in_two(empty, cuts, ()).format
+
+
 def can_fill_up(form: Format, cuts: Sequence[int], shape: Sequence[int]) -> bool:
     """Whether the sparse operand's last blocks are full, or empty rows fill them up."""
     short = {m for m, (a, b) in enumerate(zip(filled_up(shape, cuts), shape, strict=True)) if a > b}

@@ -325,7 +325,8 @@ def remapped_call(
     cut, plain = cut_assignment(assignment, forms)
     if cut is None:
         return None, plain
-    wish = _wish(cut, objects, forms, settings)
+    containers = {name: container(obj, forms[name]) for name, obj in objects.items()}
+    wish = wish_of(cut, containers, forms, settings.format)
     cut = with_target(cut, wish.modes)
     call = RemappedCall(cut, wish, forms, identity, {})
     shapes = {name: shape_of(obj) for name, obj in objects.items()}
@@ -357,23 +358,27 @@ def _filled(obj: Any) -> bool:
     return isinstance(obj, RemappedTensor) and bool(obj.fill)
 
 
-def _wish(
+def wish_of(
     cut: CutAssignment,
-    objects: Mapping[str, Any],
+    containers: Mapping[str, str],
     forms: Mapping[str, AnyFormat],
-    settings: Settings,
+    format: Any,
 ) -> Wish:
-    """How the result is to be stored: as asked, as blocks where inference says so, or plain."""
-    asked = remapped(settings.format)
+    """How the result is to be stored: as asked, as blocks where inference says so, or plain.
+
+    containers  what the operands are, in the words of the table of results
+    format      that the result is asked for in
+    """
+    asked = remapped(format)
     order = len(cut.written.target.indices)
-    plain: AnyFormat | None = asked or as_format(settings.format, order)  # type: ignore[arg-type]
-    kind = plain_kind(cut.written, objects, forms, plain)
+    plain: AnyFormat | None = asked or as_format(format, order)
+    kind = plain_kind(cut.written, containers, forms, plain)
     beside = stored_modes(cut.target)
     if not any(cut.target):
         form = plain if isinstance(plain, Format) else None
         return Wish(asked, kind, form, beside)
     if kind.kind == ARRAY:
-        whole = plain is not None or not any(isinstance(o, Tensor) for o in objects.values())
+        whole = plain is not None or TENSOR not in containers.values()
         return Wish(plain, kind, dense(len(beside)) if whole else None, beside)
     if asked is not None and asked.cuts == cut.target and asked.is_blocked:
         return Wish(asked, kind, asked.inner, asked.modes)
@@ -382,7 +387,7 @@ def _wish(
 
 def plain_kind(
     assignment: Assignment,
-    objects: Mapping[str, Any],
+    containers: Mapping[str, str],
     forms: Mapping[str, AnyFormat],
     asked: AnyFormat | None,
 ) -> ResultKind:
@@ -390,11 +395,10 @@ def plain_kind(
     if isinstance(asked, RemappedFormat):
         return ResultKind(plain_format(asked.order), TENSOR)
     plain = {n: f if isinstance(f, Format) else plain_format(f.order) for n, f in forms.items()}
-    containers = {name: _container(obj, plain[name]) for name, obj in objects.items()}
     return look_up(Question(assignment, plain, containers, asked))
 
 
-def _container(obj: Any, form: Format) -> str:
+def container(obj: Any, form: AnyFormat) -> str:
     """What the user passed, in the words of the table of results."""
     if isinstance(obj, Tensor):
         return TENSOR
