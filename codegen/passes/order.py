@@ -19,6 +19,7 @@ from codegen.passes.gpu.short_integers import count_in_short
 from codegen.passes.gpu.slices import cut_slices
 from codegen.passes.gpu.unit_places import count_by_units
 from codegen.passes.gpu.unit_sums import sum_in_units
+from codegen.passes.held_blocks import hold_blocks
 from codegen.passes.jam import jam_rows
 from codegen.passes.kept_functions import keep_functions
 from codegen.passes.outline_kernels import outline_kernels
@@ -58,6 +59,7 @@ _TIDY = _for_any_target(tidy)
 C_PASSES: tuple[Step, ...] = (
     Step("tidy", _TIDY, "later passes match simple shapes and compare places"),
     Step("full_tiles", _for_any_target(separate_full_tiles), "marked loops are the user's so far"),
+    Step("held_blocks", _for_any_target(hold_blocks), "before panels, which would hold one row"),
     Step("panels", tile_panels, "before vectorize, which would mark the loop over columns"),
     Step("tidy_panels", _TIDY, "a static number of columns leaves few panels"),
     Step("jam", _for_any_target(jam_rows), "before vectorize: it makes loops with several sums"),
