@@ -20,7 +20,7 @@ constants.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import is_
 from typing import Any
 
@@ -108,7 +108,7 @@ def match_sum(root: For, names: Names) -> Held | None:
     loops = [stmt for stmt in root.body.body if isinstance(stmt, For)]
     if root.kind is not LoopKind.SERIAL or root.unroll or not loops:
         return None
-    turns = _Turns(names)
+    turns = Turns(names)
     body = turns.written_out(root.body, {})
     if body is None:
         return None
@@ -144,11 +144,13 @@ def _places(root: For, body: Sequence[Stmt], stores: Sequence[Store]) -> list[Ex
     return None if any(free_vars(place) & inner for place in found) else found
 
 
-class _Turns:
+class Turns:
     """Writes out the turns of loops with constant bounds, with new names for what they declare."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, keeps: Callable[[For], bool] = lambda _: False) -> None:
+        """keeps  whether a loop whose bounds are no constants stays as it is"""
         self.names = names
+        self.keeps = keeps
         self.count = 0
 
     def written_out(self, body: Block, values: Mapping[Var, Expr]) -> list[Stmt] | None:
@@ -175,7 +177,8 @@ class _Turns:
     def _turns(self, loop: For, values: Mapping[Var, Expr]) -> list[Stmt] | None:
         start, stop = loop.start, loop.stop
         if not (isinstance(start, Const) and isinstance(stop, Const)):
-            return None
+            self.count += 1
+            return [simplify_tree(substitute(loop, values))] if self.keeps(loop) else None
         if loop.kind is not LoopKind.SERIAL or loop.step != 1 or loop.unroll:
             return None
         first, last = int(start.value.real), int(stop.value.real)
