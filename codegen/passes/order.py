@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from codegen.ir import Module
 from codegen.passes.accumulators import split_accumulators
-from codegen.passes.block_panels import tile_block_panels
+from codegen.passes.blocks.block_panels import tile_block_panels
+from codegen.passes.blocks.held_blocks import hold_blocks
 from codegen.passes.copy_propagation import propagate_copies
 from codegen.passes.counted_places import count_places
 from codegen.passes.dead_code import remove_dead_code
@@ -20,7 +21,6 @@ from codegen.passes.gpu.short_integers import count_in_short
 from codegen.passes.gpu.slices import cut_slices
 from codegen.passes.gpu.unit_places import count_by_units
 from codegen.passes.gpu.unit_sums import sum_in_units
-from codegen.passes.held_blocks import hold_blocks
 from codegen.passes.jam import jam_rows
 from codegen.passes.kept_functions import keep_functions
 from codegen.passes.outline_kernels import outline_kernels

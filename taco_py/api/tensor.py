@@ -6,10 +6,10 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
+from taco_py.convert.remap import plain_format
 from taco_py.formats import Format
 from taco_py.formats.remapped import RemappedFormat, remapped
 from taco_py.interop.scipy_blocks import is_bsr
-from taco_py.storage.remap import plain_format
 from taco_py.storage.sizes import with_index_dtype
 from taco_py.values.remapped_tensor import RemappedTensor, blocks_of, in_format
 from taco_py.values.tensor import Tensor, as_data, stored_as, with_fill
@@ -52,7 +52,7 @@ def tensor(
     form = remapped(format)
     if form is not None or (format is None and (is_bsr(obj) or isinstance(obj, RemappedTensor))):
         return _remapped(obj, form, index_dtype, fill_value)
-    data = stored_as(with_fill(as_data(obj), fill_value), format)  # type: ignore[arg-type]
+    data = stored_as(with_fill(as_data(obj), fill_value), format)
     return Tensor(data if index_dtype is None else with_index_dtype(data, index_dtype))
 
 

@@ -124,9 +124,7 @@ def _contract_blocks(
             return found.result
     way = plain_way(named, settings.format, () if over is None else over.arrays, key)
     settings, plain = replace(settings, format=way.format), tuple(way.objects.values())
-    return way.finished(
-        _contract(subscripts, plain, optimize, settings, out, way.key, order, over)
-    )
+    return way.finished(_contract(subscripts, plain, optimize, settings, out, way.key, order, over))
 
 
 def _whole_of_blocks(
@@ -212,7 +210,9 @@ def explain_subscripts(
     subscripts, tensors = split_operands(operands)
     notes = ""
     if concerns(tensors, settings.format):
-        blocks = None if not over.is_usual else _whole_of_blocks(subscripts, tensors, optimize, settings)
+        blocks = (
+            None if not over.is_usual else _whole_of_blocks(subscripts, tensors, optimize, settings)
+        )
         read = None if blocks is None else Understood(blocks.assignment, ())
         if blocks is not None and read is not None:
             told = explained_over_blocks(read, blocks.operands, blocks.settings, None, seconds)

@@ -18,7 +18,22 @@ from taco_py.formats.format import (
 from taco_py.formats.remapped import BCSR, BSR, Blocked, RemappedFormat, remapped
 
 __all__ = [
-    "BCSR", "BSR", "Blocked", "RemappedFormat", "remapped",
-    "COO", "CSC", "CSF", "CSR", "DCSR", "KINDS", "LETTERS",
-    "Format", "KindProperties", "Level", "LevelKind", "dense", "named",
+    "BCSR",
+    "BSR",
+    "COO",
+    "CSC",
+    "CSF",
+    "CSR",
+    "DCSR",
+    "KINDS",
+    "LETTERS",
+    "Blocked",
+    "Format",
+    "KindProperties",
+    "Level",
+    "LevelKind",
+    "RemappedFormat",
+    "dense",
+    "named",
+    "remapped",
 ]  # fmt: skip

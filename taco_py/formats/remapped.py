@@ -140,7 +140,7 @@ class RemappedFormat:
     def _joined(self, stored: Sequence[Coordinates]) -> dict[int, Coordinates]:
         """Of each mode that is in blocks, its coordinates."""
         found = {}
-        inside = {e: own for e, own in zip(self.modes, stored, strict=True)}
+        inside = dict(zip(self.modes, stored, strict=True))
         for each, own in zip(self.modes, stored, strict=True):
             if isinstance(each, Quotient):
                 rest = inside.get(Remainder(each.mode, each.block))

@@ -54,7 +54,7 @@ class StoredMode(ABC):
     def restored(
         self, own: Coordinates, known: Mapping[int, Coordinates], shape: Sequence[int]
     ) -> tuple[int, Coordinates] | None:
-        """Compute a mode of the tensor from it and modes that are known; None where it says none."""
+        """Compute a mode of the tensor from it and known ones; None where it says none."""
         return None
 
 
@@ -106,7 +106,8 @@ class Quotient(StoredMode):
     def of(self, coordinates: Sequence[Coordinates], shape: Sequence[int]) -> Coordinates:
         """Divide the mode's coordinates by the block."""
         own = coordinates[self.mode]
-        return own // own.dtype.type(self.block)
+        found: Coordinates = own // own.dtype.type(self.block)
+        return found
 
     def __str__(self) -> str:
         return f"{letter(self.mode)}/{self.block}"
@@ -131,7 +132,8 @@ class Remainder(StoredMode):
     def of(self, coordinates: Sequence[Coordinates], shape: Sequence[int]) -> Coordinates:
         """Take the remainders of the mode's coordinates."""
         own = coordinates[self.mode]
-        return own % own.dtype.type(self.block)
+        found: Coordinates = own % own.dtype.type(self.block)
+        return found
 
     def __str__(self) -> str:
         return f"{letter(self.mode)}%{self.block}"

@@ -5,8 +5,8 @@
 
     Y[i,p,k] = sum(j, q, A[i,j,p,q] * X[j,q,k])    loops i, j, p, q, k
 
-Each block is then read once, as it is stored, and the row of blocks once, not once for each of p;
-the few elements of the result that a block adds to stay in registers (`codegen/passes/held_blocks`).
+Each block is then read once, as it is stored, and the row of blocks once, not once for each of p.
+The few elements of the result that a block adds to stay in registers (`codegen/passes/blocks/`).
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ MOST_ROWS = 16
 """Elements of the result that a block adds to."""
 
 
-def blocks_innermost(
-    problem: Problem, term: Term, statistics: Statistics, best: Ranked
-) -> Ranked:
+def blocks_innermost(problem: Problem, term: Term, statistics: Statistics, best: Ranked) -> Ranked:
     """The order with the loops over blocks innermost, where these are all that is inside of a sum
     over blocks; `best` where they are not."""
     static = dict(problem.static)
@@ -40,7 +38,12 @@ def blocks_innermost(
     target = problem.assignment.target.indices
     around, columns = _apart(problem, term, around)
     rows = [index for index in block if index in target]
-    if not rows or not around or around[-1] in target or not _are_blocks(problem, term, block, around[-1]):
+    if (
+        not rows
+        or not around
+        or around[-1] in target
+        or not _are_blocks(problem, term, block, around[-1])
+    ):
         return best
     held = prod(static[index] for index in rows)
     if held > MOST_ROWS or prod(static[index] for index in block) > MOST_ELEMENTS:
@@ -54,9 +57,7 @@ def blocks_innermost(
     return best if cost == inf else Ranked(order, cost)
 
 
-def _apart(
-    problem: Problem, term: Term, around: list[str]
-) -> tuple[list[str], list[str]]:
+def _apart(problem: Problem, term: Term, around: list[str]) -> tuple[list[str], list[str]]:
     """The loops around blocks, and the one over columns of the result, which no sparse operand
     has."""
     met = accesses(term.body)

@@ -4,8 +4,9 @@
     →  y[i0,i1] = sum(j0, sum(j1, A[i0,j0,i1,j1] * x[j0,j1]))
 
 An index is cut where an operand stores it as a quotient and a remainder: its block is i0, and i1
-where in the block. Other operands that have the index are read in blocks too: a dense one is a view,
-of a sparse one a dense level is two. What cannot be is read in a plain format, with the reason.
+where in the block. Other operands that have the index are read in blocks too: a dense one is a
+view, of a sparse one a dense level is two. What cannot be is read in a plain format, with the
+reason.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import replace
 
 from codegen.names import Names
 from codegen.records import dataclass
+from taco_py.convert.remap import plain_format
 from taco_py.formats import Format, LevelKind, RemappedFormat
 from taco_py.formats.stored_modes import Quotient, Remainder, StoredMode
 from taco_py.legal.stored import is_sparse
@@ -182,7 +184,7 @@ def _over_stored(
         if key not in parts:
             taken = any(part.access.tensor == access.tensor for part in parts.values())
             name = tensors.fresh(f"{access.tensor}_in_blocks") if taken else access.tensor
-            own = form if stored or isinstance(form, Format) else _plain(form)
+            own = form if stored or isinstance(form, Format) else plain_format(form.order)
             parts[key] = Part(name, access, sizes, own)
         modes = adjacent(access.indices)
         if stored and isinstance(form, RemappedFormat):
@@ -210,12 +212,6 @@ def _over_stored(
     )
     sizes = tuple(cuts.get(index, 0) for index in target.indices)
     return CutAssignment(assignment, whole, (*parts.values(),), sizes, halves, cuts, plain)
-
-
-def _plain(form: RemappedFormat) -> Format:
-    from taco_py.storage.remap import plain_format
-
-    return plain_format(form.order)
 
 
 def _stored_index(each: StoredMode, access: Access, halves: Mapping[str, tuple[str, str]]) -> str:

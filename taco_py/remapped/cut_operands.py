@@ -1,8 +1,8 @@
 """Operands over stored modes, of the user's: views wherever blocks fill their modes.
 
-    x of n elements in blocks of 3    →  a view of shape (n/3, 3), or of a copy with zeros behind
-    A in ds, rows in blocks of 3      →  the same arrays as dds
-    A in BSR(3,3), a bsr_array        →  the arrays that it stores, as dsdd
+x of n elements in blocks of 3    →  a view of shape (n/3, 3), or of a copy with zeros behind
+A in ds, rows in blocks of 3      →  the same arrays as dds
+A in BSR(3,3), a bsr_array        →  the arrays that it stores, as dsdd
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def made_of(part: Part, obj: Any, shape: tuple[int, ...]) -> Made:
     if form.is_dense:
         if isinstance(obj, Tensor):
             inner = dense_maker(shape, cuts)
-            make: Maker = lambda T: inner(T.data.values)  # noqa: E731
+            make: Maker = lambda tensor: inner(tensor.data.values)  # noqa: E731
         elif isinstance(obj, np.ndarray):
             make = dense_maker(shape, cuts)
         else:

@@ -1,8 +1,8 @@
 """Results over stored modes → the result that the user expects.
 
-    y[i0,i1]                an array     →  y, a view
-    C[i0,i1,j0,j1]          in dsdd      →  a tensor in BSR, around the same arrays
-    C[i0,i1,k]              in dds       →  ds, around the same arrays
+y[i0,i1]                an array     →  y, a view
+C[i0,i1,j0,j1]          in dsdd      →  a tensor in BSR, around the same arrays
+C[i0,i1,k]              in dds       →  ds, around the same arrays
 """
 
 from __future__ import annotations
@@ -155,9 +155,7 @@ def plain_of(found: TensorData, modes: Sequence[StoredMode]) -> Format:
     return Format(levels, tuple(modes[k].reads[0] for k in kept))
 
 
-def without_ends(
-    stored: TensorData, form: RemappedFormat, shape: tuple[int, ...]
-) -> TensorData:
+def without_ends(stored: TensorData, form: RemappedFormat, shape: tuple[int, ...]) -> TensorData:
     """The stored tensor with the fill value in what fills last blocks up, as other products read
     zeros there."""
     short = [m for m, cut in enumerate(form.cuts) if cut and shape[m] % cut]

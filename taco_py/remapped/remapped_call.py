@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.convert.remap import plain_format
 from taco_py.diagnostics.errors import TacoError
 from taco_py.formats import Format, RemappedFormat, dense, remapped
 from taco_py.formats.stored_modes import StoredMode
@@ -41,7 +42,6 @@ from taco_py.remapped.joined_results import (
     stored_modes,
 )
 from taco_py.replay.find import ShortCall, find
-from taco_py.storage.remap import plain_format
 from taco_py.storage.tensor_data import Array
 from taco_py.values.device_tensor import DeviceTensor
 from taco_py.values.hand_out import handed_out
@@ -227,7 +227,7 @@ class RemappedCall:
 
 
 def _in_kind(tensor: Tensor, wish: Wish) -> Any:
-    """A sparse result as an object of the kind that is expected, in the format that is asked for."""
+    """A sparse result as an object of the expected kind, in the format that is asked for."""
     if wish.asked is not None:
         tensor = tensor.to_format(wish.asked)
         kind = wish.kind.kind
@@ -255,9 +255,9 @@ def sizes_of(
         sizes = check_sizes(assignment, shapes)
     except TacoError:
         return None
-    if assignment.operator is not None and target.tensor in shapes:
-        if shapes[target.tensor] != tuple(sizes.get(i, -1) for i in target.indices):
-            return None
+    added = shapes.get(target.tensor) if assignment.operator is not None else None
+    if added is not None and added != tuple(sizes.get(i, -1) for i in target.indices):
+        return None
     return sizes if all(index in sizes for index in target.indices) else None
 
 
@@ -275,9 +275,9 @@ def unfilled(
                 return f"{why}{to_text(node)} would add more than zeros there"
     for part in cut.parts:
         form, own = part.form, shapes[part.access.tensor]
-        if short & {*part.access.indices} and isinstance(form, Format) and is_sparse(form):
-            if not can_fill_up(form, part.cuts, own):
-                return f"{part.access.tensor} has no room for more coordinates"
+        sparse = isinstance(form, Format) and is_sparse(form)
+        if sparse and isinstance(form, Format) and not can_fill_up(form, part.cuts, own):
+            return f"{part.access.tensor} has no room for more coordinates"
     return ""
 
 
@@ -406,5 +406,3 @@ def container(obj: Any, form: AnyFormat) -> str:
         return ARRAY
     matrix = type(obj).__name__.endswith("matrix")
     return "sparse_matrix" if matrix else "sparse_array"
-
-

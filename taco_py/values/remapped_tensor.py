@@ -1,6 +1,6 @@
 """Tensors that are stored over modes derived from their own: blocks of matrices, diagonals.
 
-    tp.tensor(A, format=tp.BSR((3, 3)))   holds a plain tensor of order 4 and the shape of A
+tp.tensor(A, format=tp.BSR((3, 3)))   holds a plain tensor of order 4 and the shape of A
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from taco_py.convert.remap import plain_format, remap, unmap, whole
 from taco_py.formats import Format
 from taco_py.formats.remapped import RemappedFormat, remapped
 from taco_py.interop.scipy_blocks import from_bsr, is_bsr, to_bsr
-from taco_py.storage.remap import plain_format, remap, unmap, whole
 from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.tensor import Tensor, as_format
@@ -48,7 +48,7 @@ class RemappedTensor(Tensor):
         self._signature = None
 
     @property
-    def _data(self) -> TensorData:  # type: ignore[override]
+    def _data(self) -> TensorData:
         if self._plain is None:
             self._plain = unmap(self.stored.data, self._format, self._shape)
         return self._plain
@@ -194,8 +194,6 @@ def in_format(tensor: Tensor, format: RemappedFormat) -> Tensor:
     if isinstance(tensor, RemappedTensor):
         return tensor.to_format(format)
     return RemappedTensor(remap(tensor.data, format), format, tensor.shape)
-
-
 
 
 def blocks_of(obj: Any) -> RemappedTensor | None:

@@ -259,7 +259,7 @@ class Tensor(StoredFacts, ArrayMethods):
         if form is not None:
             stored: Tensor = BEHAVIOUR.find("in_remapped_format")(self, form)
             return stored
-        data = stored_as(self._data, format)  # type: ignore[arg-type]
+        data = stored_as(self._data, format)
         return self if data is self._data else Tensor(data)
 
     def _in(self, format: Format | RemappedFormat | str | None) -> Tensor:
@@ -345,13 +345,13 @@ def with_fill(data: TensorData, fill_value: Any) -> TensorData:
     return data if fill_value is None else replace(data, fill=fill_of(fill_value, data.dtype))
 
 
-def stored_as(data: TensorData, format: Format | str | None) -> TensorData:
+def stored_as(data: TensorData, format: Format | RemappedFormat | str | None) -> TensorData:
     """`data` in `format`, or as it is."""
     wanted = as_format(format, data.format.order)
     return data if wanted is None else convert(data, wanted)
 
 
-def as_format(format: Format | str | None, order: int) -> Format | None:
+def as_format(format: Format | RemappedFormat | str | None, order: int) -> Format | None:
     """The Format of a user's format argument; FormatError unless it has `order` levels."""
     form = remapped(format)
     if form is not None:

@@ -1,7 +1,7 @@
 """Texts over operands in blocks: computed over stored modes, or over plain formats.
 
-    y[i] = A[i,j] * x[j]    A in BSR(3,3)  →  y[i0,i1] = A[i0,j0,i1,j1] * x[j0,j1]
-    y[i] = max(j, A[j,i])   under mask=    →  the same, A in CSR, which the Tensor keeps
+y[i] = A[i,j] * x[j]    A in BSR(3,3)  →  y[i0,i1] = A[i0,j0,i1,j1] * x[j0,j1]
+y[i] = max(j, A[j,i])   under mask=    →  the same, A in CSR, which the Tensor keeps
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from taco_py.call.compute import compute
 from taco_py.call.explain_call import explained
 from taco_py.call.given_path import along
 from taco_py.call.prepare import Understood
+from taco_py.convert.remap import plain_format
 from taco_py.formats import RemappedFormat, remapped
 from taco_py.kernels import KERNELS
 from taco_py.notation.printer import to_text
 from taco_py.remapped.remapped_call import RemappedCall, is_in_blocks, remapped_call
 from taco_py.replay.find import find
-from taco_py.storage.remap import plain_format
 from taco_py.storage.tensor_data import TensorData
 from taco_py.values.keys import call_key
 from taco_py.values.operands import taken
@@ -162,9 +162,7 @@ class PlainWay:
         return in_format(made, self.wanted)
 
 
-def plain_way(
-    objects: Mapping[str, Any], format: Any, masks: Sequence[Any], key: Key
-) -> PlainWay:
+def plain_way(objects: Mapping[str, Any], format: Any, masks: Sequence[Any], key: Key) -> PlainWay:
     """The call over plain formats; its short way is remembered for calls with this key.
 
     masks  what the key reads behind the operands

@@ -18,6 +18,7 @@ from codegen.records import dataclass
 from taco_py.call.draft import draft_assignment, format_of, is_array, names_to_dtypes
 from taco_py.call.kernel import Kernel, by_place_and_name, compile_draft
 from taco_py.call.prepare import Understood, accumulated
+from taco_py.convert.remap import plain_format
 from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import Format, RemappedFormat, dense, remapped
 from taco_py.notation.checks import accesses, operand_names
@@ -33,7 +34,6 @@ from taco_py.remapped.remapped_call import (
     shape_of,
     wish_of,
 )
-from taco_py.storage.remap import plain_format
 from taco_py.storage.tensor_data import Array
 from taco_py.values.operands import check_names, check_orders, check_sizes
 from taco_py.values.remapped_tensor import blocks_of, in_format
@@ -156,9 +156,7 @@ class KernelInBlocks:
                 hint=f'convert it: tp.tensor({name}, format="{wanted}")',
             )
 
-    def _plainly(
-        self, objects: Mapping[str, Any], out: Array | None, threads: int | None
-    ) -> Any:
+    def _plainly(self, objects: Mapping[str, Any], out: Array | None, threads: int | None) -> Any:
         """The result by the kernel over plain formats."""
         if "plain" not in self.kernels:
             self.kernels["plain"] = _plain_kernel(self.read, self.told, self.forms)
@@ -253,9 +251,7 @@ def _kernel(call: RemappedCall, told: ToldOfBlocks, names: tuple[str, ...]) -> K
     return compile_draft(drafted, replace(told.settings, static=call.cut.static))
 
 
-def _plain_kernel(
-    read: Understood, told: ToldOfBlocks, forms: Mapping[str, AnyFormat]
-) -> Kernel:
+def _plain_kernel(read: Understood, told: ToldOfBlocks, forms: Mapping[str, AnyFormat]) -> Kernel:
     """The kernel over plain formats."""
     formats: dict[str, Any] = {
         n: form if isinstance(form, Format) else plain_format(form.order)

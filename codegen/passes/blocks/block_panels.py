@@ -1,4 +1,4 @@
-"""Hold panels of all rows of a block of the result in vector registers while a sum over blocks runs.
+"""Hold panels of all rows of a block of the result in registers while a sum over blocks runs.
 
     for p in first..last:                    for k in 0..n - 31 step 32:
       j = crd[p]                               c_0_0 = Y[b + k:+8] … c_2_3 = Y[b + 2*s + k + 24:+8]
@@ -43,7 +43,7 @@ from codegen.ir import (
     VectorStore,
 )
 from codegen.names import Names
-from codegen.passes.held_blocks import Turns
+from codegen.passes.blocks.held_blocks import Turns
 from codegen.passes.panels import WIDTHS, in_lanes, only_store
 from codegen.passes.simplify import simplify_tree
 from codegen.passes.vectorize import stride
@@ -91,7 +91,7 @@ def _below(node: Any, target: Target, names: Names) -> Any:
 class BlockRows:
     """A sum over blocks: its loop, that over columns, and the statements of a turn.
 
-    body    declarations, and for each loop over columns the store in it, by the variable of `columns`
+    body    declarations, and for each loop over columns the store in it, along that of `columns`
     places  the rows that are added to, as the places of their columns, each once
     """
 
@@ -177,8 +177,8 @@ def _tiled(rows: BlockRows, target: Target, names: Names) -> list[Stmt]:
     lanes, columns, most = target.lanes(rows.array.element), rows.columns, _widest(rows, target)
     width = most * lanes
     places = [add(columns.var, lanes * k) for k in range(most)]
-    what = f"{len(rows.places)} rows of {rows.array.name}"
-    note = f"{columns.var.name} by {width}: panels of {what} while the sum over {rows.root.var.name} runs"
+    what = f"{columns.var.name} by {width}: panels of {len(rows.places)} rows of {rows.array.name}"
+    note = f"{what} while the sum over {rows.root.var.name} runs"
     loop = For(columns.var, columns.start, sub(columns.stop, width - 1), block(), width, note=note)
     found: list[Stmt] = [_panel(rows, loop, places, lanes, names)]
     rest = Var(names.fresh("rest"), INT64)
@@ -210,9 +210,7 @@ def _narrower(most: int, lanes: int) -> list[tuple[int, int, int]]:
     return found
 
 
-def _panel(
-    rows: BlockRows, loop: For, places: Sequence[Expr], lanes: int, names: Names
-) -> For:
+def _panel(rows: BlockRows, loop: For, places: Sequence[Expr], lanes: int, names: Names) -> For:
     """`loop` around the sum for the columns from each of `places` on, a register each a row."""
     var, element = rows.columns.var, rows.array.element
     kind = element if lanes == 1 else vector(element, lanes)

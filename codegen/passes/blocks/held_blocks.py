@@ -45,6 +45,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
+from codegen.passes.panels import match_nest
 from codegen.passes.simplify import simplify_tree
 from codegen.records import dataclass
 from codegen.tree import find, map_children, map_fields, walk
@@ -108,6 +109,8 @@ def match_sum(root: For, names: Names) -> Held | None:
     loops = [stmt for stmt in root.body.body if isinstance(stmt, For)]
     if root.kind is not LoopKind.SERIAL or root.unroll or not loops:
         return None
+    if not isinstance(match_nest(root), str):
+        return None  # rows of columns are panels
     turns = Turns(names)
     body = turns.written_out(root.body, {})
     if body is None:
@@ -124,7 +127,7 @@ def match_sum(root: For, names: Names) -> Held | None:
         return None
     base = places[0]
     offsets = [simplify_tree(sub(place, base)) for place in places]
-    found = tuple(int(each.value) for each in offsets if isinstance(each, Const))
+    found = tuple(int(each.value.real) for each in offsets if isinstance(each, Const))
     if len(found) < len(offsets) or len({*found}) > MOST_HELD or len({*found}) < 2:
         return None
     return Held(root, tuple(body), array, base, found)

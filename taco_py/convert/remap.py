@@ -1,6 +1,6 @@
 """Stored tensors of remapped formats: made of plain ones, and plain ones made of them.
 
-    ds of shape (6, 4)   ⇄   dsdd of shape (2, 2, 3, 2), which is BSR(3,2)
+ds of shape (6, 4)   ⇄   dsdd of shape (2, 2, 3, 2), which is BSR(3,2)
 """
 
 from __future__ import annotations
