@@ -20,7 +20,7 @@ from taco_py.diagnostics.errors import TacoError
 from taco_py.formats import Format, RemappedFormat, dense, remapped
 from taco_py.formats.stored_modes import StoredMode
 from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.interop.scipy_blocks import blocked, is_bsr
+from taco_py.interop.scipy_blocks import from_bsr, is_bsr
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
@@ -66,7 +66,7 @@ def form_of(obj: Any) -> AnyFormat:
     if isinstance(obj, RemappedTensor):
         return obj.format
     if is_bsr(obj):
-        return blocked(*obj.data.shape[1:])
+        return from_bsr(obj)[1]
     if isinstance(obj, Tensor):
         return obj.format
     shape = getattr(obj, "shape", None)
@@ -270,15 +270,36 @@ def unfilled(
         why = f"{index} of size {sizes[index]} is not in full blocks of {cut.cuts[index]}, and "
         if cut.written.operator is not None:
             return f"{why}the result is added to"
-        for node, _ in walk(cut.written.value):
-            if isinstance(node, Reduce) and node.index == index and not _vanishes(node, index):
-                return f"{why}{to_text(node)} would add more than zeros there"
+        if not _adds_zeros(cut.written.value, index):
+            return f"{why}sums would add more than zeros there"
     for part in cut.parts:
         form, own = part.form, shapes[part.access.tensor]
         sparse = isinstance(form, Format) and is_sparse(form)
         if sparse and isinstance(form, Format) and not can_fill_up(form, part.cuts, own):
             return f"{part.access.tensor} has no room for more coordinates"
     return ""
+
+
+def _adds_zeros(expr: Expr, index: str) -> bool:
+    """Whether sums over an index add zeros beyond its size, also where a factor beside a sum is
+    multiplied inside of it: such a factor may be infinite."""
+    match expr:
+        case Reduce():
+            own = expr.index != index or (expr.operator.additive and _vanishes(expr.body, index))
+            return own and _adds_zeros(expr.body, index)
+        case Call() if expr.operator.additive:
+            return all(_adds_zeros(arg, index) for arg in expr.args)
+        case Call():
+            summed = [arg for arg in expr.args if _sums_over(arg, index)]
+            others = [arg for arg in expr.args if not _sums_over(arg, index)]
+            alone = expr.operator == MUL and len(summed) == 1 and all(map(_is_finite, others))
+            return not summed or (alone and _adds_zeros(summed[0], index))
+        case _:
+            return True
+
+
+def _sums_over(expr: Expr, index: str) -> bool:
+    return any(isinstance(node, Reduce) and node.index == index for node, _ in walk(expr))
 
 
 def _vanishes(expr: Expr, index: str) -> bool:
