@@ -85,7 +85,7 @@ def blocks_of_rows(data: TensorData, format: RemappedFormat) -> TensorData:
 
 def _in_order(data: TensorData) -> TensorData:
     """CSR with the columns of each row ascending, each once."""
-    arrays = data.levels[1]
+    arrays: Any = data.levels[1]
     if data.sorted and data.unique:
         return data
     if _sparsetools.csr_has_canonical_format(data.shape[0], arrays.pos, arrays.crd):
@@ -127,7 +127,7 @@ def rows_of_blocks(
 ) -> TensorData | None:
     """Store a matrix in BSR in CSR, by scipy; None where scipy has no such numbers."""
     r, c = format.cuts
-    level = stored.levels[1]
+    level: Any = stored.levels[1]
     if stored.fill or is_half(stored.dtype) or not stored.nnz:
         return None
     if not _sparsetools.csr_has_canonical_format(stored.shape[0], level.pos, level.crd):
