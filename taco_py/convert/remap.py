@@ -15,7 +15,7 @@ from scipy.sparse import _sparsetools
 
 from taco_py.convert.convert import convert
 from taco_py.diagnostics.errors import FormatError, StructureError
-from taco_py.formats import BSR, CSF, CSR, Format
+from taco_py.formats import CSF, CSR, Format
 from taco_py.formats.remapped import RemappedFormat
 from taco_py.kernels import KERNELS
 from taco_py.notation.half_types import is_half
@@ -24,7 +24,6 @@ from taco_py.storage.room import room, stored_bytes
 from taco_py.storage.sizes import index_dtype_of
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
-BSR_LEVELS = BSR((1, 1)).inner
 WHOLE_BLOCKS = "blocks are stored as a whole: tp.CSR stores the entries alone"
 
 
@@ -46,7 +45,7 @@ def remap(data: TensorData, format: RemappedFormat) -> TensorData:
             hint="BSR is of matrices; Blocked has a size for each mode",
         )
     with room(f"a tensor of shape {data.shape} in the format {format}"):
-        if format.inner == BSR_LEVELS and format.order == 2 and not data.fill:
+        if format.is_bsr and not data.fill:
             return blocks_of_rows(_in_order(convert(data, CSR)), format)
         return _by_coordinates(data, format)
 
@@ -162,7 +161,7 @@ def unmap(
     form = plain_format(len(shape)) if wanted is None else wanted
     bytes_needed = stored_bytes(shape, stored.nnz, form, stored.dtype.itemsize)
     with room(f"a tensor of shape {shape} in the format {form}", bytes_needed, WHOLE_BLOCKS):
-        if format.inner == BSR_LEVELS and format.order == 2:
+        if format.is_bsr:
             rows = rows_of_blocks(stored, format, shape, drop_fill)
             if rows is not None:
                 return convert(rows, form)
