@@ -36,7 +36,7 @@ def mkl() -> Any | None:
 
 
 def handle_products(a: Any, x: Any) -> dict[str, Callable[[], Any]]:
-    """a @ x by handles of a, in CSR or BSR as it is: as created, and optimised for 1000 products."""
+    """a @ x by handles of a in its own format: as created, and optimised for many products."""
     library = mkl()
     if library is None or a.indptr.dtype != np.int32:
         return {}
