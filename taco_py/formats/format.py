@@ -90,7 +90,7 @@ NAMED = {"CSR": "ds", "CSC": "ds:1,0", "DCSR": "ss"}
 """Names of formats in their letters."""
 OF_ANY_ORDER = ("coo", "csf", "dense")
 """Names of formats that have as many levels as the tensor has modes."""
-CONVERTED = ("bsr", "dia", "lil", "dok")
+CONVERTED = ("dia", "lil", "dok")
 """Formats of scipy's that operands are converted from."""
 
 
@@ -239,6 +239,8 @@ MOST_LEVELS = 64
 
 def _other_format(word: str) -> str:
     """Tell which format a word that is none may have meant, and which there are."""
+    if word.lower() in ("bsr", "bcsr", "blocked"):
+        return 'write the size of its blocks too, as in "bsr(3,3)" or "blocked(2,1,3,sss)"'
     if word.lower() in CONVERTED:
         return (
             f"operands of scipy's {word} are converted to CSR, and nothing is stored in it; the "
