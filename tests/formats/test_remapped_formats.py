@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
@@ -67,6 +67,7 @@ FORMATS = [BSR((3, 2)), BSR(1), BCSR((1, 5)), Blocked((1, 3), "ss"), DIAGONALS, 
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=str)
+@settings(max_examples=20)
 @given(st.integers(0, 7), st.integers(0, 7), st.integers(0, 2**32 - 1))
 def test_coordinates_there_and_back(form: RemappedFormat, m: int, n: int, seed: int) -> None:
     rows, columns = np.nonzero(np.random.default_rng(seed).random((m, n)) < 0.4)
