@@ -6,17 +6,15 @@ from taco_py.formats.format import (
     CSF,
     CSR,
     DCSR,
-    KINDS,
     LETTERS,
     Format,
-    KindProperties,
     Level,
-    LevelKind,
     dense,
     named,
 )
+from taco_py.formats.level_kind import KINDS, LevelKind
 
 __all__ = [
     "COO", "CSC", "CSF", "CSR", "DCSR", "KINDS", "LETTERS",
-    "Format", "KindProperties", "Level", "LevelKind", "dense", "named",
+    "Format", "Level", "LevelKind", "dense", "named",
 ]  # fmt: skip

@@ -11,44 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from enum import Enum
 from operator import index as as_integer
 from typing import TypeVar
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
 from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.formats.level_kind import KINDS, LevelKind
 
 T = TypeVar("T")
-
-
-class LevelKind(Enum):
-    DENSE = "dense"
-    COMPRESSED = "compressed"
-    SINGLETON = "singleton"
-
-    __hash__ = object.__hash__  # each is there once; formats are hashed often while a plan is made
-
-
-@dataclass(frozen=True, slots=True)
-class KindProperties:
-    """What is true of every level of a kind.
-
-    full        every coordinate of the mode is present
-    branchless  exactly one coordinate per parent position
-    arrays      the index arrays it owns
-    """
-
-    full: bool
-    branchless: bool
-    arrays: tuple[str, ...]
-
-
-KINDS: dict[LevelKind, KindProperties] = {
-    LevelKind.DENSE: KindProperties(full=True, branchless=False, arrays=()),
-    LevelKind.COMPRESSED: KindProperties(False, False, ("pos", "crd")),
-    LevelKind.SINGLETON: KindProperties(False, True, ("crd",)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +33,15 @@ class Level:
 
     @property
     def full(self) -> bool:
-        return KINDS[self.kind].full
+        return self.kind.full
 
     @property
     def branchless(self) -> bool:
-        return KINDS[self.kind].branchless
+        return self.kind.branchless
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        return KINDS[self.kind].arrays
+        return self.kind.arrays
 
     @property
     def letter(self) -> str:
@@ -79,11 +50,8 @@ class Level:
 
 
 LETTERS: dict[str, Level] = {
-    "d": Level(LevelKind.DENSE),
-    "s": Level(LevelKind.COMPRESSED),
-    "u": Level(LevelKind.COMPRESSED, unique=False),
-    "c": Level(LevelKind.SINGLETON),
-    "q": Level(LevelKind.SINGLETON, unique=False),
+    **{kind.letter: Level(kind) for kind in KINDS.values()},
+    **{kind.repeated: Level(kind, unique=False) for kind in KINDS.values() if kind.repeated},
 }
 LETTER_OF = {level: letter for letter, level in LETTERS.items()}
 NAMED = {"CSR": "ds", "CSC": "ds:1,0", "DCSR": "ss"}
@@ -132,13 +100,8 @@ class Format:
                 f"found {self.mode_order}",
                 hint='write one number for each level, as in "ds:1,0"',
             )
-        for above, level in zip((None, *self.levels), self.levels, strict=False):
-            if level.branchless and (above is None or above.full):
-                raise FormatError(
-                    "Expected a singleton level below a compressed or singleton level, found it "
-                    f"{'at the root' if above is None else 'below a dense level'}",
-                    hint='COO is "uc" for matrices: a compressed level, then singletons',
-                )
+        for place, level in enumerate(self.levels):
+            _check_above(level.kind, self.levels[:place])
         is_dense = all(level.kind is LevelKind.DENSE for level in self.levels)
         object.__setattr__(self, "is_dense", is_dense)  # asked for again and again, both
         object.__setattr__(self, "_hash", hash((self.levels, self.mode_order)))
@@ -231,6 +194,23 @@ class Format:
         if self.mode_order == tuple(range(self.order)):
             return letters
         return f"{letters}:{','.join(map(str, self.mode_order))}"
+
+
+def _check_above(kind: LevelKind, above: tuple[Level, ...]) -> None:
+    """Raise FormatError where a level may not stand below these."""
+    if len(above) < kind.above:
+        found = "it at the root" if not above else f"it below {len(above)} alone"
+        raise FormatError(
+            f"Expected {'a level' if kind.above == 1 else f'{kind.above} levels'} above a "
+            f"{kind.value} level, found {found}",
+            hint='COO is "uc" for matrices: a compressed level, then singletons',
+        )
+    if kind is LevelKind.SINGLETON and above[-1].full:
+        raise FormatError(
+            "Expected a singleton level below a compressed or singleton level, found it below a "
+            "dense level",
+            hint='COO is "uc" for matrices: a compressed level, then singletons',
+        )
 
 
 MOST_LEVELS = 64

@@ -29,6 +29,7 @@ from taco_py.storage.coordinates import (
     sort_and_sum,
     unravel,
 )
+from taco_py.storage.level_tree import is_usual, list_tree, pack_tree
 from taco_py.storage.nonzero import nonzero_places
 from taco_py.storage.pack_matrix import is_distributable, pack_matrix
 from taco_py.storage.room import room, stored_bytes
@@ -124,6 +125,8 @@ def pack_sorted(
 ) -> TensorData:
     """`pack_coo` for columns in level order whose entries ascend strictly, not all dense."""
     dtype = index_type(shape, len(values), index_dtype)
+    if not is_usual(format):
+        return pack_tree(columns, values, shape, format, dtype, fill)
     levels, places, count = pack_levels(columns, shape, format, dtype)
     if places is not None:
         values = scatter_sum(count, places, values, fill)
@@ -241,7 +244,8 @@ def unpack(data: TensorData, drop_fill: bool = False) -> tuple[tuple[Array, ...]
     if data.format.is_dense:
         columns, values = unpack_dense(data, drop_fill)
     else:
-        columns, values = expand(data), data.values
+        usual = is_usual(data.format)
+        columns, values = (expand(data), data.values) if usual else list_tree(data)
         if drop_fill and data.format.levels[-1].full:
             kept = np.flatnonzero(differs(values, data.fill) if data.fill else values)
             columns, values = [column[kept] for column in columns], values[kept]
@@ -314,6 +318,8 @@ def is_sorted(data: TensorData) -> bool:
     """Whether coordinates ascend below every parent (lexicographically down a chain, as in COO)."""
     if data.sorted is not None:
         return data.sorted
+    if not is_usual(data.format):
+        return all(level.kind.ordered for level in data.format.levels)
     return all(
         chain_ascends(data, start, stop, strictly=False) for start, stop in sparse_chains(data)
     )
@@ -323,6 +329,8 @@ def is_unique(data: TensorData) -> bool:
     """Whether no coordinate tuple is stored twice."""
     if data.unique is not None:
         return data.unique
+    if not is_usual(data.format):
+        return not has_duplicates(list_tree(data)[0], level_sizes(data.shape, data.format))
     spans = list(sparse_chains(data))
     if all(chain_ascends(data, start, stop, strictly=True) for start, stop in spans):
         return True
@@ -354,6 +362,9 @@ def canonical(data: TensorData) -> TensorData:
     """
     if data.sorted and data.unique:
         return data
+    if not is_usual(data.format):
+        coords, values = unpack(data)
+        return pack_coo(coords, values, data.shape, data.format, index_dtype_of(data), data.fill)
     spans = list(sparse_chains(data))
     if all(chain_ascends(data, start, stop, strictly=True) for start, stop in spans):
         return replace(data, sorted=True, unique=True)
