@@ -244,8 +244,10 @@ def unpack(data: TensorData, drop_fill: bool = False) -> tuple[tuple[Array, ...]
     if data.format.is_dense:
         columns, values = unpack_dense(data, drop_fill)
     else:
-        usual = is_usual(data.format)
-        columns, values = (expand(data), data.values) if usual else list_tree(data)
+        if is_usual(data.format):
+            columns, values = expand(data), data.values
+        else:
+            columns, values = list_tree(data)
         if drop_fill and data.format.levels[-1].full:
             kept = np.flatnonzero(differs(values, data.fill) if data.fill else values)
             columns, values = [column[kept] for column in columns], values[kept]
@@ -264,7 +266,8 @@ def unpack_dense(data: TensorData, drop_fill: bool) -> tuple[list[Array], Array]
 
 
 def expand(data: TensorData, levels: Collection[int] | None = None) -> list[Array]:
-    """One coordinate a stored value and level, from the arrays of a format that is not all dense.
+    """One coordinate a stored value and level, from the arrays of a format that is not all dense;
+    of unusual kinds of levels none where no coordinate is stored.
 
     levels  those that are asked for, without a coordinate for each element of dense levels inside
             all of them; None for all
@@ -272,6 +275,8 @@ def expand(data: TensorData, levels: Collection[int] | None = None) -> list[Arra
     Going up from the values, `first[p]` is where the values below position p begin, so that each
     coordinate is repeated first[p+1] - first[p] times.
     """
+    if not is_usual(data.format):
+        return list_tree(data)[0]
     sizes = level_sizes(data.shape, data.format)
     counts = level_counts(data)
     dtype = index_dtype_of(data)
