@@ -21,7 +21,7 @@ from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
 from taco_py.notation.half_types import is_half
 from taco_py.storage.blocks import pack_array
-from taco_py.storage.level_tree import is_usual
+from taco_py.storage.by_level.level_tree import is_usual
 from taco_py.storage.pack import (
     SPARSER,
     expand,

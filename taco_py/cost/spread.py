@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from codegen.records import dataclass
 from taco_py.legal.stored import is_sparse
-from taco_py.storage.level_tree import is_usual
+from taco_py.storage.by_level.level_tree import is_usual
 from taco_py.storage.pack import expand
 from taco_py.storage.tensor_data import TensorData
 

@@ -72,7 +72,7 @@ class LevelKind:
         return self.full or self.listed or self is LevelKind.SINGLETON
 
     def __repr__(self) -> str:
-        return f"LevelKind.{self.value.upper()}"
+        return f"<LevelKind.{self.value.upper()}: {self.value!r}>"
 
     def __reduce__(self) -> tuple[object, ...]:
         return kind_named, (self.value,)  # each is there once

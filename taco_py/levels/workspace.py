@@ -26,6 +26,7 @@ class RowList(EachStored):
         """`list[base + position]`."""
         return build.load_index(self.list, build.add(self.base, position))
 
+
 @dataclass(frozen=True, slots=True)
 class TableMode(EachStored):
     """One mode of a sorted hash workspace, whose keys are coordinates linearised row-major.

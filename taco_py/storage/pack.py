@@ -21,6 +21,7 @@ from taco_py.diagnostics.errors import FormatError
 from taco_py.fill import Fill, as_number, differs
 from taco_py.formats import CSC, CSR, Format
 from taco_py.notation.half_types import computed_dtype
+from taco_py.storage.by_level.level_tree import is_usual, list_tree, pack_tree
 from taco_py.storage.coordinates import (
     ascends,
     fuse,
@@ -29,7 +30,6 @@ from taco_py.storage.coordinates import (
     sort_and_sum,
     unravel,
 )
-from taco_py.storage.level_tree import is_usual, list_tree, pack_tree
 from taco_py.storage.nonzero import nonzero_places
 from taco_py.storage.pack_matrix import is_distributable, pack_matrix
 from taco_py.storage.room import room, stored_bytes

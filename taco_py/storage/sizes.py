@@ -14,7 +14,7 @@ from taco_py.diagnostics.errors import AddressError, IndexOverflowError, Operand
 from taco_py.diagnostics.memory_errors import bytes_text
 from taco_py.formats import Format, LevelKind
 from taco_py.storage.borrow import as_dtype
-from taco_py.storage.level_tree import counts_of
+from taco_py.storage.by_level.level_tree import counts_of
 from taco_py.storage.room import free_bytes
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 

@@ -25,8 +25,8 @@ OPERANDS: dict[int, tuple[str, ...]] = {
 MORE_OPERANDS: dict[int, tuple[str, ...]] = {
     0: (),
     1: ("COO",),
-    2: ("ss:1,0", "sd", "uc", "sd:1,0", "dd:1,0", "dr", "db", "dm", "dh", "hs", "ms", "bm:1,0"),
-    3: ("dss", "ssd", "sds:2,0,1", "sss:1,2,0", "uqq", "suc", "dds", "drb", "smh"),
+    2: ("ss:1,0", "sd", "uc", "sd:1,0", "dd:1,0"),
+    3: ("dss", "ssd", "sds:2,0,1", "sss:1,2,0", "uqq", "suc", "dds"),
     4: ("COO", "dsss", "ssss:3,1,0,2"),
 }
 # None: the format that the rules for results choose.

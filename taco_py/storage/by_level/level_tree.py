@@ -13,8 +13,8 @@ import numpy as np
 from taco_py.diagnostics.errors import FormatError
 from taco_py.fill import Fill, as_number
 from taco_py.formats import Format
+from taco_py.storage.by_level.level_packing import PACKINGS, Column, Packing
 from taco_py.storage.coordinates import scatter_sum
-from taco_py.storage.level_packing import PACKINGS, Column, Packing
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
 

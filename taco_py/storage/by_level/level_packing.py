@@ -452,7 +452,7 @@ def require_one(level: Packing, crd: Array, kind: str) -> None:
         raise FormatError(
             f"Expected at most one coordinate below each position of a {kind} level, found "
             f"{clashes} more",
-            hint="store the level compressed, or give each coordinate a position above, as ELL does",
+            hint="store it compressed, or give each coordinate a position above, as ELL does",
         )
 
 
