@@ -76,7 +76,19 @@ if TYPE_CHECKING:
     from taco_py.asymptotic.frontier_search import Frontier
     from taco_py.call.kernel import Kernel
     from taco_py.call.program_call import Program
-    from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
+    from taco_py.formats import (
+        BCSR,
+        BSR,
+        COO,
+        CSC,
+        CSF,
+        CSR,
+        DCSR,
+        Blocked,
+        Format,
+        RemappedFormat,
+        dense,
+    )
     from taco_py.notation.rewrites.masks import by_value, complement
     from taco_py.notation.rewrites.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
@@ -99,7 +111,19 @@ _LATER = {
     "taco_py.api.threads": ("get_threads", "set_threads"),
     "taco_py.call.kernel": ("Kernel",),
     "taco_py.call.program_call": ("Program",),
-    "taco_py.formats": ("COO", "CSC", "CSF", "CSR", "DCSR", "Format", "dense"),
+    "taco_py.formats": (
+        "BCSR",
+        "BSR",
+        "COO",
+        "CSC",
+        "CSF",
+        "CSR",
+        "DCSR",
+        "Blocked",
+        "Format",
+        "RemappedFormat",
+        "dense",
+    ),
     "taco_py.asymptotic.frontier_search": ("Frontier",),
     "taco_py.notation.rewrites.masks": ("by_value", "complement"),
     "taco_py.notation.rewrites.semirings": ("Semiring",),
@@ -109,11 +133,14 @@ _LATER = {
 }
 
 __all__ = [
+    "BCSR",
+    "BSR",
     "COO",
     "CSC",
     "CSF",
     "CSR",
     "DCSR",
+    "Blocked",
     "BoundError",
     "CompilerError",
     "DeviceError",
@@ -138,6 +165,7 @@ __all__ = [
     "OutputError",
     "PositionError",
     "Program",
+    "RemappedFormat",
     "Schedule",
     "ScheduleError",
     "Semiring",

@@ -12,9 +12,15 @@ from taco_py.formats.format import (
     dense,
     named,
 )
+from taco_py.formats.diagonals import DIA, SDIA
 from taco_py.formats.level_kind import KINDS, LevelKind
+from taco_py.formats.padded import ELL, NM, SELL
+from taco_py.formats.remapped import BCSR, BSR, Blocked, RemappedFormat
+from taco_py.formats.runs import RLE
+from taco_py.formats.written import remapped
 
 __all__ = [
-    "COO", "CSC", "CSF", "CSR", "DCSR", "KINDS", "LETTERS",
-    "Format", "Level", "LevelKind", "dense", "named",
+    "BCSR", "BSR", "COO", "CSC", "CSF", "CSR", "DCSR", "DIA", "ELL", "KINDS", "LETTERS", "NM",
+    "RLE", "SDIA", "SELL", "Blocked", "Format", "Level", "LevelKind", "RemappedFormat", "dense",
+    "named", "remapped",
 ]  # fmt: skip
