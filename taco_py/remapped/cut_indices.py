@@ -20,8 +20,9 @@ from taco_py.convert.remap import plain_format
 from taco_py.formats import Format, LevelKind, RemappedFormat
 from taco_py.formats.stored_modes import Quotient, Remainder, StoredMode
 from taco_py.legal.stored import is_sparse
-from taco_py.notation.checks import accesses, all_indices
-from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
+from taco_py.notation.checks import accesses, all_indices, with_linearity
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.notation.operators import ADD
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import map_accesses, map_children
 
@@ -82,8 +83,9 @@ def cut_assignment(
     met = _met(assignment, forms)
     plain: dict[str, str] = {}
     for name, form in forms.items():
-        if isinstance(form, RemappedFormat) and not form.is_blocked:
-            plain[name] = f"no loops run over {form.mapping}"
+        if isinstance(form, RemappedFormat):
+            why = _unwalkable(name, form, assignment, forms)
+            plain.update({name: why} if why else {})
     added = assignment.target.tensor
     if assignment.operator is not None and isinstance(forms.get(added), RemappedFormat):
         plain[added] = "a value is added to it"
@@ -92,9 +94,36 @@ def cut_assignment(
         if refusal is None:
             break
         plain.update(refusal)
-    if not cuts:
+    if not any(True for _ in _blocked(met, forms, plain)):
         return None, plain
     return _over_stored(assignment, forms, cuts, plain), plain
+
+
+def _unwalkable(
+    name: str, form: RemappedFormat, assignment: Assignment, forms: Mapping[str, AnyFormat]
+) -> str:
+    """Why no loops run over what an operand stores, "" where they can."""
+    if not form.is_walkable:
+        return f"no loops run over {form.mapping}"
+    if not form.slots:
+        return ""
+    for access, linear in with_linearity(assignment.value):
+        if access.tensor != name:
+            continue
+        if not linear:
+            return f"the value is not linear in {name}, whose entries are summed over their places"
+        if len(set(access.indices)) < len(access.indices):
+            return f"{to_text(access)} is a diagonal"
+        for other in accesses(assignment.value):
+            met = set(other.indices) & set(access.indices)
+            if other != access and is_sparse_form(forms[other.tensor]) and met:
+                return f"{other.tensor}, which is sparse, has {', '.join(sorted(met))} too"
+    return ""
+
+
+def is_sparse_form(form: AnyFormat) -> bool:
+    """Whether an operand leaves coordinates out."""
+    return isinstance(form, RemappedFormat) or is_sparse(form)
 
 
 def _met(assignment: Assignment, forms: Mapping[str, AnyFormat]) -> tuple[Access, ...]:
@@ -172,6 +201,7 @@ def _over_stored(
     halves = {i: (names.fresh(f"{i}0"), names.fresh(f"{i}1")) for i in cuts}
     tensors = Names((*forms, assignment.target.tensor))
     parts: dict[tuple[str, tuple[int, ...]], Part] = {}
+    open_slots: list[str] = []  # what is to be summed over around the access at hand
 
     def adjacent(indices: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(half for index in indices for half in halves.get(index, (index,)))
@@ -188,13 +218,28 @@ def _over_stored(
             parts[key] = Part(name, access, sizes, own)
         modes = adjacent(access.indices)
         if stored and isinstance(form, RemappedFormat):
-            modes = tuple(_stored_index(each, access, halves) for each in form.modes)
+            slots = {form.modes[place]: names.fresh("k") for place in form.slots}
+            modes = tuple(
+                slots[each] if each in slots else _stored_index(each, access, halves)
+                for each in form.modes
+            )
+            open_slots.extend(slots.values())
         return Access(parts[key].name, modes, access.span)
+
+    def summed(expr: Expr) -> Expr:
+        """The expression, summed over the slots of its operands."""
+        before = len(open_slots)
+        found = body(expr)
+        for slot in open_slots[before:]:
+            found = Reduce(ADD, slot, found)
+        del open_slots[before:]
+        return found
 
     def body(expr: Expr) -> Expr:
         if isinstance(expr, Access):
             return over(expr)
-        found = map_children(expr, body)
+        apart = isinstance(expr, Reduce) or (isinstance(expr, Call) and expr.operator.additive)
+        found = map_children(expr, summed if apart else body)
         if isinstance(found, Reduce) and found.index in halves:
             outer, inner = halves[found.index]
             inside = replace(found, index=inner)
@@ -204,7 +249,7 @@ def _over_stored(
     target = assignment.target
     if assignment.operator is not None and target.tensor in forms:
         over(target)  # it keeps its name: it is the operand that is met first
-    value = body(assignment.value)
+    value = summed(assignment.value)
     whole = replace(
         assignment,
         target=Access(target.tensor, adjacent(target.indices), target.span),

@@ -327,6 +327,9 @@ def remapped_call(
         return None, plain
     containers = {name: container(obj, forms[name]) for name, obj in objects.items()}
     wish = wish_of(cut, containers, forms, settings.format)
+    numbered = [f for f in forms.values() if isinstance(f, RemappedFormat) and f.slots]
+    if numbered and wish.kind.kind != ARRAY:
+        return None, dict.fromkeys(blocks, f"the result is sparse, and {numbered[0]} is not in order")
     cut = with_target(cut, wish.modes)
     call = RemappedCall(cut, wish, forms, identity, {})
     shapes = {name: shape_of(obj) for name, obj in objects.items()}
