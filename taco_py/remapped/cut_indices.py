@@ -65,6 +65,11 @@ class CutAssignment:
     plain: Mapping[str, str]
 
     @property
+    def numbers(self) -> bool:
+        """Whether loops run over the numbers of entries of an operand."""
+        return any(isinstance(p.form, RemappedFormat) and p.form.slots for p in self.parts)
+
+    @property
     def static(self) -> tuple[tuple[str, int], ...]:
         """The sizes of blocks that are constants of kernels."""
         found = ((self.halves[index][1], size) for index, size in self.cuts.items())

@@ -327,9 +327,9 @@ def remapped_call(
         return None, plain
     containers = {name: container(obj, forms[name]) for name, obj in objects.items()}
     wish = wish_of(cut, containers, forms, settings.format)
-    numbered = [f for f in forms.values() if isinstance(f, RemappedFormat) and f.slots]
-    if numbered and wish.kind.kind != ARRAY:
-        return None, dict.fromkeys(blocks, f"the result is sparse, and {numbered[0]} is not in order")
+    if cut.numbers and wish.kind.kind != ARRAY:
+        why = "the result is sparse, and entries that are numbered are not in its order"
+        return None, dict.fromkeys(blocks, why)
     cut = with_target(cut, wish.modes)
     call = RemappedCall(cut, wish, forms, identity, {})
     shapes = {name: shape_of(obj) for name, obj in objects.items()}
@@ -377,11 +377,11 @@ def wish_of(
     plain: AnyFormat | None = asked or as_format(format, order)
     kind = plain_kind(cut.written, containers, forms, plain)
     beside = stored_modes(cut.target)
-    if not any(cut.target):
+    if not any(cut.target) and not (kind.kind == ARRAY and cut.numbers):
         form = plain if isinstance(plain, Format) else None
         return Wish(asked, kind, form, beside)
     if kind.kind == ARRAY:
-        whole = plain is not None or TENSOR not in containers.values()
+        whole = plain is not None or TENSOR not in containers.values() or cut.numbers
         return Wish(plain, kind, dense(len(beside)) if whole else None, beside)
     if asked is not None and asked.cuts == cut.target and asked.is_blocked:
         return Wish(asked, kind, asked.inner, asked.modes)
