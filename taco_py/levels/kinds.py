@@ -31,7 +31,11 @@ LEVELS: Mapping[LevelKind, Callable[[LevelStorage, Above], Iterated]] = {
     LevelKind.HASHED: lambda own, above: Hashed(_array(own.pos), _array(own.crd)),
     LevelKind.PADDED: lambda own, above: Padded(_array(own.crd)),
     LevelKind.OFFSET: lambda own, above: Offset(
-        _array(own.crd), _value(above.coordinate), _value(above.grand), _value(above.size)
+        _array(own.crd),
+        _value(above.coordinate),
+        _value(above.grand),
+        _value(above.size),
+        above.whole,
     ),
     LevelKind.INTERVAL: lambda own, above: IntervalLevel(
         _array(own.pos), _array(own.crd), _value(above.parent)

@@ -24,12 +24,14 @@ class Above:
     size        of the level's mode
     coordinate  of the level above
     grand       the position of the level above that one
+    whole       whether the level above has every coordinate of its mode
     """
 
     parent: Expr | None = None
     size: Expr | None = None
     coordinate: Expr | None = None
     grand: Expr | None = None
+    whole: bool = False
 
 
 class Iterated(Protocol):
@@ -57,6 +59,10 @@ class Iterated(Protocol):
         """The position that levels below, and the values, have for what is at `position`."""
         ...
 
+    def origin(self, parent: Expr) -> Expr | None:
+        """The position that coordinate 0 has, where every coordinate has one; else None."""
+        ...
+
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr | None:
         """The first of some positions whose coordinate is at least this one; None where only a look
         at each of them tells."""
@@ -75,6 +81,10 @@ class EachStored:
     def below(self, position: Expr) -> Expr:
         """`position` itself."""
         return position
+
+    def origin(self, parent: Expr) -> Expr | None:
+        """Not every coordinate has a position."""
+        return None
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr | None:
         """Only a look at each tells."""

@@ -141,6 +141,7 @@ class Environment:
             self.sizes[stored[level]],
             None if near is None or near not in scope.bound else self.indices[near],
             scope.position(access, level - 2) if level else None,
+            bool(level) and self.problem.type_of(access.tensor).format.levels[level - 1].full,
         )
 
     def _workspace_level(self, arrays: WorkspaceArrays, level: int) -> Iterated:

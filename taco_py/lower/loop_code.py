@@ -262,6 +262,12 @@ def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]
     inside = (*it.case(it.lattice.below(it.alone(walk))[0], (walk,)), *_reset(it, walk))
     if not inside:
         return
+    level = it.env.iterated(walk.iterator, it.scope)
+    parent = it.scope.position(walk.iterator.access, walk.iterator.level - 1)
+    origin = None if parent is None else level.origin(parent)
+    if parent is not None and origin is not None and (start, walk.stop) == level.bounds(parent):
+        yield _over_places(it, walk, origin, inside)
+        return
     here = Declare(it.index, it.coordinate(walk, walk.position), constant=True)
     code = [here, build.if_(it.present(walk), build.block(*inside))]
     if it.present(walk) == TRUE:
@@ -275,6 +281,17 @@ def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]
     else:
         extent = Interval(start, walk.stop)
         yield _for(it.env, it.forall, it.scope, walk.position, extent, *code)
+
+
+def _over_places(it: LoopLowering, walk: Walk, origin: Expr, inside: tuple[Stmt, ...]) -> For:
+    """Every coordinate of a level in which each has a position, with a look at whether it is stored."""
+    position = build.add(origin, it.index)
+    known = Declare(walk.position, position, constant=True)
+    level = it.env.iterated(walk.iterator, it.scope)
+    present = level.present(position)
+    extent = Interval(build.const(0), it.size)
+    body = build.if_(present, build.block(*inside))
+    return _for(it.env, it.forall, it.scope, it.index, extent, known, body)
 
 
 def _over_given(it: LoopLowering, result: Given, walk: Walk) -> Iterator[Stmt]:

@@ -254,13 +254,16 @@ class Banded:
 
 
 class Bitmap:
-    """Every coordinate has a position; those whose bit of crd is 1 are stored."""
+    """Every coordinate has a position; those whose bit of crd is 1 are stored.
+
+    Each parent has whole words of bits.
+    """
 
     def pack(self, level: Packing) -> Packed:
         places, count = level.parents * level.size + level.coordinates, level.count * level.size
-        bits = 8 * level.dtype.itemsize
-        marks = np.zeros(-(-count // bits) * bits, np.bool_)
-        marks[places] = True
+        row = row_of_bits(level.size, level.dtype)
+        marks = np.zeros(level.count * row, np.bool_)
+        marks[level.parents * row + level.coordinates] = True
         words = np.packbits(marks, bitorder="little").view(level.dtype)
         return Packed(LevelArrays(crd=words), places, count)
 
@@ -270,7 +273,8 @@ class Bitmap:
         assert arrays.crd is not None
         every = Dense().listed(LevelArrays(), parents, size, above)
         marks = np.unpackbits(arrays.crd.view(np.uint8), bitorder="little").view(np.bool_)
-        there = marks[every.places]
+        row = row_of_bits(size, arrays.crd.dtype)
+        there = marks[parents[every.owner] * row + every.coordinates]
         return Listed(every.owner[there], every.places[there], every.coordinates[there])
 
     def count(self, arrays: LevelArrays, parents: int, size: int) -> int:
@@ -278,9 +282,14 @@ class Bitmap:
 
     def check(self, arrays: LevelArrays, counts: Sequence[int], size: int) -> None:
         crd = indices_of(arrays.crd, "crd", None)
-        bits = 8 * crd.dtype.itemsize
-        words = -(-counts[-1] * size // bits)
+        words = counts[-1] * row_of_bits(size, crd.dtype) // (8 * crd.dtype.itemsize)
         refuse(len(crd) != words, f"{words} words of bits in crd, found {len(crd)}", REBUILD)
+
+
+def row_of_bits(size: int, dtype: np.dtype[Any]) -> int:
+    """The bits of each parent of a bitmap level: whole words."""
+    bits = 8 * dtype.itemsize
+    return -(-size // bits) * bits
 
 
 MOST_FULL = 2
