@@ -12,7 +12,7 @@ import numpy as np
 from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import CSF, CSR, Format
 from taco_py.formats.remapped import RemappedFormat
-from taco_py.storage.pack import pack_coo, to_dense, unpack
+from taco_py.storage.pack import is_unique, pack_coo, to_dense, unpack
 from taco_py.storage.room import room, stored_bytes
 from taco_py.storage.sizes import index_dtype_of
 from taco_py.storage.tensor_data import Array, TensorData
@@ -42,7 +42,7 @@ def remap(data: TensorData, format: RemappedFormat) -> TensorData:
         stored = format.stored(coordinates, data.shape, values)
         shape = format.stored_shape(data.shape, stored)
         kind = index_dtype_of(data) if not data.format.is_dense else None
-        return pack_coo(stored, values, shape, format.inner, kind, data.fill)
+        return pack_coo(stored, values, shape, format.inner, kind, data.fill, is_unique(data))
 
 
 def unmap(

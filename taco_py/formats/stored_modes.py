@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -273,13 +274,30 @@ class Run(StoredMode):
         return f"#run of {letter(self.mode)}"
 
 
+def sorting(keys: Coordinates, groups: Sequence[Coordinates]) -> Coordinates:
+    """Find an order in which groups ascend, and the keys in each."""
+    columns = [each.astype(np.int64, copy=False) for each in (*groups, keys)]
+    if not len(keys):
+        return np.zeros(0, np.int64)
+    least = [int(each.min()) for each in columns]
+    sizes = [int(each.max()) - low + 1 for each, low in zip(columns, least, strict=True)]
+    if prod(sizes) >= 1 << 62:
+        return np.lexsort(columns[::-1])
+    fused = columns[0] - least[0]
+    for each, low, size in zip(columns[1:], least[1:], sizes[1:], strict=True):
+        fused = fused * size + (each - low)
+    if (fused[1:] >= fused[:-1]).all():
+        return np.arange(len(fused))
+    return np.argsort(fused)
+
+
 def numbered(keys: Coordinates, groups: Sequence[Coordinates]) -> Coordinates:
     """Number the distinct keys of each group, in ascending order from 0.
 
     >>> numbered(np.array([7, 3, 7, 9]), [np.array([0, 0, 0, 1])])
     array([1, 0, 1, 0])
     """
-    order = np.lexsort((keys, *groups[::-1]))
+    order = sorting(keys, groups)
     first = np.ones(len(order), np.bool_)  # of a group
     first[1:] = False
     for group in groups:

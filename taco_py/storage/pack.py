@@ -21,7 +21,7 @@ from taco_py.diagnostics.errors import FormatError
 from taco_py.fill import Fill, as_number, differs
 from taco_py.formats import CSC, CSR, Format
 from taco_py.notation.half_types import computed_dtype
-from taco_py.storage.by_level.level_tree import is_usual, list_tree, pack_tree
+from taco_py.storage.by_level.level_tree import asks_order, is_usual, list_tree, pack_tree
 from taco_py.storage.coordinates import (
     ascends,
     fuse,
@@ -55,12 +55,14 @@ def pack_coo(
     format: Format,
     index_dtype: DTypeLike | None = None,
     fill: Fill = "",
+    unique: bool = False,
 ) -> TensorData:
     """The tensor with these entries, stored in `format`; duplicates are summed (bool: or).
 
     coords       an (nnz, order) array or one array a mode, integers within `shape`, in any order
     index_dtype  int32 or int64; None takes int32 where every size and the number of entries fit
     fill         the value of all other elements, also where a dense level stores them
+    unique       whether it is known that there are no duplicates
 
     The inputs are never written to; the result may share their memory where they are in order
     already. Raises IndexOverflowError when the index type or the address space cannot hold the
@@ -75,7 +77,7 @@ def pack_coo(
     columns = [modes[mode] for mode in format.mode_order]
     wanted = stored_bytes(shape, len(values), format, values.dtype.itemsize)
     with room(f"a tensor of shape {shape} in the format {format}", wanted, SPARSER):
-        return packed(columns, values, shape, format, index_dtype, fill)
+        return packed(columns, values, shape, format, index_dtype, fill, unique)
 
 
 def packed(
@@ -85,6 +87,7 @@ def packed(
     format: Format,
     index_dtype: DTypeLike | None,
     fill: Fill = "",
+    unique: bool = False,
 ) -> TensorData:
     """`pack_coo` for columns in level order."""
     if format.is_dense:
@@ -93,7 +96,8 @@ def packed(
         outer, inner = columns
         if is_distributable(outer, inner, level_sizes(shape, format)):
             return pack_matrix(outer, inner, values, shape, format, index_dtype, fill)
-    columns, values = sort_and_sum(columns, values, level_sizes(shape, format))
+    if not (unique and not is_usual(format) and not asks_order(format)):
+        columns, values = sort_and_sum(columns, values, level_sizes(shape, format))
     return pack_sorted(columns, values, shape, format, index_dtype, fill)
 
 

@@ -22,7 +22,7 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """The entries of a tensor at one level, in ascending order of the coordinates so far.
+    """The entries of a tensor at one level.
 
     places       the position of each entry
     coordinates  of the level's mode
@@ -73,7 +73,12 @@ class Listed:
 
 
 class LevelPacking(Protocol):
-    """How levels of one kind are stored."""
+    """How levels of one kind are stored.
+
+    in_order  whether entries that are packed must ascend, by positions above and coordinates
+    """
+
+    in_order: bool
 
     def pack(self, level: Packing) -> Packed:
         """Store entries. Raises FormatError where the kind cannot."""
@@ -116,10 +121,10 @@ def ends_of(lengths: Array, dtype: np.dtype[Any]) -> Array:
 
 def extremes(level: Packing) -> tuple[Places, Places]:
     """The least coordinate below each parent, and the one behind the largest; 0 and 0 for none."""
-    least, behind = np.zeros(level.count, np.int64), np.zeros(level.count, np.int64)
-    least[level.parents[::-1]] = level.coordinates[::-1]  # the first entry is written last
-    behind[level.parents] = level.coordinates.astype(np.int64) + 1
-    return least, behind
+    least, behind = np.full(level.count, level.size, np.int64), np.zeros(level.count, np.int64)
+    np.minimum.at(least, level.parents, level.coordinates)
+    np.maximum.at(behind, level.parents, level.coordinates.astype(np.int64) + 1)
+    return np.minimum(least, behind), behind
 
 
 def refuse(condition: bool, expected: str, hint: str) -> None:
@@ -133,6 +138,8 @@ REBUILD = "rebuild the tensor from its coordinates, for example with Tensor.from
 
 class Dense:
     """Every coordinate: `places = parents * size + coordinate`."""
+
+    in_order = False
 
     def pack(self, level: Packing) -> Packed:
         places = level.parents * level.size + level.coordinates
@@ -154,6 +161,8 @@ class Dense:
 
 class Compressed:
     """The coordinates `crd[pos[p]:pos[p+1]]`."""
+
+    in_order = True
 
     def pack(self, level: Packing) -> Packed:
         heads = new_prefixes(level)
@@ -181,6 +190,8 @@ class Compressed:
 class Singleton:
     """The coordinate `crd[p]`."""
 
+    in_order = False
+
     def pack(self, level: Packing) -> Packed:
         crd = np.zeros(level.count, level.dtype)
         crd[level.parents] = level.coordinates
@@ -202,6 +213,8 @@ class Singleton:
 
 class Ragged:
     """The coordinates 0 … pos[p+1]-pos[p]-1, each with a value."""
+
+    in_order = False
 
     def pack(self, level: Packing) -> Packed:
         _, behind = extremes(level)
@@ -228,6 +241,8 @@ class Ragged:
 
 class Banded:
     """The coordinates from crd[p] on, pos[p+1]-pos[p] of them, each with a value."""
+
+    in_order = False
 
     def pack(self, level: Packing) -> Packed:
         first, behind = extremes(level)
@@ -258,6 +273,8 @@ class Bitmap:
 
     Each parent has whole words of bits.
     """
+
+    in_order = False
 
     def pack(self, level: Packing) -> Packed:
         places, count = level.parents * level.size + level.coordinates, level.count * level.size
@@ -302,6 +319,8 @@ class Hashed:
     A table has 0 places or a power of 2 of them; coordinate j is at the first free place from
     `hash_of(j)` on, around the end.
     """
+
+    in_order = True
 
     def pack(self, level: Packing) -> Packed:
         heads = new_prefixes(level)
@@ -359,6 +378,8 @@ def insert(crd: Array, begin: Places, room: Places, keys: Places) -> Places:
 class Padded:
     """The coordinate crd[p], none where it is -1."""
 
+    in_order = False
+
     def pack(self, level: Packing) -> Packed:
         crd = np.full(level.count, -1, level.dtype)
         crd[level.parents] = level.coordinates
@@ -383,6 +404,8 @@ class Padded:
 
 class Offset:
     """The coordinate `crd[q] + i`: i the one above, q the position above that; none outside."""
+
+    in_order = False
 
     def pack(self, level: Packing) -> Packed:
         *_, grand, near = level.above
@@ -415,6 +438,8 @@ class Offset:
 
 class Interval:
     """The coordinates from pos[p] to below crd[p], all with the one value of p."""
+
+    in_order = False
 
     def pack(self, level: Packing) -> Packed:
         least, behind = extremes(level)

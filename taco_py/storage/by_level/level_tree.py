@@ -23,6 +23,11 @@ def is_usual(format: Format) -> bool:
     return all(level.kind.usual for level in format.levels)
 
 
+def asks_order(format: Format) -> bool:
+    """Tell whether entries must ascend to be packed."""
+    return any(PACKINGS[level.kind].in_order for level in format.levels)
+
+
 def pack_tree(
     columns: Sequence[Array],
     values: Array,
@@ -31,7 +36,8 @@ def pack_tree(
     dtype: np.dtype[Any],
     fill: Fill = "",
 ) -> TensorData:
-    """Pack columns in level order whose entries ascend strictly. Raises FormatError."""
+    """Pack columns in level order, whose entries are distinct and ascend if the format
+    `asks_order`. Raises FormatError."""
     levels: list[LevelArrays] = []
     above: list[Column] = []
     counts = [1]
