@@ -7,8 +7,7 @@ from typing import Any
 from numpy.typing import DTypeLike
 
 from taco_py.convert.remap import plain_format
-from taco_py.formats import Format
-from taco_py.formats import RemappedFormat, remapped
+from taco_py.formats import Format, RemappedFormat, remapped
 from taco_py.interop.scipy_blocks import is_bsr
 from taco_py.storage.sizes import with_index_dtype
 from taco_py.values.remapped_tensor import RemappedTensor, blocks_of, in_format

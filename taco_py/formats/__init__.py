@@ -1,5 +1,6 @@
 """Storage formats as data."""
 
+from taco_py.formats.diagonals import DIA, SDIA
 from taco_py.formats.format import (
     COO,
     CSC,
@@ -12,7 +13,6 @@ from taco_py.formats.format import (
     dense,
     named,
 )
-from taco_py.formats.diagonals import DIA, SDIA
 from taco_py.formats.level_kind import KINDS, LevelKind
 from taco_py.formats.padded import ELL, NM, SELL
 from taco_py.formats.remapped import BCSR, BSR, Blocked, RemappedFormat

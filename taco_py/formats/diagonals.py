@@ -1,7 +1,7 @@
 """Matrices in diagonals: whole ones, or those of slices of rows.
 
-    DIA        (i,j) -> (#j-i, i, j)              dbo   each diagonal from its first entry to its last
-    SDIA(8)    (i,j) -> (i/8, #j-i in i/8, i%8, j)   drmo  the diagonals that each slice has
+    DIA      (i,j) -> (#j-i, i, j)                  dbo   from the first entry of each to the last
+    SDIA(8)  (i,j) -> (i/8, #j-i in i/8, i%8, j)    drmo  the diagonals that each slice has
 
 j is computed: it is i and the distance of the diagonal, of which there is one number.
 """

@@ -1,6 +1,6 @@
 """Matrices whose rows are runs of equal values: run-length encoding.
 
-    RLE    (i,j) -> (i, #run of j, j)    dri   the first and last column of each run, and one value
+RLE    (i,j) -> (i, #run of j, j)    dri   the first and last column of each run, and one value
 """
 
 from __future__ import annotations

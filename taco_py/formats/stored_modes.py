@@ -240,7 +240,7 @@ class Slot(StoredMode):
 
 @dataclass(frozen=True, slots=True)
 class Run(StoredMode):
-    """Number the runs of neighbours with equal values along a mode, among those of equal `within`."""
+    """Number runs of neighbours along a mode with equal values, those of equal `within` apart."""
 
     mode: int
     within: tuple[int, ...] = ()

@@ -18,9 +18,9 @@ from taco_py.storage.tensor_data import LevelArrays, TensorData
 NO_ARRAYS = LevelArrays()
 
 
-def is_bsr(x: object) -> bool:
-    """Whether `x` is a bsr_array or bsr_matrix."""
-    return type(x) in BSR_TYPES
+def is_bsr(x: Any) -> bool:
+    """Whether `x` is a bsr_array or bsr_matrix; not one of blocks of 1 × 1, which is CSR."""
+    return type(x) in BSR_TYPES and x.data.shape[1:] != (1, 1)
 
 
 BSR_TYPES = (sp.bsr_array, sp.bsr_matrix)

@@ -284,7 +284,7 @@ def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]
 
 
 def _over_places(it: LoopLowering, walk: Walk, origin: Expr, inside: tuple[Stmt, ...]) -> For:
-    """Every coordinate of a level in which each has a position, with a look at whether it is stored."""
+    """Every coordinate of a level in which each has a position, where it is stored."""
     position = build.add(origin, it.index)
     known = Declare(walk.position, position, constant=True)
     level = it.env.iterated(walk.iterator, it.scope)

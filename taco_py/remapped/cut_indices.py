@@ -205,63 +205,84 @@ def _over_stored(
     names = Names((*all_indices(assignment), *forms))
     halves = {i: (names.fresh(f"{i}0"), names.fresh(f"{i}1")) for i in cuts}
     tensors = Names((*forms, assignment.target.tensor))
-    parts: dict[tuple[str, tuple[int, ...]], Part] = {}
-    open_slots: list[str] = []  # what is to be summed over around the access at hand
+    to = _ToStored(forms, cuts, plain, names, halves, tensors, {}, [])
+    target = assignment.target
+    if assignment.operator is not None and target.tensor in forms:
+        to.access(target)  # it keeps its name: it is the operand that is met first
+    value = to.summed(assignment.value)
+    own = Access(target.tensor, to.adjacent(target.indices), target.span)
+    whole = replace(assignment, target=own, value=value)
+    sizes = tuple(cuts.get(index, 0) for index in target.indices)
+    return CutAssignment(assignment, whole, (*to.parts.values(),), sizes, halves, cuts, plain)
 
-    def adjacent(indices: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(half for index in indices for half in halves.get(index, (index,)))
 
-    def over(access: Access) -> Access:
-        form = forms[access.tensor]
-        sizes = tuple(cuts.get(index, 0) for index in access.indices)
-        stored = isinstance(form, RemappedFormat) and access.tensor not in plain
+@dataclass(frozen=True, slots=True, eq=False)
+class _ToStored:
+    """Expressions over the modes of tensors → over stored modes.
+
+    parts  the operands that are met
+    slots  the numbers of entries that are to be summed over around the expression at hand
+    """
+
+    forms: Mapping[str, AnyFormat]
+    cuts: Mapping[str, int]
+    plain: Mapping[str, str]
+    names: Names
+    halves: Mapping[str, tuple[str, str]]
+    tensors: Names
+    parts: dict[tuple[str, tuple[int, ...]], Part]
+    slots: list[str]
+
+    def adjacent(self, indices: tuple[str, ...]) -> tuple[str, ...]:
+        """Indices, those that are cut as two."""
+        return tuple(half for index in indices for half in self.halves.get(index, (index,)))
+
+    def access(self, access: Access) -> Access:
+        """The access of what an operand stores, or of a view of it."""
+        form = self.forms[access.tensor]
+        stored = isinstance(form, RemappedFormat) and access.tensor not in self.plain
+        name = self._part(access, form, stored).name
+        if not stored or not isinstance(form, RemappedFormat):
+            return Access(name, self.adjacent(access.indices), access.span)
+        numbers = {form.modes[place]: self.names.fresh("k") for place in form.slots}
+        modes = tuple(
+            numbers[each] if each in numbers else _stored_index(each, access, self.halves)
+            for each in form.modes
+        )
+        self.slots.extend(numbers.values())
+        return Access(name, modes, access.span)
+
+    def _part(self, access: Access, form: AnyFormat, stored: bool) -> Part:
+        """The operand that an access reads."""
+        sizes = tuple(self.cuts.get(index, 0) for index in access.indices)
         key = (access.tensor, sizes)
-        if key not in parts:
-            taken = any(part.access.tensor == access.tensor for part in parts.values())
-            name = tensors.fresh(f"{access.tensor}_in_blocks") if taken else access.tensor
+        if key not in self.parts:
+            taken = any(part.access.tensor == access.tensor for part in self.parts.values())
+            name = self.tensors.fresh(f"{access.tensor}_in_blocks") if taken else access.tensor
             own = form if stored or isinstance(form, Format) else plain_format(form.order)
-            parts[key] = Part(name, access, sizes, own)
-        modes = adjacent(access.indices)
-        if stored and isinstance(form, RemappedFormat):
-            slots = {form.modes[place]: names.fresh("k") for place in form.slots}
-            modes = tuple(
-                slots[each] if each in slots else _stored_index(each, access, halves)
-                for each in form.modes
-            )
-            open_slots.extend(slots.values())
-        return Access(parts[key].name, modes, access.span)
+            self.parts[key] = Part(name, access, sizes, own)
+        return self.parts[key]
 
-    def summed(expr: Expr) -> Expr:
-        """The expression, summed over the slots of its operands."""
-        before = len(open_slots)
-        found = body(expr)
-        for slot in open_slots[before:]:
+    def summed(self, expr: Expr) -> Expr:
+        """An expression, summed over the numbers of its operands' entries."""
+        before = len(self.slots)
+        found = self.expression(expr)
+        for slot in self.slots[before:]:
             found = Reduce(ADD, slot, found)
-        del open_slots[before:]
+        del self.slots[before:]
         return found
 
-    def body(expr: Expr) -> Expr:
+    def expression(self, expr: Expr) -> Expr:
+        """An expression, whose operands' entries are summed around it where it is no sum."""
         if isinstance(expr, Access):
-            return over(expr)
+            return self.access(expr)
         apart = isinstance(expr, Reduce) or (isinstance(expr, Call) and expr.operator.additive)
-        found = map_children(expr, summed if apart else body)
-        if isinstance(found, Reduce) and found.index in halves:
-            outer, inner = halves[found.index]
+        found = map_children(expr, self.summed if apart else self.expression)
+        if isinstance(found, Reduce) and found.index in self.halves:
+            outer, inner = self.halves[found.index]
             inside = replace(found, index=inner)
             return replace(found, index=outer, body=inside)
         return found
-
-    target = assignment.target
-    if assignment.operator is not None and target.tensor in forms:
-        over(target)  # it keeps its name: it is the operand that is met first
-    value = summed(assignment.value)
-    whole = replace(
-        assignment,
-        target=Access(target.tensor, adjacent(target.indices), target.span),
-        value=value,
-    )
-    sizes = tuple(cuts.get(index, 0) for index in target.indices)
-    return CutAssignment(assignment, whole, (*parts.values(),), sizes, halves, cuts, plain)
 
 
 def _stored_index(each: StoredMode, access: Access, halves: Mapping[str, tuple[str, str]]) -> str:

@@ -8,7 +8,7 @@ takes the short way of the statement over stored modes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from taco_py.diagnostics.errors import TacoError
 from taco_py.formats import Format, RemappedFormat, dense, remapped
 from taco_py.formats.stored_modes import StoredMode
 from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.interop.scipy_blocks import blocked, is_bsr
+from taco_py.interop.scipy_blocks import from_bsr, is_bsr
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
@@ -34,7 +34,7 @@ from taco_py.remapped.cut_indices import (
     told_cut,
     with_target,
 )
-from taco_py.remapped.cut_operands import Made, adjacent, can_fill_up, filled_up, made_of
+from taco_py.remapped.cut_operands import Made, Maker, adjacent, can_fill_up, filled_up, made_of
 from taco_py.remapped.joined_results import (
     joined_array,
     joined_tensor,
@@ -66,7 +66,7 @@ def form_of(obj: Any) -> AnyFormat:
     if isinstance(obj, RemappedTensor):
         return obj.format
     if is_bsr(obj):
-        return blocked(*obj.data.shape[1:])
+        return from_bsr(obj)[1]
     if isinstance(obj, Tensor):
         return obj.format
     shape = getattr(obj, "shape", None)
@@ -86,13 +86,19 @@ class Layout:
     """What is the same for all operands of the same shapes.
 
     makers  by the names of operands over stored modes, the user's operand and how one is made of it
-    shape   of the result
-    text    of the assignment over stored modes
+    order    of these, the places of the user's operands and how each is made
+    shape    of the result
+    inner    the shape of a dense result over stored modes
+    whole    whether a dense result is a view of that
+    identity what tells calls over stored modes from others, but for their operands
     """
 
     makers: Mapping[str, tuple[str, Made]]
+    order: tuple[tuple[int, Maker], ...]
     shape: tuple[int, ...]
-    text: str
+    inner: tuple[int, ...]
+    whole: bool
+    identity: tuple[object, ...]
 
     def made(self, objects: Mapping[str, Any]) -> dict[str, Any]:
         """The operands over stored modes."""
@@ -155,32 +161,41 @@ class RemappedCall:
         for part in cut.parts:
             name = part.access.tensor
             makers[part.name] = name, made_of(part, objects[name], shapes[name])
+        places = {name: place for place, name in enumerate(objects)}
+        order = tuple((places[name], made.make) for name, made in makers.values())
         shape = tuple(sizes[index] for index in cut.written.target.indices)
-        return Layout(makers, shape, to_text(cut.assignment))
+        whole = filled_up(shape, cut.target) == shape and self.wish.asked is None
+        whole = whole and self.wish.modes == stored_modes(cut.target)
+        blocks = (*cut.cuts.items(),)
+        told = (to_text(cut.assignment), *self.identity, blocks, str(self.wish.form), *makers)
+        inner = adjacent(shape, cut.target)
+        return Layout(makers, order, shape, inner, whole, ("blocks", *told))
 
-    def key(self, layout: Layout, made: Mapping[str, Any]) -> tuple[object, ...] | None:
+    def key(self, layout: Layout, made: Iterable[Any]) -> tuple[object, ...] | None:
         """Under which the short way over stored modes is remembered."""
-        sizes = (*self.cut.cuts.items(),)
-        identity = ("blocks", layout.text, *self.identity, sizes, str(self.wish.form), *made)
-        return call_key(identity, made.values())
+        return call_key(layout.identity, made)
 
     def short_way(self, names: Sequence[str]) -> ShortCall:
         """The function of the operands in the order of `names`, and of `out` if there is one."""
 
+        count, layouts = len(names), self.layouts
+
         def call(*operands: Any) -> Any:
-            out = operands[len(names)] if len(operands) > len(names) else None
-            objects = dict(zip(names, operands, strict=False))
-            layout = self.layout(objects)
-            if layout is None or not self.takes(out, layout):
+            layout = layouts.get(tuple([getattr(o, "shape", ()) for o in operands[:count]]))
+            if layout is None:
                 return None
-            made = layout.made(objects)
-            short = find(self.key(layout, made))
+            made = [make(operands[place]) for place, make in layout.order]
+            short = find(call_key(layout.identity, made))
             if short is None:
                 return None
-            if out is None:
-                found = short(*made.values())
-                return None if found is None else self.finished(found, layout.shape)
-            return None if short(*made.values(), self.inner_out(out, layout)) is None else out
+            if len(operands) > count:
+                out = operands[count]
+                fits = self.takes(out, layout)
+                return out if fits and short(*made, out.reshape(layout.inner)) is not None else None
+            found = short(*made)
+            if layout.whole and type(found) is np.ndarray:
+                return found.reshape(layout.shape)
+            return None if found is None else self.finished(found, layout.shape)
 
         return call
 
@@ -194,7 +209,7 @@ class RemappedCall:
 
     def inner_out(self, out: Any, layout: Layout) -> Any:
         """`out` over stored modes: a view."""
-        return out.reshape(adjacent(layout.shape, self.cut.target))
+        return out.reshape(layout.inner)
 
     def finished(self, found: Any, shape: tuple[int, ...]) -> Any:
         """The result as the user expects it."""
@@ -270,15 +285,36 @@ def unfilled(
         why = f"{index} of size {sizes[index]} is not in full blocks of {cut.cuts[index]}, and "
         if cut.written.operator is not None:
             return f"{why}the result is added to"
-        for node, _ in walk(cut.written.value):
-            if isinstance(node, Reduce) and node.index == index and not _vanishes(node, index):
-                return f"{why}{to_text(node)} would add more than zeros there"
+        if not _adds_zeros(cut.written.value, index):
+            return f"{why}sums would add more than zeros there"
     for part in cut.parts:
         form, own = part.form, shapes[part.access.tensor]
         sparse = isinstance(form, Format) and is_sparse(form)
         if sparse and isinstance(form, Format) and not can_fill_up(form, part.cuts, own):
             return f"{part.access.tensor} has no room for more coordinates"
     return ""
+
+
+def _adds_zeros(expr: Expr, index: str) -> bool:
+    """Whether sums over an index add zeros beyond its size, also where a factor beside a sum is
+    multiplied inside of it: such a factor may be infinite."""
+    match expr:
+        case Reduce():
+            own = expr.index != index or (expr.operator.additive and _vanishes(expr.body, index))
+            return own and _adds_zeros(expr.body, index)
+        case Call() if expr.operator.additive:
+            return all(_adds_zeros(arg, index) for arg in expr.args)
+        case Call():
+            summed = [arg for arg in expr.args if _sums_over(arg, index)]
+            others = [arg for arg in expr.args if not _sums_over(arg, index)]
+            alone = expr.operator == MUL and len(summed) == 1 and all(map(_is_finite, others))
+            return not summed or (alone and _adds_zeros(summed[0], index))
+        case _:
+            return True
+
+
+def _sums_over(expr: Expr, index: str) -> bool:
+    return any(isinstance(node, Reduce) and node.index == index for node, _ in walk(expr))
 
 
 def _vanishes(expr: Expr, index: str) -> bool:

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from taco_py.convert.remap import plain_format, remap, unmap, whole
-from taco_py.formats import Format
-from taco_py.formats import RemappedFormat, remapped
+from taco_py.formats import Format, RemappedFormat, remapped
 from taco_py.interop.scipy_blocks import from_bsr, is_bsr, to_bsr
 from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import Array, TensorData

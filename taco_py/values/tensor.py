@@ -16,8 +16,7 @@ from taco_py.diagnostics.errors import (
     OperandTypeError,
 )
 from taco_py.fill import fill_of
-from taco_py.formats import COO, CSC, CSF, CSR, Format, named
-from taco_py.formats import RemappedFormat, remapped
+from taco_py.formats import COO, CSC, CSF, CSR, Format, RemappedFormat, named, remapped
 from taco_py.interop.in_order import with_order
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import (

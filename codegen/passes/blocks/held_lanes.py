@@ -4,7 +4,8 @@
       for l in 0..8:                           for p in first..last:
         if m[p] >> l & 1:                        prefetch A[8*p + 512]
           Y[b + l] += A[8*p + l] * x[d[p] + l]   for l in 0..8:
-                                        ->         y_held[l] += m[p] >> l & 1 ? A[8*p + l] * … : -0.0
+                                        ->         y_held[l] += m[p] >> l & 1 ? A[8*p + l] * …
+                                                                               : -0.0
                                                Y[b:+8] = y_held[0..8]
 
 The lanes then stay in a vector, and the C compiler loads x under a mask: what is not stored is not

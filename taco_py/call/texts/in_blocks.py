@@ -70,7 +70,7 @@ def over_blocks(
     assignment = call.cut.assignment
     settings = along(call.settings(settings), assignment, path)
     made = layout.made(objects)
-    inner = None if key is None else call.key(layout, made)
+    inner = None if key is None else call.key(layout, made.values())
     target = None if out is None else call.inner_out(out, layout)
     short, given = find(inner), made.values()
     found = None if short is None else short(*given) if out is None else short(*given, target)
