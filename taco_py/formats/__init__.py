@@ -14,7 +14,7 @@ from taco_py.formats.format import (
     named,
 )
 from taco_py.formats.level_kind import KINDS, LevelKind
-from taco_py.formats.padded import ELL, NM, SELL
+from taco_py.formats.padded_rows import ELL, NM, SELL
 from taco_py.formats.remapped import BCSR, BSR, Blocked, RemappedFormat
 from taco_py.formats.runs import RLE
 from taco_py.formats.written import remapped

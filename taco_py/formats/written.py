@@ -8,7 +8,7 @@ from typing import Any
 
 from taco_py.diagnostics.errors import FormatError
 from taco_py.formats.diagonals import DIA, SDIA
-from taco_py.formats.padded import ELL, NM, SELL
+from taco_py.formats.padded_rows import ELL, NM, SELL
 from taco_py.formats.remapped import BSR, Blocked, RemappedFormat
 from taco_py.formats.runs import RLE
 
