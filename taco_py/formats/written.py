@@ -56,6 +56,8 @@ def remapped(format: Any) -> RemappedFormat | None:
     if name not in SIZED:
         return None
     make, counts, what = SIZED[name]
+    if found.group(2) is None and 0 not in counts:
+        return None
     if rest or len(sizes) not in counts:
         raise FormatError(
             f"Expected {what}, found {inside!r} in {format!r}", hint='as in "bsr(3,3)", "sell(8)"'
