@@ -6,7 +6,10 @@ from taco_py.formats.format import (
     CSC,
     CSF,
     CSR,
+    DCSC,
     DCSR,
+    DOK,
+    HASH,
     LETTERS,
     Format,
     Level,
@@ -20,7 +23,7 @@ from taco_py.formats.runs import RLE
 from taco_py.formats.written import remapped
 
 __all__ = [
-    "BCSR", "BSR", "COO", "CSC", "CSF", "CSR", "DCSR", "DIA", "ELL", "KINDS", "LETTERS", "NM",
-    "RLE", "SDIA", "SELL", "Blocked", "Format", "Level", "LevelKind", "RemappedFormat", "dense",
-    "named", "remapped",
+    "BCSR", "BSR", "COO", "CSC", "CSF", "CSR", "DCSC", "DCSR", "DIA", "DOK", "ELL", "HASH",
+    "KINDS", "LETTERS", "NM", "RLE", "SDIA", "SELL", "Blocked", "Format", "Level", "LevelKind",
+    "RemappedFormat", "dense", "named", "remapped",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from typing import TypeVar
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
 from taco_py.diagnostics.suggest import with_suggestion
-from taco_py.formats.level_kind import KINDS, LevelKind
+from taco_py.formats.level_kind import ADDED_KINDS, KINDS, LevelKind
 
 T = TypeVar("T")
 
@@ -46,20 +46,21 @@ class Level:
     @property
     def letter(self) -> str:
         """The level's letter, which does not say whether it is ordered."""
-        return LETTER_OF[Level(self.kind, unique=self.unique)]
+        return self.kind.letter if self.unique else self.kind.repeated
 
 
 LETTERS: dict[str, Level] = {
     **{kind.letter: Level(kind) for kind in KINDS.values()},
     **{kind.repeated: Level(kind, unique=False) for kind in KINDS.values() if kind.repeated},
 }
-LETTER_OF = {level: letter for letter, level in LETTERS.items()}
-NAMED = {"CSR": "ds", "CSC": "ds:1,0", "DCSR": "ss"}
+NAMED = {"CSR": "ds", "CSC": "ds:1,0", "DCSR": "ss", "DCSC": "ss:1,0"}
 """Names of formats in their letters."""
-OF_ANY_ORDER = ("coo", "csf", "dense")
+OF_ANY_ORDER = ("coo", "csf", "dense", "hash", "dok")
 """Names of formats that have as many levels as the tensor has modes."""
-CONVERTED = ("bsr", "dia", "lil", "dok")
-"""Formats of scipy's that operands are converted from."""
+CONVERTED = ("lil",)
+"""Formats of scipy's that operands are converted from, and nothing is stored in."""
+SIZED = {"bsr": '"bsr(3,3)"', "bcsr": '"bcsr(3,3)"', "nm": '"nm(2,4)"'}
+"""How formats with sizes are written."""
 
 
 def _all_are(items: object, kind: type) -> bool:
@@ -166,8 +167,9 @@ class Format:
                 f"Expected level letters as a string, found {text!r}", hint='as in "ds:1,0"'
             )
         letters, _, order = NAMED.get(text.upper(), text).partition(":")
+        levels = [_level_of(letter) for letter in letters]
         for place, letter in enumerate(letters):
-            if letter not in LETTERS:
+            if levels[place] is None:
                 raise FormatError(
                     f"Expected level letters out of {', '.join(LETTERS)}, found {letter!r} at "
                     f"place {place} of {text!r}",
@@ -187,7 +189,7 @@ class Format:
                 f"{len(letters)}",
                 hint='as in "ds:1,0"',
             )
-        return cls(tuple(LETTERS[letter] for letter in letters), modes)
+        return cls(tuple(level for level in levels if level is not None), modes)
 
     def __str__(self) -> str:
         letters = "".join(level.letter for level in self.levels)
@@ -213,6 +215,12 @@ def _check_above(kind: LevelKind, above: tuple[Level, ...]) -> None:
         )
 
 
+def _level_of(letter: str) -> Level | None:
+    """The level that a letter stands for, None where it is none."""
+    added = ADDED_KINDS.by_letter(letter)
+    return LETTERS.get(letter) if added is None else Level(added)
+
+
 MOST_LEVELS = 64
 """As many as NumPy's arrays have modes."""
 
@@ -224,6 +232,8 @@ def _other_format(word: str) -> str:
             f"operands of scipy's {word} are converted to CSR, and nothing is stored in it; the "
             f"names are {', '.join((*NAMED, *OF_ANY_ORDER))}"
         )
+    if word.lower() in SIZED:
+        return f"write its sizes, as in {SIZED[word.lower()]}"
     hint = (
         "d dense, s compressed, u compressed with duplicates, c singleton, q singleton with "
         f"duplicates; or {', '.join((*NAMED, *OF_ANY_ORDER))}"
@@ -280,6 +290,33 @@ def CSF(order: int) -> Format:  # noqa: N802
     return Format.parse("s" * _checked_order(order, 0))
 
 
+def HASH(order: int) -> Format:  # noqa: N802
+    """Return the format of hash tables below a dense root: one for each row of a matrix.
+
+    >>> str(HASH(2)), str(HASH(1))
+    ('dh', 'h')
+
+    order  the number of modes, from 1 to 64
+
+    Raises FormatError for another number.
+    """
+    order = _checked_order(order, 1)
+    return Format.parse("h" if order == 1 else "d" + "h" * (order - 1))
+
+
+def DOK(order: int) -> Format:  # noqa: N802
+    """Return the format of hash tables of hash tables: every level hashed.
+
+    >>> str(DOK(2))
+    'hh'
+
+    order  the number of modes, from 1 to 64
+
+    Raises FormatError for another number.
+    """
+    return Format.parse("h" * _checked_order(order, 1))
+
+
 def _checked_order(order: int, least: int) -> int:
     """The number of levels as an int. Raises FormatError."""
     try:
@@ -297,6 +334,7 @@ def _checked_order(order: int, least: int) -> int:
 CSR = Format.parse("CSR")
 CSC = Format.parse("CSC")
 DCSR = Format.parse("DCSR")
+DCSC = Format.parse("DCSC")
 
 
 def named(text: str, order: int) -> Format:
@@ -305,5 +343,6 @@ def named(text: str, order: int) -> Format:
     >>> named("coo", 3) == COO(3), named("csr", 2) == Format.parse("ds")
     (True, True)
     """
-    make = {"coo": COO, "csf": CSF, "dense": dense}.get(text.lower())
+    makers = {"coo": COO, "csf": CSF, "dense": dense, "hash": HASH, "dok": DOK}
+    make = makers.get(text.lower())
     return Format.parse(text) if make is None else make(order)

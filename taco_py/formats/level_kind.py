@@ -21,9 +21,10 @@ that one. u and q are s and c in which coordinates below one parent may be equal
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from codegen.records import dataclass
+from taco_py.diagnostics.errors import FormatError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +108,60 @@ KINDS: dict[str, LevelKind] = {
 }
 
 
+class AddedKinds:
+    """Kinds with how they are packed and what kernels do; what a letter means never changes."""
+
+    __slots__ = ("_functions", "_kinds", "_packings")
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, LevelKind] = {}
+        self._packings: dict[LevelKind, Any] = {}
+        self._functions: dict[LevelKind, Any] = {}
+
+    def add(self, kind: LevelKind, packing: Any, functions: Any) -> None:
+        """Add a kind.
+
+        packing    a `LevelPacking`
+        functions  of a `LevelStorage` and an `Above`, an `Iterated`
+
+        Raises FormatError where its name or its letter is one already.
+        """
+        letters = {each.letter for each in self.all()} | {each.repeated for each in self.all()}
+        if kind.value in {each.value for each in self.all()}:
+            raise FormatError(
+                f"Expected a new kind of level, found {kind.value!r}, which there is",
+                hint="kinds stay as they are while a process runs: choose another name",
+            )
+        if len(kind.letter) != 1 or not kind.letter.islower() or kind.letter in letters:
+            raise FormatError(
+                f"Expected a letter that no kind has, found {kind.letter!r}",
+                hint=f"these are taken: {' '.join(sorted(letters - {''}))}",
+            )
+        self._kinds[kind.letter] = kind
+        self._packings[kind] = packing
+        self._functions[kind] = functions
+
+    def all(self) -> tuple[LevelKind, ...]:
+        """Return all kinds that there are."""
+        return (*KINDS.values(), *self._kinds.values())
+
+    def by_letter(self, letter: str) -> LevelKind | None:
+        """Return the kind that was added with a letter, None where none was."""
+        return self._kinds.get(letter)
+
+    def packing(self, kind: LevelKind) -> Any:
+        """Return how levels of an added kind are packed."""
+        return self._packings[kind]
+
+    def functions(self, kind: LevelKind) -> Any:
+        """Return what kernels do with levels of an added kind."""
+        return self._functions[kind]
+
+
+ADDED_KINDS = AddedKinds()
+"""The kinds that were added in this process."""
+
+
 def kind_named(name: str) -> LevelKind:
-    """Return the kind of a name."""
-    return KINDS[name]
+    """Return the kind of a name, one that was added among them."""
+    return next(kind for kind in ADDED_KINDS.all() if kind.value == name)

@@ -6,11 +6,11 @@ their coordinates: all others, and the workspaces a consumer walks). Chou et al.
 
 from taco_py.levels.compressed import Compressed
 from taco_py.levels.dense import locate, locate_strided
-from taco_py.levels.kinds import LEVELS
+from taco_py.levels.kinds import functions_of
 from taco_py.levels.protocol import Above, Iterated, LevelStorage
 from taco_py.levels.singleton import Singleton
 
 __all__ = [
-    "LEVELS", "Above", "Compressed", "Iterated", "LevelStorage", "Singleton", "locate",
+    "Above", "Compressed", "Iterated", "LevelStorage", "Singleton", "functions_of", "locate",
     "locate_strided",
 ]  # fmt: skip

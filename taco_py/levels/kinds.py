@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from codegen.ir import Array, Expr
 from taco_py.diagnostics.errors import InternalError
-from taco_py.formats.level_kind import LevelKind
+from taco_py.formats.level_kind import ADDED_KINDS, LevelKind
 from taco_py.levels.banded import Banded
 from taco_py.levels.bitmap import Bitmap
 from taco_py.levels.compressed import Compressed
@@ -41,6 +41,13 @@ LEVELS: Mapping[LevelKind, Callable[[LevelStorage, Above], Iterated]] = {
         _array(own.pos), _array(own.crd), _value(above.parent)
     ),
 }
+
+
+def functions_of(kind: LevelKind, own: LevelStorage, above: Above) -> Iterated:
+    """The level functions of a level of a kind, at one point."""
+    functions = LEVELS.get(kind)
+    found: Iterated = (functions or ADDED_KINDS.functions(kind))(own, above)
+    return found
 
 
 def _array(array: Array | None) -> Array:

@@ -19,7 +19,7 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.iteration.copied_pattern import CopiedPattern, copied_pattern
 from taco_py.iteration.graph import IterationGraph, all_iterators, regions_of
 from taco_py.iteration.region import Iterator, Regions
-from taco_py.levels import LEVELS, Above, Compressed, Iterated, LevelStorage, Singleton
+from taco_py.levels import Above, Compressed, Iterated, LevelStorage, Singleton, functions_of
 from taco_py.levels.workspace import RowList, TableMode
 from taco_py.lower.bindings import Source
 from taco_py.notation.checks import all_indices
@@ -129,7 +129,9 @@ class Environment:
             return self._workspace_level(self.workspaces[tensor], iterator.level)
         arrays, level = self.tensors[tensor], iterator.level
         form = arrays.type.format
-        return LEVELS[form.levels[level].kind](arrays.levels[level], self._above(iterator, scope))
+        return functions_of(
+            form.levels[level].kind, arrays.levels[level], self._above(iterator, scope)
+        )
 
     def _above(self, iterator: Iterator, scope: Scope) -> Above:
         """What is known above a level of an operand."""
@@ -159,7 +161,9 @@ class Environment:
 def level_functions(arrays: TensorArrays, level: int) -> Compressed | Singleton:
     """The level functions of a level that lists its coordinates."""
     kind = arrays.type.format.levels[level].kind
-    found = LEVELS[kind](arrays.levels[level], Above()) if kind.usual and not kind.full else None
+    found = (
+        functions_of(kind, arrays.levels[level], Above()) if kind.usual and not kind.full else None
+    )
     if not isinstance(found, Compressed | Singleton):
         raise InternalError(f"Level {level} of {arrays.values.name} lists no coordinates")
     return found

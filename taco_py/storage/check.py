@@ -18,7 +18,7 @@ from taco_py.diagnostics.errors import (
 )
 from taco_py.formats import CSC, CSR, LevelKind
 from taco_py.storage.borrow import require_dtype
-from taco_py.storage.by_level.level_packing import PACKINGS
+from taco_py.storage.by_level.level_packing import packing_of
 from taco_py.storage.sizes import level_sizes
 from taco_py.storage.tensor_data import Array, TensorData, ordered
 
@@ -67,7 +67,7 @@ def check_lengths(data: TensorData) -> None:
         elif level.kind.usual:
             counts.append(check_level(data, place, counts[-1]))
         else:
-            packing, arrays = PACKINGS[level.kind], data.levels[place]
+            packing, arrays = packing_of(level.kind), data.levels[place]
             packing.check(arrays, counts, size)
             counts.append(packing.count(arrays, counts[-1], size))
     count = counts[-1]

@@ -62,7 +62,9 @@ def test_what_is_no_format_is_refused(make: object, message: str) -> None:
 
 
 DIAGONALS = RemappedFormat("diagonals", Format.parse("sd"), (Difference(1, 0), Whole(0)))
-SLOTS = RemappedFormat("slots", Format.parse("dss"), (Slot(Whole(1), (Whole(0),)), Whole(0), Whole(1)))
+SLOTS = RemappedFormat(
+    "slots", Format.parse("dss"), (Slot(Whole(1), (Whole(0),)), Whole(0), Whole(1))
+)
 FORMATS = [BSR((3, 2)), BSR(1), BCSR((1, 5)), Blocked((1, 3), "ss"), DIAGONALS, SLOTS]
 
 

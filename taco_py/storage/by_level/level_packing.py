@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError, StructureError
-from taco_py.formats.level_kind import LevelKind
+from taco_py.formats.level_kind import ADDED_KINDS, LevelKind
 from taco_py.storage.tensor_data import Array, LevelArrays
 
 Places = NDArray[np.int64]
@@ -525,3 +525,9 @@ PACKINGS: Mapping[LevelKind, LevelPacking] = {
     LevelKind.OFFSET: Offset(),
     LevelKind.INTERVAL: Interval(),
 }
+
+
+def packing_of(kind: LevelKind) -> LevelPacking:
+    """How levels of a kind are packed."""
+    found: LevelPacking = PACKINGS.get(kind) or ADDED_KINDS.packing(kind)
+    return found

@@ -13,7 +13,7 @@ import numpy as np
 from taco_py.diagnostics.errors import FormatError
 from taco_py.fill import Fill, as_number
 from taco_py.formats import Format
-from taco_py.storage.by_level.level_packing import PACKINGS, Column, Packing
+from taco_py.storage.by_level.level_packing import Column, Packing, packing_of
 from taco_py.storage.coordinates import scatter_sum
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
@@ -25,7 +25,7 @@ def is_usual(format: Format) -> bool:
 
 def asks_order(format: Format) -> bool:
     """Tell whether entries must ascend to be packed."""
-    return any(PACKINGS[level.kind].in_order for level in format.levels)
+    return any(packing_of(level.kind).in_order for level in format.levels)
 
 
 def pack_tree(
@@ -45,7 +45,7 @@ def pack_tree(
     columns = list(columns)
     for k, (level, size) in enumerate(zip(format.levels, format.stored(shape), strict=True)):
         packing = Packing(places, columns[k], counts[-1], size, dtype, above, counts)
-        made = PACKINGS[level.kind].pack(packing)
+        made = packing_of(level.kind).pack(packing)
         levels.append(made.arrays)
         above.append(Column(made.places, columns[k]))
         counts.append(made.count)
@@ -81,7 +81,7 @@ def list_tree(data: TensorData) -> tuple[list[Array], Array]:
     places = np.zeros(1, np.int64)
     sizes = data.format.stored(data.shape)
     for level, arrays, size in zip(data.format.levels, data.levels, sizes, strict=True):
-        found = PACKINGS[level.kind].listed(arrays, places, size, above)
+        found = packing_of(level.kind).listed(arrays, places, size, above)
         above = [Column(each.places[found.owner], each.coordinates[found.owner]) for each in above]
         above.append(Column(found.places, found.coordinates))
         places = found.places
@@ -93,5 +93,5 @@ def counts_of(data: TensorData) -> list[int]:
     counts = [1]
     sizes = data.format.stored(data.shape)
     for level, arrays, size in zip(data.format.levels, data.levels, sizes, strict=True):
-        counts.append(PACKINGS[level.kind].count(arrays, counts[-1], size))
+        counts.append(packing_of(level.kind).count(arrays, counts[-1], size))
     return counts
