@@ -70,27 +70,27 @@ def _added() -> None:
 
 
 def test_a_kind_of_a_user_is_packed_computed_with_and_converted() -> None:
-    A = np.triu(np.arange(1.0, 26.0).reshape(5, 5))
-    T = tp.tensor(A, format="dt")
-    assert T.nnz == 15
-    assert str(T.format) == "dt"
-    np.testing.assert_array_equal(T.to_numpy(), A)
-    np.testing.assert_array_equal(T.to_format("csc").to_numpy(), A)
-    x, B = np.arange(5.0), tp.tensor(np.eye(5) + A.T, format="csr")
-    np.testing.assert_array_equal(tp.evaluate("y[i] = A[i,j] * x[j]", A=T, x=x), A @ x)
-    turned = tp.evaluate("y[j] = A[i,j] * x[i]", A=T, x=x, format="d")
-    np.testing.assert_array_equal(turned, A.T @ x)
+    dense = np.triu(np.arange(1.0, 26.0).reshape(5, 5))
+    stored = tp.tensor(dense, format="dt")
+    assert stored.nnz == 15
+    assert str(stored.format) == "dt"
+    np.testing.assert_array_equal(stored.to_numpy(), dense)
+    np.testing.assert_array_equal(stored.to_format("csc").to_numpy(), dense)
+    x, other = np.arange(5.0), tp.tensor(np.eye(5) + dense.T, format="csr")
+    np.testing.assert_array_equal(tp.evaluate("y[i] = A[i,j] * x[j]", A=stored, x=x), dense @ x)
+    turned = tp.evaluate("y[j] = A[i,j] * x[i]", A=stored, x=x, format="d")
+    np.testing.assert_array_equal(turned, dense.T @ x)
     for text, expected in (
-        ("C[i,j] = A[i,j] + B[i,j]", A + B.to_numpy()),
-        ("C[i,j] = A[i,j] * B[i,j]", A * B.to_numpy()),
-        ("C[i,k] = A[i,j] * B[j,k]", A @ B.to_numpy()),
+        ("C[i,j] = A[i,j] + B[i,j]", dense + other.to_numpy()),
+        ("C[i,j] = A[i,j] * B[i,j]", dense * other.to_numpy()),
+        ("C[i,k] = A[i,j] * B[j,k]", dense @ other.to_numpy()),
     ):
-        np.testing.assert_array_equal(tp.evaluate(text, A=T, B=B).to_numpy(), expected)
-    made = tp.evaluate("C[i,j] = 2 * A[i,j]", format="dt", A=T)
-    np.testing.assert_array_equal(made.to_numpy(), 2 * A)
-    again = pickle.loads(pickle.dumps(T))
-    assert again.format == T.format
-    np.testing.assert_array_equal(again.to_numpy(), A)
+        np.testing.assert_array_equal(tp.evaluate(text, A=stored, B=other).to_numpy(), expected)
+    made = tp.evaluate("C[i,j] = 2 * A[i,j]", format="dt", A=stored)
+    np.testing.assert_array_equal(made.to_numpy(), 2 * dense)
+    again = pickle.loads(pickle.dumps(stored))
+    assert again.format == stored.format
+    np.testing.assert_array_equal(again.to_numpy(), dense)
 
 
 def test_what_a_kind_cannot_store_is_refused() -> None:
