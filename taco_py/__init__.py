@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from taco_py.api.level_kind import add_level_kind
     from taco_py.api.memory import clear_memory, set_kept_memory
     from taco_py.api.program import program
+    from taco_py.api.symmetric import symmetric
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
     from taco_py.asymptotic.frontier_search import Frontier
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
         RLE,
         SDIA,
         SELL,
+        SYM,
         Blocked,
         Format,
         LevelKind,
@@ -119,6 +121,7 @@ _LATER = {
     "taco_py.api.level_kind": ("add_level_kind",),
     "taco_py.api.memory": ("clear_memory", "set_kept_memory"),
     "taco_py.api.program": ("program",),
+    "taco_py.api.symmetric": ("symmetric",),
     "taco_py.api.tensor": ("tensor",),
     "taco_py.api.threads": ("get_threads", "set_threads"),
     "taco_py.call.kernel": ("Kernel",),
@@ -140,6 +143,7 @@ _LATER = {
         "RLE",
         "SDIA",
         "SELL",
+        "SYM",
         "Blocked",
         "Format",
         "LevelKind",
@@ -171,6 +175,7 @@ __all__ = [
     "RLE",
     "SDIA",
     "SELL",
+    "SYM",
     "Blocked",
     "BoundError",
     "CompilerError",
@@ -224,6 +229,7 @@ __all__ = [
     "schedule",
     "set_kept_memory",
     "set_threads",
+    "symmetric",
     "tensor",
     "write",
 ]  # fmt: skip

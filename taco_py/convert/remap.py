@@ -118,6 +118,7 @@ def _by_coordinates(data: TensorData, format: RemappedFormat) -> TensorData:
     if format.slots and not is_unique(data):
         data = canonical(data)  # entries are numbered, each coordinate once
     coordinates, values = unpack(data, drop_fill=True)
+    format.check(coordinates, data.shape, values)
     stored = format.stored(coordinates, data.shape, values)
     shape = format.stored_shape(data.shape, stored)
     kind = index_dtype_of(data) if not data.format.is_dense else None

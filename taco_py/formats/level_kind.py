@@ -14,9 +14,12 @@ mode, each at a position of its own (Chou et al. 2018, Format Abstraction):
     padded      p       crd[p], none where it is -1                     p
     offset      o       crd[q] + i where that is in 0 … n-1             p
     interval    i       pos[p] … crd[p]-1                               p for all of them
+    pair        w       0 and 1                                         p for both
+    mirrored    y       r or c, as the pair above says                  p
 
 Of an offset level, i is the coordinate of the level above it and q the position of the level above
-that one. u and q are s and c in which coordinates below one parent may be equal.
+that one. Of a mirrored one, r and c are the coordinates of the two outermost levels, of which two
+levels below a pair have one each: r and c in turn 0, c and r in turn 1. u and q are s and c in which coordinates below one parent may be equal.
 """
 
 from __future__ import annotations
@@ -66,6 +69,8 @@ class LevelKind:
     PADDED: ClassVar[LevelKind]
     OFFSET: ClassVar[LevelKind]
     INTERVAL: ClassVar[LevelKind]
+    PAIR: ClassVar[LevelKind]
+    MIRRORED: ClassVar[LevelKind]
 
     @property
     def usual(self) -> bool:
@@ -90,6 +95,8 @@ LevelKind.HASHED = LevelKind("hashed", "h", BOTH, gaps=True, ordered=False)
 LevelKind.PADDED = LevelKind("padded", "p", ("crd",), branchless=True, gaps=True, above=1)
 LevelKind.OFFSET = LevelKind("offset", "o", ("crd",), branchless=True, gaps=True, above=2)
 LevelKind.INTERVAL = LevelKind("interval", "i", BOTH, shared=True, above=1)
+LevelKind.PAIR = LevelKind("pair", "w", (), shared=True, above=2)
+LevelKind.MIRRORED = LevelKind("mirrored", "y", (), branchless=True, gaps=True, above=3)
 
 KINDS: dict[str, LevelKind] = {
     kind.value: kind
@@ -104,6 +111,8 @@ KINDS: dict[str, LevelKind] = {
         LevelKind.PADDED,
         LevelKind.OFFSET,
         LevelKind.INTERVAL,
+        LevelKind.PAIR,
+        LevelKind.MIRRORED,
     )
 }
 

@@ -21,8 +21,6 @@ from taco_py.formats.stored_modes import (
     Coordinates,
     Quotient,
     Remainder,
-    Run,
-    Slot,
     StoredMode,
     Whole,
     letter,
@@ -107,14 +105,21 @@ class RemappedFormat:
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """The stored modes that number entries, which no index of a text is over."""
-        return tuple(k for k, each in enumerate(self.modes) if isinstance(each, Slot | Run))
+        """The stored modes that no index of a text is over, as numbers of entries."""
+        return tuple(k for k, each in enumerate(self.modes) if each.is_summed)
 
     @property
     def is_walkable(self) -> bool:
         """Whether loops over stored modes have all indices of a text, whole or in blocks."""
-        kinds = Whole | Quotient | Remainder | Slot | Run
-        return all(isinstance(each, kinds) for each in self.modes)
+        kinds = Whole | Quotient | Remainder
+        return all(each.is_summed or isinstance(each, kinds) for each in self.modes)
+
+    def check(self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any) -> None:
+        """Raise FormatError where entries cannot be stored so: a matrix that is not symmetric."""
+        for each in dict.fromkeys(map(type, self.modes)):
+            next(mode for mode in self.modes if type(mode) is each).check(
+                coordinates, shape, values
+            )
 
     def stored(
         self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any = None

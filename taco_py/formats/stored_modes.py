@@ -41,6 +41,11 @@ class StoredMode(ABC):
     __slots__ = ()
 
     @property
+    def is_summed(self) -> bool:
+        """Return whether no index of a text is over it: loops over stored modes sum over it."""
+        return False
+
+    @property
     @abstractmethod
     def reads(self) -> tuple[int, ...]:
         """Return the modes of the tensor that it is made of."""
@@ -57,6 +62,10 @@ class StoredMode(ABC):
 
         values  of the entries, for what depends on them
         """
+
+    def check(self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any) -> None:
+        """Raise FormatError where these entries cannot be stored so."""
+        return
 
     def restored(
         self, own: Coordinates, known: Mapping[int, Coordinates], shape: Sequence[int]
@@ -206,6 +215,11 @@ class Slot(StoredMode):
     most: int = 0
 
     @property
+    def is_summed(self) -> bool:
+        """Return that it is."""
+        return True
+
+    @property
     def reads(self) -> tuple[int, ...]:
         """Return the modes that it is made of."""
         each = (self.of_mode, *self.within)
@@ -246,6 +260,11 @@ class Run(StoredMode):
     within: tuple[int, ...] = ()
 
     @property
+    def is_summed(self) -> bool:
+        """Return that it is."""
+        return True
+
+    @property
     def reads(self) -> tuple[int, ...]:
         """Return the modes that it is made of."""
         return (*self.within, self.mode)
@@ -272,6 +291,61 @@ class Run(StoredMode):
 
     def __str__(self) -> str:
         return f"#run of {letter(self.mode)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Folded(StoredMode):
+    """The larger of two modes' coordinates, the smaller, or whether the first is the smaller."""
+
+    part: str
+
+    @property
+    def is_summed(self) -> bool:
+        """Return that it is."""
+        return True
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """Return both modes."""
+        return (0, 1)
+
+    def size(self, shape: Sequence[int]) -> int | None:
+        """Return the size of the modes, or 2 for a turn."""
+        return 2 if self.part == "turn" else shape[0]
+
+    def of(
+        self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any = None
+    ) -> Coordinates:
+        """Compare the coordinates."""
+        one, other = coordinates
+        if self.part == "turn":
+            return (one < other).astype(np.int64)
+        found: Coordinates = (np.maximum if self.part == "larger" else np.minimum)(one, other)
+        return found
+
+    def check(self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any) -> None:
+        """Raise FormatError unless each entry has its mirror image."""
+        hint = "tp.symmetric(A) takes one triangle of A; (A + A.T) / 2 is symmetric"
+        if shape[0] != shape[1]:
+            raise FormatError(
+                f"Expected a square matrix, found one of shape {tuple(shape)}", hint=hint
+            )
+        one, other = (each.astype(np.int64, copy=False) for each in coordinates)
+        keys, mirrored = one * shape[0] + other, other * shape[0] + one
+        order, turned = np.argsort(keys), np.argsort(mirrored)
+        wrong = keys[order] != mirrored[turned]
+        if not wrong.any():
+            wrong = (values[order] != values[turned]) & (values[order] == values[order])
+        if wrong.any():
+            entry = order[int(np.argmax(wrong))]
+            raise FormatError(
+                f"Expected a symmetric matrix, found at ({one[entry]}, {other[entry]}) another "
+                f"number than at ({other[entry]}, {one[entry]})",
+                hint=hint,
+            )
+
+    def __str__(self) -> str:
+        return {"larger": "max(i,j)", "smaller": "min(i,j)", "turn": "i<j"}[self.part]
 
 
 def sorting(keys: Coordinates, groups: Sequence[Coordinates]) -> Coordinates:

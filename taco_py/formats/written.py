@@ -11,8 +11,9 @@ from taco_py.formats.diagonals import DIA, SDIA
 from taco_py.formats.padded_rows import ELL, NM, SELL
 from taco_py.formats.remapped import BSR, Blocked, RemappedFormat
 from taco_py.formats.runs import RLE
+from taco_py.formats.symmetric import SYM
 
-PLAIN_NAMES: Mapping[str, RemappedFormat] = {"dia": DIA, "ell": ELL, "rle": RLE}
+PLAIN_NAMES: Mapping[str, RemappedFormat] = {"dia": DIA, "ell": ELL, "rle": RLE, "sym": SYM}
 """Formats without sizes."""
 
 

@@ -12,6 +12,7 @@ from taco_py.levels.bitmap import Bitmap
 from taco_py.levels.compressed import Compressed
 from taco_py.levels.hashed import Hashed
 from taco_py.levels.interval import IntervalLevel
+from taco_py.levels.mirrored import Mirrored, Pair
 from taco_py.levels.offset import Offset
 from taco_py.levels.padded import Padded
 from taco_py.levels.protocol import Above, Iterated, LevelStorage
@@ -36,6 +37,13 @@ LEVELS: Mapping[LevelKind, Callable[[LevelStorage, Above], Iterated]] = {
         _value(above.grand),
         _value(above.size),
         above.whole,
+    ),
+    LevelKind.PAIR: lambda own, above: Pair(_value(above.parent)),
+    LevelKind.MIRRORED: lambda own, above: Mirrored(
+        _value(above.path[0]),
+        _value(above.path[1]),
+        _value(above.path[2]),
+        first=len(above.path) == 3,
     ),
     LevelKind.INTERVAL: lambda own, above: IntervalLevel(
         _array(own.pos), _array(own.crd), _value(above.parent)

@@ -25,6 +25,7 @@ class Above:
     coordinate  of the level above
     grand       the position of the level above that one
     whole       whether the level above has every coordinate of its mode
+    path        the coordinates of all levels above, the outermost first, "None" where not known
     """
 
     parent: Expr | None = None
@@ -32,6 +33,7 @@ class Above:
     coordinate: Expr | None = None
     grand: Expr | None = None
     whole: bool = False
+    path: tuple[Expr | None, ...] = ()
 
 
 class Iterated(Protocol):

@@ -137,13 +137,14 @@ class Environment:
         """What is known above a level of an operand."""
         access, level = iterator.access, iterator.level
         stored = self.problem.stored(access)
-        near = stored[level - 1] if level else None
+        path = tuple(self.indices[i] if i in scope.bound else None for i in stored[:level])
         return Above(
             scope.position(access, level - 1),
             self.sizes[stored[level]],
-            None if near is None or near not in scope.bound else self.indices[near],
+            path[-1] if path else None,
             scope.position(access, level - 2) if level else None,
             bool(level) and self.problem.type_of(access.tensor).format.levels[level - 1].full,
+            path,
         )
 
     def _workspace_level(self, arrays: WorkspaceArrays, level: int) -> Iterated:

@@ -85,7 +85,7 @@ def test_counters_count_the_entries_of_a_row() -> None:
     rows, columns = np.array([2, 0, 2, 2, 0]), np.array([1, 0, 0, 2, 3])
     slots, _, _ = SLOTS.stored((rows, columns), (3, 4))
     assert slots.tolist() == [1, 0, 0, 2, 1]
-    assert SLOTS.mapping == "(i,j) -> (#i, i, j)"
+    assert SLOTS.mapping == "(i,j) -> (#j in i, i, j)"
 
 
 def test_diagonals_are_counted_from_the_least() -> None:

@@ -105,7 +105,7 @@ def match_slice(root: For) -> Slice | None:
     """The sum whose loop is `root`; None where it is none over lanes."""
     if root.kind is not LoopKind.SERIAL or root.unroll or root.step != 1:
         return None
-    split = _declared_and_last(root.body)
+    split = declared_and_last(root.body)
     if split is None or not isinstance(split[1], For):
         return None
     before, lanes = split
@@ -143,7 +143,7 @@ def _counts_lanes(loop: For) -> bool:
     return first == 0 and last in LANES
 
 
-def _declared_and_last(body: Block) -> tuple[tuple[Declare, ...], Stmt] | None:
+def declared_and_last(body: Block) -> tuple[tuple[Declare, ...], Stmt] | None:
     """What a block declares, and the one statement behind; None where it has others."""
     found = [stmt for stmt in body.body if not isinstance(stmt, Comment)]
     if not found:
@@ -155,7 +155,7 @@ def _declared_and_last(body: Block) -> tuple[tuple[Declare, ...], Stmt] | None:
 
 def _added(body: Block, known: Mapping[Var, Expr]) -> tuple[Store, Expr | None] | None:
     """The one store of a body without what it declares, and the condition it stands under."""
-    split = _declared_and_last(body)
+    split = declared_and_last(body)
     if split is None:
         return None
     declares, last = split

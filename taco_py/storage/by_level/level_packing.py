@@ -471,6 +471,51 @@ class Interval:
         refuse(bool(outside.any()), f"intervals within 0 … {size}, found others", REBUILD)
 
 
+class Pair:
+    """0 and 1, with the one value of p."""
+
+    in_order = False
+
+    def pack(self, level: Packing) -> Packed:
+        return Packed(LevelArrays(), level.parents, level.count)
+
+    def listed(
+        self, arrays: LevelArrays, parents: Places, size: int, above: Sequence[Column]
+    ) -> Listed:
+        owner = np.repeat(np.arange(len(parents)), 2)
+        return Listed(owner, parents[owner], np.tile(np.arange(2), len(parents)))
+
+    def count(self, arrays: LevelArrays, parents: int, size: int) -> int:
+        return parents
+
+    def check(self, arrays: LevelArrays, counts: Sequence[int], size: int) -> None:
+        return
+
+
+class Mirrored:
+    """The row in turn 0 of the pair and the column in turn 1, or the other way round."""
+
+    in_order = False
+
+    def pack(self, level: Packing) -> Packed:
+        return Packed(LevelArrays(), level.parents, level.count)
+
+    def listed(
+        self, arrays: LevelArrays, parents: Places, size: int, above: Sequence[Column]
+    ) -> Listed:
+        row, column, turn = (each.coordinates for each in above[:3])
+        first = len(above) == 3
+        owner = np.flatnonzero((turn == 0) | (row != column)) if first else np.arange(len(parents))
+        straight = turn == 0 if first else turn == 1
+        return Listed(owner, parents[owner], np.where(straight, row, column)[owner])
+
+    def count(self, arrays: LevelArrays, parents: int, size: int) -> int:
+        return parents
+
+    def check(self, arrays: LevelArrays, counts: Sequence[int], size: int) -> None:
+        return
+
+
 def new_prefixes(level: Packing) -> NDArray[np.bool_]:
     """Mark the entries whose parent or coordinate differs from those of the entry before."""
     heads = np.ones(len(level.parents), np.bool_)
@@ -524,6 +569,8 @@ PACKINGS: Mapping[LevelKind, LevelPacking] = {
     LevelKind.PADDED: Padded(),
     LevelKind.OFFSET: Offset(),
     LevelKind.INTERVAL: Interval(),
+    LevelKind.PAIR: Pair(),
+    LevelKind.MIRRORED: Mirrored(),
 }
 
 
