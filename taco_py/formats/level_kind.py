@@ -18,8 +18,9 @@ mode, each at a position of its own (Chou et al. 2018, Format Abstraction):
     mirrored    y       r or c, as the pair above says                  p
 
 Of an offset level, i is the coordinate of the level above it and q the position of the level above
-that one. Of a mirrored one, r and c are the coordinates of the two outermost levels, of which two
-levels below a pair have one each: r and c in turn 0, c and r in turn 1. u and q are s and c in which coordinates below one parent may be equal.
+that one. Of a mirrored one, r and c are the coordinates of the two outermost levels; two levels
+below a pair have one each: r and c in turn 0, c and r in turn 1. u and q are s and c in which
+coordinates below one parent may be equal.
 """
 
 from __future__ import annotations
