@@ -14,9 +14,11 @@ import scipy.sparse as sp
 from scipy.sparse import _sparsetools
 
 from taco_py.convert.convert import convert
+from taco_py.convert.slice_diagonals import diagonals_of_slices
 from taco_py.diagnostics.errors import FormatError, StructureError
-from taco_py.formats import BSR, CSF, CSR, Format
+from taco_py.formats import BSR, CSF, CSR, SDIA, Format
 from taco_py.formats.remapped import RemappedFormat
+from taco_py.formats.stored_modes import Quotient
 from taco_py.kernels import KERNELS
 from taco_py.notation.half_types import is_half
 from taco_py.storage.pack import canonical, is_unique, pack_coo, to_dense, unpack
@@ -48,7 +50,19 @@ def remap(data: TensorData, format: RemappedFormat) -> TensorData:
     with room(f"a tensor of shape {data.shape} in the format {format}"):
         if format.inner == BSR_LEVELS and format.order == 2 and not data.fill:
             return blocks_of_rows(_in_order(convert(data, CSR)), format)
+        rows = slice_rows(format)
+        if rows and not data.fill:
+            made = diagonals_of_slices(_in_order(convert(data, CSR)), format, rows)
+            if made is not None:
+                return made
         return _by_coordinates(data, format)
+
+
+def slice_rows(format: RemappedFormat) -> int:
+    """The rows of a slice where the format is SDIA, else 0."""
+    first, *_ = format.modes
+    rows = first.block if isinstance(first, Quotient) else 0
+    return rows if rows and format == SDIA(rows) else 0
 
 
 def blocks_of_rows(data: TensorData, format: RemappedFormat) -> TensorData:
