@@ -63,6 +63,7 @@ BEHAVIOUR.home = "taco_py.arrays.operations"
 
 if TYPE_CHECKING:
     from taco_py.api.check import check
+    from taco_py.api.choose_format import choose_format
     from taco_py.api.compile import compile
     from taco_py.api.device import device
     from taco_py.api.evaluate_dense import evaluate_dense
@@ -112,6 +113,7 @@ __version__ = "0.1.0"
 
 _LATER = {
     "taco_py.api.check": ("check",),
+    "taco_py.api.choose_format": ("choose_format",),
     "taco_py.api.compile": ("compile",),
     "taco_py.api.device": ("device",),
     "taco_py.api.evaluate_dense": ("evaluate_dense",),
@@ -212,6 +214,7 @@ __all__ = [
     "add_level_kind",
     "by_value",
     "check",
+    "choose_format",
     "clear_memory",
     "compile",
     "complement",

@@ -373,11 +373,15 @@ def order_matters(problem: Problem, term: Term, access: Access) -> bool:
         return False
     if is_sparse(problem.result.format) or form.levels[0].kind.gaps:
         return True
-    levels = {a: sparse_levels(problem, a) for a in accesses(term.body)}
+    for other in accesses(problem.assignment.value):  # other terms may be merged with this one
+        met = set(sparse_levels(problem, other)) & set(access.indices)
+        if other != access and met:
+            return True
+    levels = {access: sparse_levels(problem, access)}
     regions = Regions(levels, frozenset())
     nothing = term.operator.identity_of(np.dtype(problem.result.dtype)) or 0
     lattices = (build_lattice(regions.expression(term.body, i, nothing)) for i in access.indices)
-    return any(len(each.iterators) > 1 or (each.full and each.iterators) for each in lattices)
+    return any(each.full and each.iterators for each in lattices)
 
 
 def repeats_matter(

@@ -31,17 +31,20 @@ class RemappedTensor(Tensor):
     format  how its modes derive from those of this tensor
     shape   of this tensor
 
+    reason  why it is in that format, where that was chosen for it
+
     `data` is the same tensor in a plain format, CSR of a matrix: made when it is first asked for,
     and kept.
     """
 
-    __slots__ = ("_as_plain", "_format", "_plain", "_shape", "stored")
+    __slots__ = ("_as_plain", "_format", "_plain", "_shape", "reason", "stored")
 
     def __init__(
         self, stored: Tensor | TensorData, format: RemappedFormat, shape: tuple[int, ...]
     ) -> None:
         self.stored = stored if isinstance(stored, Tensor) else Tensor(stored)
         self._format, self._shape = format, shape
+        self.reason = ""
         self._plain: TensorData | None = None
         self._as_plain: Tensor | None = None
         self._signature = None

@@ -96,10 +96,16 @@ def explained_over_blocks(
     assignment = call.cut.assignment
     settings = along(call.settings(settings), assignment, path)
     told = explained(assignment, layout.made(objects), settings, seconds)
-    notes = [*told_result(call), *call.told(layout)]
+    notes = [*told_result(call), *call.told(layout), *told_reasons(objects)]
     notes += [_told_plain(name, objects[name], why) for name, why in plain.items()]
     lines = (f"{'' if at else 'reads':10}{note}" for at, note in enumerate(notes))
     return "\n".join((*lines, told))
+
+
+def told_reasons(objects: Mapping[str, Any]) -> list[str]:
+    """Why operands are in formats that were chosen for them."""
+    found = ((n, o) for n, o in objects.items() if isinstance(o, RemappedTensor) and o.reason)
+    return [f"{name} is in {obj.format}: {obj.reason}" for name, obj in found]
 
 
 def told_result(call: RemappedCall) -> list[str]:
