@@ -16,7 +16,7 @@ from scipy.sparse import _sparsetools
 from taco_py.convert.convert import convert
 from taco_py.convert.slice_diagonals import diagonals_of_slices
 from taco_py.diagnostics.errors import FormatError, StructureError
-from taco_py.formats import BSR, CSF, CSR, SDIA, Format
+from taco_py.formats import CSF, CSR, SDIA, Format
 from taco_py.formats.remapped import RemappedFormat
 from taco_py.formats.stored_modes import Quotient
 from taco_py.kernels import KERNELS
@@ -26,7 +26,6 @@ from taco_py.storage.room import room, stored_bytes
 from taco_py.storage.sizes import index_dtype_of
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
-BSR_LEVELS = BSR((1, 1)).inner
 WHOLE_BLOCKS = "blocks are stored as a whole: tp.CSR stores the entries alone"
 
 
@@ -48,11 +47,11 @@ def remap(data: TensorData, format: RemappedFormat) -> TensorData:
             hint="BSR is of matrices; Blocked has a size for each mode",
         )
     with room(f"a tensor of shape {data.shape} in the format {format}"):
-        if format.inner == BSR_LEVELS and format.order == 2 and not data.fill:
-            return blocks_of_rows(_in_order(convert(data, CSR)), format)
+        if format.is_bsr and not data.fill:
+            return blocks_of_rows(in_order(convert(data, CSR)), format)
         rows = slice_rows(format)
         if rows and not data.fill:
-            made = diagonals_of_slices(_in_order(convert(data, CSR)), format, rows)
+            made = diagonals_of_slices(in_order(convert(data, CSR)), format, rows)
             if made is not None:
                 return made
         return _by_coordinates(data, format)
@@ -97,7 +96,7 @@ def blocks_of_rows(data: TensorData, format: RemappedFormat) -> TensorData:
     return TensorData(format.inner, shape, levels, made, sorted=True, unique=True)
 
 
-def _in_order(data: TensorData) -> TensorData:
+def in_order(data: TensorData) -> TensorData:
     """CSR with the columns of each row ascending, each once."""
     arrays: Any = data.levels[1]
     if data.sorted and data.unique:
@@ -179,7 +178,7 @@ def unmap(
     form = plain_format(len(shape)) if wanted is None else wanted
     bytes_needed = stored_bytes(shape, stored.nnz, form, stored.dtype.itemsize)
     with room(f"a tensor of shape {shape} in the format {form}", bytes_needed, WHOLE_BLOCKS):
-        if format.inner == BSR_LEVELS and format.order == 2:
+        if format.is_bsr:
             rows = rows_of_blocks(stored, format, shape, drop_fill)
             if rows is not None:
                 return convert(rows, form)

@@ -59,7 +59,7 @@ OF_ANY_ORDER = ("coo", "csf", "dense", "hash", "dok")
 """Names of formats that have as many levels as the tensor has modes."""
 CONVERTED = ("lil",)
 """Formats of scipy's that operands are converted from, and nothing is stored in."""
-SIZED = {"bsr": '"bsr(3,3)"', "bcsr": '"bcsr(3,3)"', "nm": '"nm(2,4)"'}
+SIZED = {"nm": '"nm(2,4)"'}
 """How formats with sizes are written."""
 
 
@@ -227,6 +227,8 @@ MOST_LEVELS = 64
 
 def _other_format(word: str) -> str:
     """Tell which format a word that is none may have meant, and which there are."""
+    if word.lower() in ("bsr", "bcsr", "blocked"):
+        return 'write the size of its blocks too, as in "bsr(3,3)" or "blocked(2,1,3,sss)"'
     if word.lower() in CONVERTED:
         return (
             f"operands of scipy's {word} are converted to CSR, and nothing is stored in it; the "

@@ -88,6 +88,14 @@ class RemappedFormat:
         """Whether it stores nothing but modes and blocks of them."""
         return all(isinstance(each, Whole | Quotient | Remainder) for each in self.modes)
 
+    @property
+    def is_bsr(self) -> bool:
+        """Whether it is what `BSR` returns for its blocks, whatever its name."""
+        if self.order != 2 or not all(self.cuts):
+            return False
+        own = BSR(self.cuts)
+        return (own.inner, own.modes) == (self.inner, self.modes)
+
     def stored_shape(
         self, shape: Sequence[int], stored: Sequence[Coordinates] = ()
     ) -> tuple[int, ...]:
@@ -178,6 +186,8 @@ def BSR(blocks: int | Sequence[int]) -> RemappedFormat:  # noqa: N802 - the fiel
 
     >>> print(BSR((3, 2)), BSR(4))
     BSR(3,2) BSR(4,4)
+    >>> BSR((3, 2)).mapping
+    '(i,j) -> (i/3, j/2, i%3, j%2)'
 
     blocks  rows and columns of a block, or one number for both
 

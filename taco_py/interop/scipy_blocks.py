@@ -87,12 +87,12 @@ def to_bsr(stored: TensorData, format: RemappedFormat, shape: tuple[int, ...], k
     Raises FormatError where the format is another, or blocks do not fill the shape.
     """
     require_zero_fill(stored)
-    r, c = format.cuts if format.order == 2 else (0, 0)
-    if not (r and c) or format.inner != BSR((r, c)).inner:
+    if not format.is_bsr:
         raise FormatError(
             f"Expected a tensor stored as BSR for {kind}, found {str(format)!r}",
             hint="convert it first, as in .to_format(tp.BSR((2, 2)))",
         )
+    r, c = format.cuts
     if shape[0] % r or shape[1] % c:
         raise FormatError(
             f"Expected a shape that blocks of {r} × {c} fill for {kind}, found {shape}",

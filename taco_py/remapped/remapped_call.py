@@ -188,11 +188,13 @@ class RemappedCall:
             short = find(call_key(layout.identity, made))
             if short is None:
                 return None
-            if len(operands) > count:
-                out = operands[count]
-                fits = self.takes(out, layout)
-                return out if fits and short(*made, out.reshape(layout.inner)) is not None else None
+            out = operands[count] if len(operands) > count else None
+            if out is not None and self.takes(out, layout):
+                return None if short(*made, out.reshape(layout.inner)) is None else out
             found = short(*made)
+            if out is not None:
+                whole = None if found is None else self.finished(found, layout.shape)
+                return out if copied_into(out, whole) else None
             if layout.whole and type(found) is np.ndarray:
                 return found.reshape(layout.shape)
             return None if found is None else self.finished(found, layout.shape)
@@ -239,6 +241,15 @@ class RemappedCall:
     def settings(self, settings: Settings) -> Settings:
         """The settings of the statement over stored modes."""
         return replace(settings, static=self.cut.static, format=self.wish.form)
+
+
+def copied_into(out: Any, found: Any) -> bool:
+    """Copy a result into the user's array; False where that is another one, which others refuse."""
+    fits = isinstance(out, np.ndarray) and isinstance(found, np.ndarray)
+    if not fits or (out.shape, out.dtype) != (found.shape, found.dtype) or not out.flags.writeable:
+        return False
+    np.copyto(out, found)
+    return True
 
 
 def _in_kind(tensor: Tensor, wish: Wish) -> Any:

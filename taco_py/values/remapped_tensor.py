@@ -140,10 +140,9 @@ class RemappedTensor(Tensor):
         return self._entries(plain_format(self.order)).to_scipy(kind)
 
     def _fills_bsr(self) -> bool:
-        cuts = self._format.cuts
-        form = remapped(f"bsr({cuts[0]},{cuts[1]})") if len(cuts) == 2 and all(cuts) else None
-        full = form is not None and not any(n % c for n, c in zip(self._shape, cuts, strict=True))
-        return full and form is not None and form.inner == self._format.inner and not self.fill
+        if not self._format.is_bsr or self.fill:
+            return False
+        return not any(n % c for n, c in zip(self._shape, self._format.cuts, strict=True))
 
     def to_coo(self) -> tuple[Array, Array]:
         """Return an (nnz, order) array of coordinates, and the values; zeros of blocks are left

@@ -356,7 +356,8 @@ def as_format(format: Format | RemappedFormat | str | None, order: int) -> Forma
     if form is not None:
         raise FormatError(
             f"Expected a format of levels over the modes themselves here, found {form}",
-            hint=f"convert the result: .to_format({str(form)!r})",
+            hint="calls of one assignment over indices alone take it; here say a plain format, as "
+            f"tp.CSR, and convert the result: .to_format({str(form)!r})",
         )
     parsed = named(format, order) if isinstance(format, str) else format
     if parsed is not None and not isinstance(parsed, Format):

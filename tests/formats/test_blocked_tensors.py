@@ -154,6 +154,11 @@ def test_arithmetic_of_tensors_in_blocks() -> None:
     np.testing.assert_array_equal(A[2:5].to_numpy(), dense[2:5])
     np.testing.assert_array_equal(A.sum(0).to_numpy(), dense.sum(0))
     np.testing.assert_array_equal((2 * A).to_numpy(), 2 * dense)
+    assert str((2 * A).format) == "BSR(3,2)"
+    np.testing.assert_array_equal((A + 1).to_numpy(), dense + 1)
+    np.testing.assert_array_equal((A > 2).to_numpy(), dense > 2)
+    uneven = tp.tensor(dense[:5, :7], format="bsr(3,2)") * np.inf
+    np.testing.assert_array_equal(uneven.stored.data.values[-1], 0.0)
 
 
 def test_fill_values_of_blocks() -> None:
@@ -188,7 +193,7 @@ def test_wrong_orders_are_refused() -> None:
         tp.tensor(np.zeros((2, 2, 2)), format="bsr(2,2)")
     with pytest.raises(tp.FormatError, match="a shape that blocks of 3 × 2 fill"):
         tp.tensor(np.eye(4), format="bsr(3,2)").to_scipy("bsr_array")
-    with pytest.raises(tp.FormatError, match="convert the result"):
+    with pytest.raises(tp.FormatError, match="levels over the modes themselves"):
         tp.evaluate(
             "B[i,j] = A[i,j]; C[i,j] = B[i,j]", A=sp.csr_array(np.eye(4)), format={"C": "bsr(2,2)"}
         )

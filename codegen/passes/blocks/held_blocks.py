@@ -45,7 +45,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
-from codegen.passes.panels import match_nest
+from codegen.passes.panels import columns_of
 from codegen.passes.simplify import simplify_tree
 from codegen.records import dataclass
 from codegen.tree import find, map_children, map_fields, walk
@@ -109,8 +109,8 @@ def match_sum(root: For, names: Names) -> Held | None:
     loops = [stmt for stmt in root.body.body if isinstance(stmt, For)]
     if root.kind is not LoopKind.SERIAL or root.unroll or not loops:
         return None
-    if not isinstance(match_nest(root), str):
-        return None  # rows of columns are panels
+    if columns_of(root) is not None:
+        return None  # one loop in another down to one store: rows are panels, or vectors
     turns = Turns(names)
     body = turns.written_out(root.body, {})
     if body is None:

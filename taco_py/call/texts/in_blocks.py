@@ -18,7 +18,7 @@ from taco_py.convert.remap import plain_format
 from taco_py.formats import RemappedFormat, remapped
 from taco_py.kernels import KERNELS
 from taco_py.notation.printer import to_text
-from taco_py.remapped.remapped_call import RemappedCall, is_in_blocks, remapped_call
+from taco_py.remapped.remapped_call import RemappedCall, copied_into, is_in_blocks, remapped_call
 from taco_py.replay.find import find
 from taco_py.storage.tensor_data import TensorData
 from taco_py.values.keys import call_key
@@ -65,20 +65,26 @@ def over_blocks(
     """
     call, _ = remapped_call(read.assignment, objects, settings, () if key is None else (key[0],))
     layout = None if call is None else call.layout(objects)
-    if call is None or layout is None or not call.takes(out, layout):
+    if call is None or layout is None:
         return None
+    in_place = out is not None and call.takes(out, layout)
     assignment = call.cut.assignment
     settings = along(call.settings(settings), assignment, path)
     made = layout.made(objects)
     inner = None if key is None else call.key(layout, made.values())
-    target = None if out is None else call.inner_out(out, layout)
+    target = call.inner_out(out, layout) if in_place else None
     short, given = find(inner), made.values()
-    found = None if short is None else short(*given) if out is None else short(*given, target)
+    found = None if short is None else short(*given) if target is None else short(*given, target)
     if found is None:
         found = compute(assignment, made, settings, target, key=inner, cautions=read.cautions)
     if key is not None:
         KERNELS.memo.put(key, call.short_way(tuple(objects)))
-    return Found(call.finished(found, layout.shape) if out is None else out)
+    if in_place:
+        return Found(out)
+    whole = call.finished(found, layout.shape)
+    if out is None:
+        return Found(whole)
+    return Found(out) if copied_into(out, whole) else None
 
 
 def explained_over_blocks(
