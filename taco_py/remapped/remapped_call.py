@@ -166,7 +166,7 @@ class RemappedCall:
         shape = tuple(sizes[index] for index in cut.written.target.indices)
         whole = filled_up(shape, cut.target) == shape and self.wish.asked is None
         whole = whole and self.wish.modes == stored_modes(cut.target)
-        blocks = (*cut.cuts.items(),)
+        blocks = (*cut.cuts.items(), filled_up(shape, cut.target) == shape)
         told = (to_text(cut.assignment), *self.identity, blocks, str(self.wish.form), *makers)
         inner = adjacent(shape, cut.target)
         return Layout(makers, order, shape, inner, whole, ("blocks", *told))
