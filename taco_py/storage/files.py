@@ -53,7 +53,8 @@ def read(
             not given, float64 for .tns, and as the file says elsewhere
     reader  of long tables of numbers, where there is one that is faster
 
-    Duplicates are summed. Raises FileNotFoundError, FileFormatError naming the file and the line,
+    Duplicates are summed, but for those of a coordinate list (COO), which has the entries of a text
+    in their order. Raises FileNotFoundError, FileFormatError naming the file and the line,
     StructureError for an .npz whose arrays contradict each other, or OutOfMemoryError.
     """
     wanted_dtype = None if dtype is None else as_dtype(dtype, "dtype")
@@ -79,7 +80,7 @@ def data_from(
         case ".tns" | ".ttx":
             coords, values, found, fill = read_tns(content, name, shape, reader)
             wanted = chosen(format, CSF(len(found)), name)
-            return pack_coo(coords, values, found, wanted, fill=fill)
+            return listed(coords, values, found, wanted, fill)
         case ".mtx":
             return data_from_mtx(read_mtx(content, name, reader), name, format, shape)
         case ".npz":
@@ -185,13 +186,22 @@ def data_from_mtx(
     if matrix.array is None:
         usual = matrix_format(found, len(matrix.values))
         wanted = chosen(format, usual, name)
-        return pack_coo(matrix.coords, matrix.values, found, wanted, fill=matrix.fill)
+        return listed(matrix.coords, matrix.values, found, wanted, matrix.fill)
     dense = Format.parse("dd")
     data = dense_data(matrix.array, dense, matrix.fill)
     wanted = chosen(format, dense, name)
     if wanted == dense and found == matrix.shape:
         return data
     return pack_coo(*unpack(data, drop_fill=True), found, wanted, fill=matrix.fill)
+
+
+def listed(
+    coords: Sequence[Array], values: Array, shape: tuple[int, ...], format: Format, fill: Fill
+) -> TensorData:
+    """The tensor of a file's entries: as a coordinate list in their order, duplicates included."""
+    if format == COO(len(shape)):
+        return replace(from_coordinates(coords, values, shape), fill=fill)
+    return pack_coo(coords, values, shape, format, fill=fill)
 
 
 def enlarged(asked: tuple[int, ...] | None, found: tuple[int, ...], name: str) -> tuple[int, ...]:

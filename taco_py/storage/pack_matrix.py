@@ -1,7 +1,7 @@
-"""Coordinates into CSR or CSC by a counting sort, where they ascend in the inner level already.
+"""Coordinates into CSR or CSC by counting sorts: by the inner level, then by the outer one.
 
 Files list matrices column by column, so their rows come out in order if entries are distributed
-over these one after another. Duplicates stay in their order of appearance.
+over these one after another, without the first sort. Duplicates stay in their order of appearance.
 """
 
 from __future__ import annotations
@@ -22,10 +22,16 @@ SPARSE = 4  # rows an entry beyond which distributing entries over them takes lo
 
 
 def is_distributable(outer: Array, inner: Array, sizes: tuple[int, ...]) -> bool:
-    """Whether entries ascend in the inner level, though not in the outer, and rows are not many."""
+    """Whether entries do not ascend in the outer level, and rows and columns are not many."""
     if len(inner) < FEW or sizes[0] > SPARSE * len(inner):
         return False
-    return bool((inner[1:] >= inner[:-1]).all() and not (outer[1:] >= outer[:-1]).all())
+    if bool((outer[1:] >= outer[:-1]).all()):
+        return False
+    return sizes[1] <= SPARSE * len(inner) or _ascends(inner)
+
+
+def _ascends(inner: Array) -> bool:
+    return bool((inner[1:] >= inner[:-1]).all())
 
 
 def pack_matrix(
@@ -37,15 +43,15 @@ def pack_matrix(
     index_dtype: DTypeLike | None,
     fill: Fill = "",
 ) -> TensorData:
-    """Pack entries that ascend in the inner level into CSR or CSC; duplicates are summed.
+    """Pack entries in any order into CSR or CSC; duplicates are summed.
 
     outer, inner  a coordinate an entry in each of the two levels
     """
     sizes: Any = level_sizes(shape, format)
     numbers = values.astype(computed_dtype(values.dtype), copy=False)  # scipy adds up no halves
     entries: Any = sp.coo_array((numbers, (outer, inner)), shape=sizes)
-    entries.has_canonical_format = True  # so that scipy distributes the entries, and no more
-    made = entries.tocsr()
+    entries.has_canonical_format = True  # so that scipy distributes them, and no more
+    made = entries.tocsr() if _ascends(inner) else entries.tocsc().tocsr()
     made.has_sorted_indices = True
     made.sum_duplicates()
     added = made.data.astype(values.dtype, copy=False)

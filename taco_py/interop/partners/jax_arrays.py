@@ -38,8 +38,8 @@ def read(obj: Any) -> TensorData | None:
     if not type(obj).__module__.startswith("jax.experimental.sparse"):
         return None
     if name == "BCSR" and not obj.n_batch and not obj.n_dense:
-        parts = (np.asarray(each) for each in (obj.indptr, obj.indices, obj.data))
-        return from_compressed(*parts, tuple(obj.shape), CSR)
+        pos, crd, values = (np.asarray(each) for each in (obj.indptr, obj.indices, obj.data))
+        return from_compressed(pos, crd, values, tuple(obj.shape), CSR)
     if name == "BCSR":
         return read_coordinates(obj.to_bcoo())
     if name == "BCOO":

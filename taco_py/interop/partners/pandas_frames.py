@@ -33,7 +33,7 @@ from taco_py.interop.partners.partner import (
     require_order,
     stored,
 )
-from taco_py.storage.borrow import from_compressed, index_vectors, require_dtype
+from taco_py.storage.borrow import from_compressed, require_dtype
 from taco_py.storage.tensor_data import Array, TensorData
 
 KINDS = ("DataFrame", "Series", "table")
@@ -104,7 +104,7 @@ def read_vector(array: Any) -> TensorData:
     values, crd = array.sp_values, array.sp_index.indices
     require_dtype(values.dtype, "a SparseArray")
     pos = np.array([0, len(values)], crd.dtype)
-    data = from_compressed(*index_vectors((pos, crd), ("pos", "crd")), values, array.shape, VECTOR)
+    data = from_compressed(pos, crd, values, array.shape, VECTOR)
     return replace(data, fill=fill_of(array.fill_value, values.dtype))
 
 
