@@ -19,8 +19,9 @@ def read(
     format: Format | str | None = None,
     shape: Sequence[int] | int | None = None,
     dtype: DTypeLike | None = None,
+    key: str | None = None,
 ) -> Tensor:
-    """Read the tensor in a .tns, .mtx or .npz file, which may be compressed.
+    """Read the tensor in a file, which may be compressed: .mtx, .tns, .npz, .h5ad, .rb …
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.mtx"
@@ -36,19 +37,20 @@ def read(
             compressed levels
     shape   sizes of its modes, where the file does not say them or they are larger
     dtype   of its values; by default the file's, else float64
+    key     of the tensor in an HDF5 file, as "layers/counts"; by default "X", or the only one
 
     Raises FileNotFoundError, FileFormatError naming the file and the line that is malformed,
-    MissingExtraError for .zst without its library, or OutOfMemoryError.
+    MissingExtraError for .zst, HDF5 and Parquet without their libraries, or OutOfMemoryError.
     """
     # seldom needed, and a tenth of the time to import tensors
     from taco_py.convert.read_table import read_table
     from taco_py.storage import files
 
-    return Tensor(files.read(path, format, shape, dtype, read_table))
+    return Tensor(files.read(path, format, shape, dtype, read_table, key))
 
 
-def write(obj: Any, path: str | Path) -> None:
-    """Write a tensor to a .tns or .mtx file, which may be compressed.
+def write(obj: Any, path: str | Path, key: str | None = None) -> None:
+    """Write a tensor to a file, which may be compressed: .mtx, .tns, .npz, .h5ad, .rb …
 
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -62,6 +64,7 @@ def write(obj: Any, path: str | Path) -> None:
 
     obj   anything that `tensor` accepts
     path  of the file, which is written over; what it ends in says how: .gz, .bz2, .xz, .zst too
+    key   of the tensor in an HDF5 file, which then keeps what it has elsewhere; by default "X"
 
     Raises OperandTypeError for another object, FormatError for what such a file cannot hold.
     """
@@ -72,4 +75,4 @@ def write(obj: Any, path: str | Path) -> None:
             f"Expected a tensor to be written, found the {type(obj).__name__} {str(obj)!r}",
             hint="the tensor comes first: tp.write(tensor, path)",
         )
-    files.write(as_data(obj), path)
+    files.write(as_data(obj), path, key)

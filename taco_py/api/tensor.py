@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import DTypeLike
 
 from taco_py.formats import Format
-from taco_py.interop.partners.columns import with_shape
+from taco_py.storage.containers.columns import with_shape
 from taco_py.storage.sizes import with_index_dtype
 from taco_py.values.tensor import Tensor, as_data, stored_as, with_fill
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.fill import fill_of
-from taco_py.interop.partners.binsparse import is_described
-from taco_py.interop.partners.binsparse import read as read_described
 from taco_py.interop.partners.partners import partner_of
 from taco_py.storage.borrow import from_coordinates, require_dtype
+from taco_py.storage.containers.binsparse import is_described
+from taco_py.storage.containers.binsparse import read as read_described
 from taco_py.storage.tensor_data import TensorData
 
 SPARSE = ("to_scipy_sparse", "tocsr", "tocoo")

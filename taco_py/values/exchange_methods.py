@@ -66,7 +66,7 @@ class ExchangeMethods:
 
     def __binsparse_descriptor__(self) -> dict[str, Any]:
         """Describe how the tensor is stored, as binsparse does: a dictionary for JSON."""
-        from taco_py.interop.partners.binsparse import describe
+        from taco_py.storage.containers.binsparse import describe
 
         return describe(self.data)[0]
 
@@ -75,7 +75,7 @@ class ExchangeMethods:
 
         descriptor  the one that is wanted; None, or the tensor's own
         """
-        from taco_py.interop.partners.binsparse import describe
+        from taco_py.storage.containers.binsparse import describe
 
         own, arrays = describe(self.data)
         if descriptor is not None and descriptor != own:

@@ -14,22 +14,14 @@ from typing import Any
 import numpy as np
 
 from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.diagnostics.extras import library
 from taco_py.formats import COO, CSC, CSF, CSR, Format
 from taco_py.interop.numpy_arrays import from_numpy
-from taco_py.interop.partners.columns import (
-    NOTE,
-    from_columns,
-    lists_coordinates,
-    note_read,
-    note_text,
-    to_columns,
-)
 from taco_py.interop.partners.partner import (
     Partner,
     compressed_parts,
     coordinate_arrays,
     in_order_once,
-    library,
     pick,
     require_order,
     require_type,
@@ -37,6 +29,14 @@ from taco_py.interop.partners.partner import (
     stored,
 )
 from taco_py.storage.borrow import from_compressed, from_coordinates, index_vectors, value_vector
+from taco_py.storage.containers.columns import (
+    NOTE,
+    from_columns,
+    lists_coordinates,
+    note_read,
+    note_text,
+    to_columns,
+)
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
 
 KINDS = (

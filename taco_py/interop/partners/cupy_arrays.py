@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.diagnostics.extras import library
 from taco_py.formats import COO, CSC, CSR, Format
 from taco_py.interop.partners.partner import (
     Partner,
-    library,
     pick,
     require_order,
     require_zero,

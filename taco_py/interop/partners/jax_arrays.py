@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.diagnostics.extras import library
 from taco_py.formats import COO, CSR, Format
 from taco_py.interop.partners.partner import (
     Partner,
     compressed_parts,
     coordinate_arrays,
-    library,
     pick,
     require_order,
     require_zero,

@@ -15,25 +15,25 @@ from typing import Any
 import numpy as np
 
 from taco_py.diagnostics.errors import FormatError, OperandTypeError
+from taco_py.diagnostics.extras import library
 from taco_py.fill import as_number, fill_of
 from taco_py.formats import CSC, Format
-from taco_py.interop.partners.columns import (
+from taco_py.interop.partners.partner import (
+    Partner,
+    compressed_parts,
+    in_order_once,
+    pick,
+    require_order,
+    stored,
+)
+from taco_py.storage.borrow import from_compressed, require_dtype
+from taco_py.storage.containers.columns import (
     VALUE,
     from_columns,
     lists_coordinates,
     note_of,
     to_columns,
 )
-from taco_py.interop.partners.partner import (
-    Partner,
-    compressed_parts,
-    in_order_once,
-    library,
-    pick,
-    require_order,
-    stored,
-)
-from taco_py.storage.borrow import from_compressed, require_dtype
 from taco_py.storage.tensor_data import Array, TensorData
 
 KINDS = ("DataFrame", "Series", "table")

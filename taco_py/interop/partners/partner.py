@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from codegen.records import dataclass
 from taco_py.convert import convert
-from taco_py.diagnostics.errors import FormatError, MissingExtraError, OperandTypeError
+from taco_py.diagnostics.errors import FormatError, OperandTypeError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.formats import Format
 from taco_py.storage.pack import canonical, is_sorted, is_unique
@@ -44,17 +43,6 @@ class Partner:
     kinds: tuple[str, ...]
     read: Callable[[Any], Any]
     write: Callable[[TensorData, str], Any] | None
-
-
-def library(name: str, install: str) -> Any:
-    """The module of an optional library. Raises MissingExtraError where it is not installed."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"Expected {install} to be installed, found none ({error})",
-            hint=f"pip install {install}",
-        ) from error
 
 
 def pick(kind: str, kinds: Sequence[str], who: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from taco_py.interop.partners.columns import from_columns, lists_coordinates, to_columns
-from taco_py.interop.partners.partner import Partner, library, pick
+from taco_py.diagnostics.extras import library
+from taco_py.interop.partners.partner import Partner, pick
+from taco_py.storage.containers.columns import from_columns, lists_coordinates, to_columns
 from taco_py.storage.tensor_data import TensorData
 
 KINDS = ("DataFrame", "LazyFrame")

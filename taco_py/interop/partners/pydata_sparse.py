@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.diagnostics.extras import library
 from taco_py.fill import as_number, fill_of
 from taco_py.formats import COO, CSC, CSR, Format
 from taco_py.interop.numpy_arrays import from_numpy
@@ -15,7 +16,6 @@ from taco_py.interop.partners.partner import (
     compressed_parts,
     coordinate_arrays,
     in_order_once,
-    library,
     pick,
     require_type,
     stored,

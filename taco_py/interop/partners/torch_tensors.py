@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.diagnostics.extras import library
 from taco_py.formats import COO, CSC, CSR, Format
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.partners.partner import (
     Partner,
     compressed_parts,
     coordinate_arrays,
-    library,
     pick,
     require_order,
     require_zero,

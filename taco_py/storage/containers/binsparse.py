@@ -18,12 +18,11 @@ import numpy as np
 from taco_py.diagnostics.errors import FormatError, OperandTypeError, StructureError
 from taco_py.fill import as_number, fill_of
 from taco_py.formats import COO, CSC, CSR, DCSR, LETTERS, Format, Level, LevelKind, dense
-from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.storage.borrow import index_vectors, value_vector
 from taco_py.storage.check import check_lengths, check_shape
 from taco_py.storage.pack import canonical, is_sorted, is_unique, pack_coo, unpack
 from taco_py.storage.sizes import chains
-from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, dense_data, ordered
 
 VERSION = "0.1"
 NAMES: tuple[tuple[str, Format], ...] = (
@@ -159,7 +158,7 @@ def from_described(descriptor: Any, arrays: Mapping[str, Any], who: str) -> Tens
     types = told["data_types"]
     values = _values(_array(arrays, "values", who), types.get("values", ""), told, who)
     if form.is_dense:
-        return from_numpy(_dense(values, form, shape, who))
+        return dense_data(_dense(values, form, shape, who), dense(len(shape)))
     levels = _levels(form, arrays, who)
     data = TensorData(form, shape, levels, value_vector(values))
     check_lengths(data)
