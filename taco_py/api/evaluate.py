@@ -214,6 +214,7 @@ def explain(
     from taco_py.call.over_semirings import over_of
     from taco_py.call.prepare import by_name
     from taco_py.call.texts.by_text import Asks, explain_text
+    from taco_py.notebook.report import Report
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
 
@@ -221,7 +222,7 @@ def explain(
     if einsums:
         own = {"format": format, "schedule": schedule, "static": static}
         if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
-            return numpys.told
+            return Report(numpys.told)
         given: dict[str, Any] = {f"operand {place}": each for place, each in enumerate(operands)}
     else:
         given = by_name(text, operands[0] if operands else None, operands[1:], named)
@@ -233,6 +234,7 @@ def explain(
     if einsums:
         from taco_py.call.subscripts import explain_subscripts
 
-        return explain_subscripts((text, *given.values()), optimize, settings, seconds, over)
+        told = explain_subscripts((text, *given.values()), optimize, settings, seconds, over)
+        return Report(told)
     asks = Asks(border, shape, path, outputs, format, None, None if over.is_usual else over)
-    return explain_text(text, given, settings, asks, seconds)
+    return Report(explain_text(text, given, settings, asks, seconds))

@@ -21,7 +21,7 @@ def read(
     dtype: DTypeLike | None = None,
     key: str | None = None,
 ) -> Tensor:
-    """Read the tensor in a file, which may be compressed: .mtx, .tns, .npz, .h5ad, .rb …
+    """Read the tensor in a file of .mtx, .tns, .npz, .h5ad and others, which may be compressed.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.mtx"
@@ -50,7 +50,7 @@ def read(
 
 
 def write(obj: Any, path: str | Path, key: str | None = None) -> None:
-    """Write a tensor to a file, which may be compressed: .mtx, .tns, .npz, .h5ad, .rb …
+    """Write a tensor to a file of .mtx, .tns, .npz, .h5ad and others, which may be compressed.
 
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
