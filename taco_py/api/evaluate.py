@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from taco_py.call.builder import ScheduleBuilder
     from taco_py.formats import Format
+from taco_py.notebook.folded_report import Report
     from taco_py.notation.rewrites.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
     from taco_py.storage.tensor_data import Array
@@ -214,15 +215,14 @@ def explain(
     from taco_py.call.over_semirings import over_of
     from taco_py.call.prepare import by_name
     from taco_py.call.texts.by_text import Asks, explain_text
-    from taco_py.notebook.report import Report
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
 
     einsums = bool(operands) and isinstance(text, str) and "=" not in text
+    own = {"format": format, "schedule": schedule, "static": static}
+    if einsums and (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
+        return Report(numpys.told)
     if einsums:
-        own = {"format": format, "schedule": schedule, "static": static}
-        if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
-            return Report(numpys.told)
         given: dict[str, Any] = {f"operand {place}": each for place, each in enumerate(operands)}
     else:
         given = by_name(text, operands[0] if operands else None, operands[1:], named)
@@ -234,7 +234,7 @@ def explain(
     if einsums:
         from taco_py.call.subscripts import explain_subscripts
 
-        told = explain_subscripts((text, *given.values()), optimize, settings, seconds, over)
-        return Report(told)
+        asked = (optimize, settings, seconds, over)
+        return Report(explain_subscripts((text, *given.values()), *asked))
     asks = Asks(border, shape, path, outputs, format, None, None if over.is_usual else over)
     return Report(explain_text(text, given, settings, asks, seconds))

@@ -30,7 +30,7 @@ from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import to_text as expression_text
-from taco_py.notebook.report import Report, folded
+from taco_py.notebook.folded_report import Report, folded
 from taco_py.schedule.schedule import Schedule
 
 

@@ -33,7 +33,7 @@ from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, rename
 from taco_py.notation.nodes import Assignment, Call
 from taco_py.notation.printer import to_text
-from taco_py.notebook.report import Report
+from taco_py.notebook.folded_report import Report
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.problem import TensorType

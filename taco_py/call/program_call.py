@@ -26,7 +26,7 @@ from taco_py.diagnostics.errors import (
 )
 from taco_py.diagnostics.source import Span
 from taco_py.kernels import KERNELS
-from taco_py.notebook.report import Report
+from taco_py.notebook.folded_report import Report
 from taco_py.replay.programs import call_key, find_call, keep_call
 from taco_py.values.settings import check_threads
 

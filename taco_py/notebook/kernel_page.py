@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from taco_py.notebook.c_code import coloured
+from taco_py.notebook.folded_report import folded
 from taco_py.notebook.markup import block, fold, table
-from taco_py.notebook.report import folded
 
 
 def kernel_page(

@@ -30,7 +30,7 @@ from taco_py.formats import Format
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import accesses
 from taco_py.notation.printer import to_text
-from taco_py.notebook.report import Report
+from taco_py.notebook.folded_report import Report
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options

@@ -30,7 +30,7 @@ from taco_py.indexed.make_operands import Layout, Made, told_operands
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import to_text
-from taco_py.notebook.report import Report
+from taco_py.notebook.folded_report import Report
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.pack import pack_coo
 from taco_py.storage.tensor_data import Array

@@ -103,16 +103,8 @@ def read_header(lines: Sequence[bytes], name: str) -> Header:
     if len(lines) < 4:
         raise fault(name, len(lines), "Expected four lines of a header, found the end of the file")
     counts = integers(lines[1], name, 1, 4)
-    words = lines[2][3:].split()
-    kind = lines[2][:3].decode("latin-1").upper()
-    if len(kind) != 3 or kind[0] not in KINDS or kind[1] not in SYMMETRIES or kind[2] not in "AE":
-        raise fault(
-            name, 2, f"Expected a type of three letters, as RUA, found {kind!r}",
-            "r, i, c or p; s, u, h, z or r; a",
-        )  # fmt: skip
-    if kind[2] == "E":
-        raise fault(name, 2, "Expected an assembled matrix, found one of elements", "assemble it")
-    sizes = integers(b" ".join(words), name, 2, 3)
+    kind = read_kind(lines, name)
+    sizes = integers(lines[2][3:], name, 2, 3)
     line = lines[3].decode("latin-1").upper()
     formats = [line[:16], line[16:32], line[32:52]]
     pointers, indices = (fields(text, name, "I") for text in formats[:2])
@@ -130,6 +122,19 @@ def read_header(lines: Sequence[bytes], name: str) -> Header:
             )  # fmt: skip
     lengths = (counts[1], counts[2], counts[3])
     return Header(kind, shape, sizes[2], lengths, (pointers, indices, values), 5 if extra else 4)
+
+
+def read_kind(lines: Sequence[bytes], name: str) -> str:
+    """The three letters of a matrix's type."""
+    kind = lines[2][:3].decode("latin-1").upper()
+    if len(kind) != 3 or kind[0] not in KINDS or kind[1] not in SYMMETRIES or kind[2] not in "AE":
+        raise fault(
+            name, 2, f"Expected a type of three letters, as RUA, found {kind!r}",
+            "r, i, c or p; s, u, h, z or r; a",
+        )  # fmt: skip
+    if kind[2] == "E":
+        raise fault(name, 2, "Expected an assembled matrix, found one of elements", "assemble it")
+    return kind
 
 
 def fields(text: str, name: str, letters: str) -> Fields:
