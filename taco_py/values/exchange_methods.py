@@ -64,6 +64,12 @@ class ExchangeMethods:
             )
         return self.data.values
 
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        """Return what tells tensors apart, for dask: their arrays and how they are stored."""
+        data, kept = self.data, ("pos", "crd")
+        arrays = [getattr(level, name) for level in data.levels for name in kept]
+        return "taco_py.Tensor", str(data.format), data.shape, data.fill, data.values, arrays
+
     def __binsparse_descriptor__(self) -> dict[str, Any]:
         """Describe how the tensor is stored, as binsparse does: a dictionary for JSON."""
         from taco_py.storage.containers.binsparse import describe
