@@ -249,7 +249,7 @@ BAD = {
     ),
     "pointers": ("  1  3  4  5", "  1  3  2  5", "line 6: Expected pointers from 1 to 5 that asc"),
     "rows": ("  1  2  2  3\n", "  1  2  2  4\n", "line 7: Expected a row from 1 to 3, found 4"),
-    "word": ("-2.0000D+00", "-2.0x00D+00", r"line 8: Expected a number, found '-2.0X00E\+00'"),
+    "word": ("-2.0000D+00", "-2.0x00D+00", r"line 8: Expected a number, found '-2.0x00E\+00'"),
     "end": (HB[HB.index("  1.0000D+00 -2") :], "", "the end of the file"),
     "lines": ("             5             1", "             5             2", "found 2"),
     "square": ("3             3             4", "4             3             4", "square.*4 by 3"),

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -34,6 +35,8 @@ from taco_py.storage.tensor_data import Array, TensorData, ordered
 FORMAT = re.compile(
     r"\(\s*(?:(-?\d+)\s*P\s*,?)?\s*(\d*)\s*([IEDFG])\s*(\d+)(?:\.(\d+))?(?:E\d+)?\s*\)"
 )
+EXPONENTS = bytes.maketrans(b"edD_", b"EEE?")
+"""Letters of exponents as one, and Python's separators of digits as none of a number."""
 KINDS = {"R": 1, "I": 1, "C": 2, "P": 0, "Q": 0}
 SYMMETRIES = "SUHZR"
 INT64 = np.iinfo(np.int64)
@@ -176,7 +179,8 @@ def field_words(
             name, len(lines) - 1, f"Expected {count} numbers ({what}s), found the end of the file",
             "the file may be truncated",
         )  # fmt: skip
-    body = b"".join(line[:length].ljust(length) for line in lines[start : start + needed])
+    block = lines[start : start + needed]
+    body = b"".join([line[:length].ljust(length) for line in block]).translate(EXPONENTS)
     return np.frombuffer(body, f"S{form.width}")[:count]
 
 
@@ -190,6 +194,9 @@ def whole(
 
 def numbers(words: Array, dtype: np.dtype[Any], start: int, form: Fields, name: str) -> Array:
     """Numbers of texts. Raises FileFormatError naming the line of the first that is none."""
+    found = quick_numbers(words, dtype)
+    if found is not None:
+        return found
     try:
         return words.astype(dtype)
     except (ValueError, OverflowError):
@@ -204,6 +211,25 @@ def numbers(words: Array, dtype: np.dtype[Any], start: int, form: Fields, name: 
         raise
 
 
+def quick_numbers(words: Array, dtype: np.dtype[Any]) -> Array | None:
+    """Numbers of texts by NumPy's reader of whole texts; None where a text is not just one."""
+    count, width = len(words), words.dtype.itemsize
+    if not count:
+        return np.zeros(0, dtype)
+    spaced = np.full((count, width + 1), 32, np.uint8)
+    spaced[:, 1:] = np.frombuffer(words.tobytes(), np.uint8).reshape(count, width)
+    begins = (spaced[:, 1:] != 32) & (spaced[:, :-1] == 32)
+    if not (begins.sum(axis=1, dtype=np.uint8) == 1).all():
+        return None
+    with catch_warnings():
+        simplefilter("error")
+        try:
+            found = np.fromstring(spaced.tobytes().decode("latin-1"), dtype, sep=" ")
+        except (ValueError, DeprecationWarning):
+            return None
+    return found if len(found) == count else None
+
+
 def read_values(lines: Sequence[bytes], header: Header, name: str) -> Array:
     """The values, ones of a pattern."""
     form, letter = header.fields[2], header.kind[0]
@@ -214,25 +240,19 @@ def read_values(lines: Sequence[bytes], header: Header, name: str) -> Array:
     words: Any = field_words(lines, start, count, form, name, "value")
     if letter == "I" and not form.digits:
         return numbers(words, np.dtype(np.int64), start, form, name)
-    plain = np.char.replace(np.char.upper(words), b"D", b"E") if len(words) else words
-    if form.digits or form.scale:
-        return _complex(_pointed(plain, start, form, name), letter)
-    return _complex(numbers(plain, np.dtype(np.float64), start, form, name), letter)
-
-
-def _pointed(words: Array, start: int, form: Fields, name: str) -> Array:
-    """Real numbers, some of which may be written without their point or their exponent."""
     found = numbers(words, np.dtype(np.float64), start, form, name)
-    pointless = np.char.find(words, b".") < 0
-    if pointless.any():  # Fortran's rule: 1234 in E10.2 is 12.34
-        found[pointless & np.isfinite(found)] *= 10.0**-form.digits
-    if form.scale:
-        found[np.char.find(words, b"E") < 0] *= 10.0**-form.scale
-    return found
+    if form.digits and (lacking := lacks(words, b".")) is not None:
+        found[lacking & np.isfinite(found)] *= 10.0**-form.digits  # 1234 in E10.2 is 12.34
+    if form.scale and (lacking := lacks(words, b"E")) is not None:
+        found[lacking & np.isfinite(found)] *= 10.0**-form.scale
+    return found.view(np.complex128) if letter == "C" else found
 
 
-def _complex(values: Array, letter: str) -> Array:
-    return values.view(np.complex128) if letter == "C" else values
+def lacks(words: Any, mark: bytes) -> Array | None:
+    """Which words do not have a character; None where all have it."""
+    if words.tobytes().count(mark) >= len(words):  # one has it once at most
+        return None
+    return np.char.find(words, mark) < 0
 
 
 def mirrored(data: TensorData, symmetry: str, name: str) -> TensorData:
