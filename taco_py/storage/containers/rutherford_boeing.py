@@ -18,7 +18,6 @@ import re
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import Any
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -194,9 +193,6 @@ def whole(
 
 def numbers(words: Array, dtype: np.dtype[Any], start: int, form: Fields, name: str) -> Array:
     """Numbers of texts. Raises FileFormatError naming the line of the first that is none."""
-    found = quick_numbers(words, dtype)
-    if found is not None:
-        return found
     try:
         return words.astype(dtype)
     except (ValueError, OverflowError):
@@ -209,25 +205,6 @@ def numbers(words: Array, dtype: np.dtype[Any], start: int, form: Fields, name: 
                     f"{word.decode('latin-1').strip()!r}", "the file may be damaged here",
                 ) from None  # fmt: skip
         raise
-
-
-def quick_numbers(words: Array, dtype: np.dtype[Any]) -> Array | None:
-    """Numbers of texts by NumPy's reader of whole texts; None where a text is not just one."""
-    count, width = len(words), words.dtype.itemsize
-    if not count:
-        return np.zeros(0, dtype)
-    spaced = np.full((count, width + 1), 32, np.uint8)
-    spaced[:, 1:] = np.frombuffer(words.tobytes(), np.uint8).reshape(count, width)
-    begins = (spaced[:, 1:] != 32) & (spaced[:, :-1] == 32)
-    if not (begins.sum(axis=1, dtype=np.uint8) == 1).all():
-        return None
-    with catch_warnings():
-        simplefilter("error")
-        try:
-            found = np.fromstring(spaced.tobytes().decode("latin-1"), dtype, sep=" ")
-        except (ValueError, DeprecationWarning):
-            return None
-    return found if len(found) == count else None
 
 
 def read_values(lines: Sequence[bytes], header: Header, name: str) -> Array:
