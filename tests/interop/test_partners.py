@@ -286,6 +286,12 @@ def test_pandas() -> None:
     assert same(frame, A).format == tp.CSC
     out = tp.tensor(A, format="csc").to("pandas")
     pd.testing.assert_frame_equal(out, frame)
+    narrow = tp.tensor(A, format="csc")
+    column = narrow.to("pandas").iloc[:, 3].array
+    assert shared(narrow, column.sp_values, column.sp_index.indices)
+    listed = tp.tensor(A, format="uq")
+    columns = listed.to("pandas", "table")
+    assert shared(listed, *(columns[name].to_numpy() for name in "ij"), columns["value"].to_numpy())
     same(pd.DataFrame(A), A)
     nan = pd.DataFrame(A).astype(pd.SparseDtype(float, np.nan))
     assert np.isnan(same(nan, A).fill_value)
@@ -308,6 +314,15 @@ def test_pandas() -> None:
     )
     with pytest.raises(FormatError, match="one fill value, found 0, nan"):
         tp.tensor(mixed)
+
+
+def test_sparse_arrays_of_cupy_are_refused_on_the_host() -> None:
+    module = "cupyx.scipy.sparse._csr"
+    on_gpu = type("csr_matrix", (), {"__module__": module, "shape": (2, 2)})()
+    with pytest.raises(OperandTypeError, match=r"CuPy's csr_matrix.*\n.*\.get\(\)"):
+        tp.einsum("ij,j->i", on_gpu, np.ones(2))
+    with pytest.raises(MissingExtraError, match="cupy"):
+        tp.tensor(A, format="csr").to("cupy")
 
 
 def test_polars() -> None:

@@ -149,7 +149,7 @@ def write(data: TensorData, kind: str) -> Any:
         return pandas.Series(vector_of(pandas, data))
     columns = to_columns(data, "pandas")
     if wanted == "table":
-        made = pandas.DataFrame(columns)
+        made = pandas.DataFrame(columns, copy=False)
     else:
         values = columns.pop(VALUE)
         index = pandas.MultiIndex.from_arrays(list(columns.values()), names=list(columns))
@@ -170,7 +170,8 @@ def write_frame(pandas: Any, data: TensorData) -> Any:
         place: sparse_array(pandas, values[a:b], crd[a:b], plain.shape[0], fill)
         for place, (a, b) in enumerate(ends)
     }
-    return pandas.DataFrame(columns, index=range(plain.shape[0]), columns=range(plain.shape[1]))
+    sizes = {"index": range(plain.shape[0]), "columns": range(plain.shape[1])}
+    return pandas.DataFrame(columns, copy=False, **sizes)
 
 
 def vector_of(pandas: Any, data: TensorData) -> Any:
@@ -189,7 +190,9 @@ def sparse_array(pandas: Any, values: Array, crd: Array, size: int, fill: Any) -
             f"Expected at most 2^31 - 1 rows for sparse columns of pandas, found {size}",
             hint='T.to("pandas", "table") holds more',
         )
-    index = library("pandas._libs.sparse", "pandas").IntIndex(size, crd.astype(np.int32))
+    index = library("pandas._libs.sparse", "pandas").IntIndex(
+        size, crd.astype(np.int32, copy=False)
+    )
     dtype = pandas.SparseDtype(values.dtype, fill)
     return pandas.arrays.SparseArray(values, sparse_index=index, fill_value=fill, dtype=dtype)
 
