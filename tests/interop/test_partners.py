@@ -419,6 +419,9 @@ def test_binsparse_that_others_write() -> None:
     t = tp.tensor(obj)
     assert shared(t, pos, crd)
     assert t.to_numpy().tolist()[0] == [0, 0, 0, 7, 0]
+    with pytest.raises(tp.StructureError, match="vector of 6 values"):
+        absurd = {**told, "number_of_stored_values": 10**15}
+        tp.tensor(Described(absurd, pointers_to_1=pos, indices_1=crd, values=np.ones(1)))
     lower = {**told, "shape": [2, 2], "structure": "skew_symmetric_lower",
              "data_types": {"values": "int8"}, "number_of_stored_values": 1}  # fmt: skip
     arrays = {

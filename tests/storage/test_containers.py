@@ -159,6 +159,11 @@ def test_hdf5_keys_and_damage(tmp_path: Path) -> None:
         del file["other/one"].attrs["shape"]
     with pytest.raises(FileFormatError, match=r"a\.h5: .*shape at 'other/one', found .*no shape"):
         tp.read(path, key="other/one")
+    with pytest.raises(FileFormatError, match="name of a group or dataset as key, found '/'"):
+        tp.write(sp.csr_array(A), path, key="/")
+    (tmp_path / "text.h5").write_text("no HDF5")
+    with pytest.raises(FileFormatError, match="HDF5 file to add 'X' to"):
+        tp.write(sp.csr_array(A), tmp_path / "text.h5", key="X")
     path.write_bytes(path.read_bytes()[:600])
     with pytest.raises(FileFormatError, match=r"a\.h5: Expected an HDF5 file"):
         tp.read(path)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -159,9 +160,9 @@ def from_described(descriptor: Any, arrays: Mapping[str, Any], who: str) -> Tens
     values = _values(_array(arrays, "values", who), types.get("values", ""), told, who)
     if form.is_dense:
         return dense_data(_dense(values, form, shape, who), dense(len(shape)))
-    levels = _levels(form, arrays, who)
-    data = TensorData(form, shape, levels, value_vector(values))
+    data = TensorData(form, shape, _levels(form, arrays, who), values)
     check_lengths(data)
+    data = replace(data, values=value_vector(values))
     if told.get("fill"):
         word = types.get("fill_value", types.get("values", ""))
         number = _values(_array(arrays, "fill_value", who), word, {}, who)
@@ -262,7 +263,7 @@ def _values(array: Array, word: str, told: Mapping[str, Any], who: str) -> Array
     if word.startswith("iso[") and word.endswith("]"):
         one = _values(array, word[4:-1], {}, who)
         count = int(told.get("number_of_stored_values", 1))
-        return np.full(count, one[0], one.dtype)
+        return np.broadcast_to(one[:1], (max(count, 0),))  # made when its length is known to fit
     if word.startswith("complex["):
         return array.view(f"c{2 * array.dtype.itemsize}") if array.dtype.kind == "f" else array
     return array.astype(np.bool_) if word == "bint8" else array
@@ -271,10 +272,9 @@ def _values(array: Array, word: str, told: Mapping[str, Any], who: str) -> Array
 def _dense(values: Array, form: Format, shape: tuple[int, ...], who: str) -> Array:
     """The array of a dense format, from its values in the order of its levels."""
     sizes = form.stored(shape)
-    if values.size != int(np.prod(sizes)):
+    if values.size != prod(sizes):
         raise StructureError(
-            f"{who}: Expected {int(np.prod(sizes))} values for the shape {shape}, found "
-            f"{values.size}",
+            f"{who}: Expected {prod(sizes)} values for the shape {shape}, found {values.size}",
             hint="mend the descriptor",
         )
     return values.reshape(sizes).transpose(np.argsort(form.mode_order))

@@ -169,10 +169,26 @@ def write_binsparse(data: TensorData, file: File, key: str = "") -> None:
 
 def _write(file: File, key: str, fill: Callable[[Any, str], None]) -> None:
     """Open a file, anew unless there is a key, and fill it."""
-    with library("h5py", "h5py").File(file, "a" if key else "w") as opened:
-        if key and key in opened:
-            del opened[key]
-        fill(opened, key)
+    at = key.strip("/")
+    if key and not at:
+        raise FileFormatError(
+            f"{file}: Expected the name of a group or dataset as key, found {key!r}",
+            hint='as in key="layers/counts"; without a key the file is written over',
+        )
+    h5py = library("h5py", "h5py")
+    try:
+        opened = h5py.File(file, "a" if key else "w")
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
+            raise
+        raise FileFormatError(
+            f"{file}: Expected an HDF5 file to add {key!r} to, found another one ({error})",
+            hint="without a key the file is written over",
+        ) from error
+    with opened:
+        if at and at in opened:
+            del opened[at]
+        fill(opened, at)
 
 
 def _write_matrix(opened: Any, key: str, data: TensorData) -> None:
