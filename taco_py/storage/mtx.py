@@ -199,7 +199,8 @@ def mtx_bytes(data: TensorData) -> bytes:
 
 
 def in_plain_type(values: Array) -> Array:
-    """Values in a type that scipy writes: truths as 0 and 1, halves as float32."""
+    """Values in a type that scipy writes with all digits: truths as 0 and 1, floats of 64 bits."""
     if values.dtype.kind == "b":
         return values.astype(np.uint8)
-    return values.astype(computed_dtype(values.dtype), copy=False)
+    wide = {"f": np.float64, "c": np.complex128}.get(computed_dtype(values.dtype).kind)
+    return values if wide is None else values.astype(wide, copy=False)

@@ -64,6 +64,12 @@ ANY_ORDER = {
 }  # fmt: skip
 
 
+DTYPES = (
+    "bool", "int8", "int32", "int64", "uint8", "uint16", "uint64", "float16", "float32", "float64",
+    "complex64", "complex128",
+)  # fmt: skip
+
+
 def loads(library: str) -> None:
     if library == "jax":
         need("jax").config.update("jax_enable_x64", True)
@@ -114,24 +120,23 @@ def test_random_lists_of_coordinates_go_there_and_back(data: Any) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=order, max_size=order)))
     count = data.draw(st.integers(0, 8))
     index = data.draw(st.sampled_from(["int32", "int64"]))
-    dtype = data.draw(st.sampled_from(["bool", "int32", "uint8", "float32", "float64"]))
+    dtype = data.draw(st.sampled_from(DTYPES))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     coords = [rng.integers(0, size, count).astype(index) for size in shape]
     values = rng.integers(1, 5, count).astype(dtype)
     t = tp.Tensor.from_coo(tuple(coords), values, shape, format=tp.COO(order), index_dtype=index)
     expected = t.to_numpy()
     for library, kind in ROADS:
-        if kind not in ANY_ORDER or library in ("jax",):
+        if (kind not in ANY_ORDER and library != "polars") or library == "jax":
             continue
         if order == 1 and kind in ("SparseCSFTensor", "GCXS"):
             continue
-        if dtype == "bool" and (library == "pyarrow" and kind != "Table"):
-            continue
         try:
             found = t.to(library, kind)
-        except MissingExtraError:
+        except (MissingExtraError, OperandTypeError):  # not installed, or without such values
             continue
-        np.testing.assert_array_equal(tp.tensor(found).to_numpy(), expected, err_msg=kind)
+        known = shape if library == "polars" else None
+        np.testing.assert_array_equal(tp.tensor(found, shape=known).to_numpy(), expected)
 
 
 def test_every_kind_of_every_library_is_tried() -> None:

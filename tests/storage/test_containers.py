@@ -87,8 +87,9 @@ def test_random_matrices_are_read_back(tmp_path_factory: pytest.TempPathFactory,
     folder = tmp_path_factory.mktemp("random")
     for suffix in (".mtx", ".rb", ".npz"):
         tp.write(matrix, folder / f"a{suffix}")
-        found = tp.read(folder / f"a{suffix}", dtype=dtype)
-        np.testing.assert_array_equal(found.to_numpy(), matrix.to_numpy())
+        for asked in (None, dtype):
+            found = tp.read(folder / f"a{suffix}", dtype=asked)
+            np.testing.assert_array_equal(found.to_numpy(), matrix.to_numpy())
 
 
 # ---------------------------------------------------------------- what others write and read
@@ -282,6 +283,16 @@ def test_what_a_file_cannot_hold_and_keys_that_are_none(tmp_path: Path) -> None:
         tp.read(tmp_path / "a.mtx", key="X")
     with pytest.raises(FileFormatError, match=r"no key, .* found 'X'"):
         tp.write(A, tmp_path / "a.mtx", key="X")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".h5", ".bsp.h5", ".parquet"])
+def test_types_that_a_file_has_not_are_refused(suffix: str, tmp_path: Path) -> None:
+    pytest.importorskip("ml_dtypes")
+    need(suffix)
+    half = tp.tensor(A.astype("float32"), format="csr").astype("bfloat16")
+    with pytest.raises(tp.OperandTypeError, match="found bfloat16"):
+        tp.write(half, tmp_path / f"a{suffix}")
+    assert not (tmp_path / f"a{suffix}").exists()
 
 
 def test_a_library_that_is_missing_is_named(

@@ -35,6 +35,7 @@ from taco_py.storage.containers.columns import (
     lists_coordinates,
     note_read,
     note_text,
+    require_real,
     to_columns,
 )
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
@@ -145,6 +146,7 @@ def write(data: TensorData, kind: str) -> Any:
     arrow = library("pyarrow", "pyarrow")
     wanted = pick(kind or usual(data), KINDS, "pyarrow")
     if wanted == "Table":
+        require_real(data.dtype, "a table of Arrow")
         made = arrow.table(to_columns(data, "Arrow"))
         return made.replace_schema_metadata({NOTE: note_text(data)})
     require_type(data.dtype, TYPES, f"Arrow's {wanted}")

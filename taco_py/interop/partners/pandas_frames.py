@@ -34,6 +34,7 @@ from taco_py.storage.containers.columns import (
     note_of,
     to_columns,
 )
+from taco_py.storage.containers.container import require_numpys
 from taco_py.storage.tensor_data import Array, TensorData
 
 KINDS = ("DataFrame", "Series", "table")
@@ -140,6 +141,7 @@ def write(data: TensorData, kind: str) -> Any:
     Raises FormatError for a DataFrame of another order than 2.
     """
     pandas = library("pandas", "pandas")
+    require_numpys(data.dtype, "pandas")
     order = data.format.order
     wanted = pick(kind or ("DataFrame" if order == 2 else "Series"), KINDS, "pandas")
     if wanted == "DataFrame":

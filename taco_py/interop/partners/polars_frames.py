@@ -6,7 +6,12 @@ from typing import Any
 
 from taco_py.diagnostics.extras import library
 from taco_py.interop.partners.partner import Partner, pick
-from taco_py.storage.containers.columns import from_columns, lists_coordinates, to_columns
+from taco_py.storage.containers.columns import (
+    from_columns,
+    lists_coordinates,
+    require_real,
+    to_columns,
+)
 from taco_py.storage.tensor_data import TensorData
 
 KINDS = ("DataFrame", "LazyFrame")
@@ -30,6 +35,7 @@ def write(data: TensorData, kind: str) -> Any:
     """A frame with a column a mode and one of values; it has no place for the shape."""
     polars = library("polars", "polars")
     wanted = pick(kind or KINDS[0], KINDS, "polars")
+    require_real(data.dtype, "a table of polars")
     frame = polars.DataFrame(to_columns(data, "polars"))
     return frame if wanted == "DataFrame" else frame.lazy()
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from taco_py.diagnostics.errors import FormatError
+from taco_py.diagnostics.errors import FormatError, OperandTypeError
 from taco_py.formats import COO, CSC, CSR
 from taco_py.interop.partners.partner import Partner, pick, require_order, stored
 from taco_py.interop.scipy_arrays import KINDS, require_zero_fill, to_scipy
+from taco_py.notation.half_types import is_half
 from taco_py.storage.pack import to_dense
 from taco_py.storage.tensor_data import TensorData, ordered
 
@@ -41,6 +42,11 @@ def write_sparse(data: TensorData, kind: str) -> Any:
     name, _, family = wanted.partition("_")
     if name in OTHERS:
         require_order(data, 2, f"scipy's {wanted}", "scipy's coo_array holds any order")
+        if is_half(data.dtype):
+            raise OperandTypeError(
+                f"Expected values of 32 bits or more for scipy's {wanted}, found {data.dtype}",
+                hint='convert them first: T.astype("float32")',
+            )
         return getattr(write_sparse(data, f"csr_{family}"), f"to{name}")()
     form = {"csr": CSR, "csc": CSC}.get(name) if data.format.order == 2 else None
     if form is None and not data.format.is_coo:

@@ -92,6 +92,17 @@ def to_columns(data: TensorData, who: str) -> dict[str, Array]:
     return {**dict(zip(names_of(len(coords)), coords, strict=True)), VALUE: values}
 
 
+def require_real(dtype: np.dtype[Any], who: str) -> None:
+    """Raise OperandTypeError for values of a type that tables of libraries lack."""
+    if dtype.kind not in "biuf":
+        raise OperandTypeError(
+            f"Expected truths, integers or NumPy's floats for {who}, found {dtype}",
+            hint="write real and imaginary parts one by one: T.real, T.imag"
+            if dtype.kind == "c"
+            else 'convert them first: T.astype("float32")',
+        )
+
+
 def note_of(data: TensorData) -> dict[str, Any]:
     """What the columns do not tell: the shape, and a fill value other than 0."""
     note: dict[str, Any] = {"shape": list(data.shape)}

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from codegen.records import dataclass
+from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.storage.tensor_data import TensorData
 
 File = Path | BytesIO
@@ -31,6 +35,15 @@ class Container:
     keyed: bool
     read: Callable[[File, str, str], TensorData]
     write: Callable[[TensorData, File, str], None]
+
+
+def require_numpys(dtype: np.dtype[Any], who: str) -> None:
+    """Raise OperandTypeError for values of a type that NumPy alone does not know: bfloat16."""
+    if dtype.kind not in "biufc":
+        raise OperandTypeError(
+            f"Expected values of a type of NumPy's own for {who}, found {dtype}",
+            hint='convert them first: T.astype("float32")',
+        )
 
 
 def content_of(file: File) -> bytes:

@@ -24,7 +24,7 @@ from taco_py.formats import CSC, CSR, dense
 from taco_py.storage.borrow import from_compressed, require_dtype
 from taco_py.storage.check import check
 from taco_py.storage.containers.binsparse import describe, from_described
-from taco_py.storage.containers.container import Container, File
+from taco_py.storage.containers.container import Container, File, require_numpys
 from taco_py.storage.pack import pack_coo, unpack
 from taco_py.storage.tensor_data import TensorData, dense_data, ordered
 
@@ -144,6 +144,7 @@ def write(data: TensorData, file: File, key: str = "") -> None:
 
     With a key, a file that is there keeps what it has elsewhere.
     """
+    require_numpys(data.dtype, "an HDF5 file")
     whole = str(file).lower().endswith(ANNDATA) and not key
 
     def fill(opened: Any, at: str) -> None:

@@ -23,7 +23,7 @@ from taco_py.formats import COO, CSC, CSR
 from taco_py.storage.borrow import from_compressed, from_coordinates
 from taco_py.storage.check import check
 from taco_py.storage.containers.columns import coordinate_format
-from taco_py.storage.containers.container import Container, File, content_of
+from taco_py.storage.containers.container import Container, File, content_of, require_numpys
 from taco_py.storage.pack import canonical
 from taco_py.storage.tensor_data import TensorData, ordered
 
@@ -115,6 +115,7 @@ def write(data: TensorData, file: File, key: str = "") -> None:
     """
     import scipy.sparse as sp
 
+    require_numpys(data.dtype, "an .npz file")
     if data.format.is_dense:
         raise FormatError(
             "Expected a sparse tensor for an .npz file, found a dense one",

@@ -15,6 +15,7 @@ from taco_py.storage.containers.columns import (
     lists_coordinates,
     note_read,
     note_text,
+    require_real,
     to_columns,
 )
 from taco_py.storage.containers.container import Container, File
@@ -55,6 +56,7 @@ def read(file: File, name: str, key: str = "") -> TensorData:
 
 def write(data: TensorData, file: File, key: str = "") -> None:
     """Write a column a mode and one of values."""
+    require_real(data.dtype, "a Parquet file")
     arrow, parquet = library("pyarrow", "pyarrow"), library("pyarrow.parquet", "pyarrow")
     table = arrow.table(to_columns(data, "a Parquet file"))
     parquet.write_table(table.replace_schema_metadata({NOTE: note_text(data)}), file)
