@@ -118,9 +118,9 @@ def require_square(banner: Banner, shape: tuple[int, int], text: Text) -> None:
         )
 
 
-def require_no_diagonal(banner: Banner, on_diagonal: Array, text: Text) -> None:
+def require_no_diagonal(on_diagonal: Array, text: Text) -> None:
     """A skew-symmetric matrix has zeros there, which are left out."""
-    if banner.symmetry == "skew-symmetric" and on_diagonal.any():
+    if on_diagonal.any():
         raise text.fault(
             text.line_of_entry(int(on_diagonal.argmax())),
             "Expected no nonzero on the diagonal of a skew-symmetric matrix, found one",
@@ -131,7 +131,8 @@ def read_coordinates(banner: Banner, shape: tuple[int, int], count: int, text: T
     """The entries of a coordinate file."""
     row = banner.row(shape)
     rows, columns, values = read_entries(text, row, shape, count, banner.field)
-    require_no_diagonal(banner, (rows == columns) & (values != 0), text)
+    if banner.symmetry == "skew-symmetric":
+        require_no_diagonal((rows == columns) & (values != 0), text)
     if banner.symmetry != "general":
         mirrored = np.flatnonzero(rows != columns)
         rows, columns, values = (
