@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from taco_py.api.device import device
     from taco_py.api.evaluate_dense import evaluate_dense
     from taco_py.api.files import read, write
+    from taco_py.api.from_dlpack import from_dlpack
     from taco_py.api.frontier import frontier
     from taco_py.api.function import function
     from taco_py.api.level_kind import add_level_kind
@@ -118,6 +119,7 @@ _LATER = {
     "taco_py.api.device": ("device",),
     "taco_py.api.evaluate_dense": ("evaluate_dense",),
     "taco_py.api.files": ("read", "write"),
+    "taco_py.api.from_dlpack": ("from_dlpack",),
     "taco_py.api.frontier": ("frontier",),
     "taco_py.api.function": ("function",),
     "taco_py.api.level_kind": ("add_level_kind",),
@@ -224,6 +226,7 @@ __all__ = [
     "evaluate",
     "evaluate_dense",
     "explain",
+    "from_dlpack",
     "frontier",
     "function",
     "get_threads",

@@ -159,6 +159,11 @@ def _given(
     return by_name(text, operands, others, named)
 
 
+def _numbered(operands: tuple[Any, ...]) -> dict[str, Any]:
+    """Operands without names, by their places."""
+    return {f"operand {place}": each for place, each in enumerate(operands)}
+
+
 def explain(
     text: str,
     *operands: Any,
@@ -214,17 +219,16 @@ def explain(
     from taco_py.call.over_semirings import over_of
     from taco_py.call.prepare import by_name
     from taco_py.call.texts.by_text import Asks, explain_text
+    from taco_py.notebook.folded_report import Report
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
 
     einsums = bool(operands) and isinstance(text, str) and "=" not in text
-    if einsums:
-        own = {"format": format, "schedule": schedule, "static": static}
-        if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
-            return numpys.told
-        given: dict[str, Any] = {f"operand {place}": each for place, each in enumerate(operands)}
-    else:
-        given = by_name(text, operands[0] if operands else None, operands[1:], named)
+    own = {"format": format, "schedule": schedule, "static": static}
+    if einsums and (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
+        return Report(numpys.told)
+    first = operands[0] if operands else None
+    given = _numbered(operands) if einsums else by_name(text, first, operands[1:], named)
     given, where = placed(given, target)
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, where)
     settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *options)
@@ -233,6 +237,7 @@ def explain(
     if einsums:
         from taco_py.call.subscripts import explain_subscripts
 
-        return explain_subscripts((text, *given.values()), optimize, settings, seconds, over)
+        every = (text, *given.values())
+        return Report(explain_subscripts(every, optimize, settings, seconds, over))
     asks = Asks(border, shape, path, outputs, format, None, None if over.is_usual else over)
-    return explain_text(text, given, settings, asks, seconds)
+    return Report(explain_text(text, given, settings, asks, seconds))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.api.from_dlpack import from_dlpack
 from taco_py.arrays import array_api
 from taco_py.arrays.array_api import asarray
 from taco_py.arrays.element_functions import clip, conj, imag, matrix_transpose, nonzero, real
@@ -95,7 +96,7 @@ def _functions() -> dict[str, Any]:
         "expand_dims": lambda x, /, *, axis=0: expand_dims(x, axis), "moveaxis": moveaxis,
         "permute_dims": permute, "squeeze": lambda x, /, axis: squeeze(x, axis),
         "reshape": lambda x, /, shape, *, copy=None: reshape(x, shape),
-        "result_type": _result_type,
+        "result_type": _result_type, "from_dlpack": from_dlpack,
         "unstack": lambda x, /, *, axis=0: tuple(moveaxis(x, axis, 0)),
         **{name: getattr(array_api, name) for name in OWN},
     }  # fmt: skip

@@ -16,6 +16,7 @@ import numpy as np
 from taco_py.api.einsum import einsum
 from taco_py.arrays.element_functions import clip, imag, nonzero, real, rounded
 from taco_py.arrays.elementwise import as_tensor, elementwise
+from taco_py.arrays.filled_like import LIKE
 from taco_py.arrays.matrix_products import dot, matmul, tensordot
 from taco_py.arrays.reductions import place_of_extremum, reduced, std, var
 from taco_py.arrays.shapes import (
@@ -127,6 +128,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "flatnonzero": lambda a: nonzero(reshape(a, -1))[0],
     "count_nonzero": lambda a, axis=None, keepdims=False: reduced("count", a, axis, keepdims),
     "swapaxes": lambda a, axis1, axis2: moveaxis(a, (axis1, axis2), (axis2, axis1)),
+    **LIKE,
 })  # fmt: skip
 """NumPy's functions of arrays that Tensors have, by NumPy's names."""
 

@@ -183,6 +183,13 @@ class ScheduleBuilder:
     def __str__(self) -> str:
         return str(self.schedule)
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: the commands so far, and the loops that they make."""
+        from taco_py.notebook.markup import block, table
+
+        rows = [("computes", to_text(self._draft.assignment))]
+        return block(table(rows), self.schedule._repr_html_(), self.show().svg)
+
     def __repr__(self) -> str:
         return f"<schedule of {to_text(self._draft.assignment)}: {str(self) or 'open'}>"
 

@@ -33,6 +33,7 @@ from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, rename
 from taco_py.notation.nodes import Assignment, Call
 from taco_py.notation.printer import to_text
+from taco_py.notebook.folded_report import Report
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.problem import TensorType
@@ -185,6 +186,16 @@ class Kernel:
         result = f"{target}: {str(self.kind.format) or 'scalar'}/{self.dtype}"
         return f"<Kernel {to_text(self.assignment)} with {', '.join((*operands, result))}>"
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: what it computes, its loops, and its C where it is unfolded."""
+        from taco_py.notebook.kernel_page import kernel_page
+
+        stored = {name: (str(f), self.types[name].element) for name, f in self.formats.items()}
+        stored[self.assignment.target.tensor] = (str(self.kind.format), str(self.dtype))
+        facts = {"schedule": self.schedule, "target": self.settings.target}
+        told = (self.source, self.explain(), self.show().svg)
+        return kernel_page(to_text(self.assignment), stored, facts, *told)
+
     def explain(self) -> str:
         """Explain the kernel: notation, iteration graph, loops, formats, workspaces, threads,
         compile time.
@@ -192,7 +203,7 @@ class Kernel:
         `show()` draws the graphs, `schedule` has the loops as commands.
         """
         limit = self.settings.threads or KERNELS.cores
-        return told_rounding(self.dtype) + explain(self.plan, self.compiled, limit=limit)
+        return Report(told_rounding(self.dtype) + explain(self.plan, self.compiled, limit=limit))
 
     def __call__(
         self, *operands: Any, out: Array | None = None, threads: int | None = None, **named: Any

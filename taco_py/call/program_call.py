@@ -26,6 +26,7 @@ from taco_py.diagnostics.errors import (
 )
 from taco_py.diagnostics.source import Span
 from taco_py.kernels import KERNELS
+from taco_py.notebook.folded_report import Report
 from taco_py.replay.programs import call_key, find_call, keep_call
 from taco_py.values.settings import check_threads
 
@@ -61,6 +62,14 @@ class Program:
     def changed(self) -> frozenset[str]:
         """Return the arrays that it changes."""
         return written_names(self.statements)
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: its text, what it takes and what it changes."""
+        from taco_py.notebook.markup import block, pre, table
+
+        changes = ", ".join(sorted(self.changed))
+        rows = [("operands", ", ".join(self.operands)), ("changes", changes)]
+        return block(table(rows), pre(self.text))
 
     def __repr__(self) -> str:
         return f"<Program of {', '.join(self.operands)}>"
@@ -113,7 +122,7 @@ class Program:
         call = self._prepared(operands, threads, tiles)
         kernel = call.kernel
         made = f"kernel: {kernel.hit}, {1e3 * kernel.seconds:.1f} ms"
-        return f"{self.lowered.nest}\n\n{self._told(call, threads, tiles)}\n\n{made}"
+        return Report(f"{self.lowered.nest}\n\n{self._told(call, threads, tiles)}\n\n{made}")
 
     def source(self, *, threads: int | None = None, tiles: Tiles = "auto", **operands: Any) -> str:
         """Return the generated C of a call with these arguments.

@@ -16,15 +16,11 @@ from taco_py.diagnostics.errors import (
     OperandTypeError,
 )
 from taco_py.fill import fill_of
-from taco_py.formats import COO, CSC, CSF, CSR, Format, RemappedFormat, named, remapped
+from taco_py.formats import CSF, Format, RemappedFormat, named, remapped
 from taco_py.interop.in_order import with_order
 from taco_py.interop.numpy_arrays import from_numpy
-from taco_py.interop.scipy_arrays import (
-    from_scipy,
-    is_scipy_sparse,
-    require_zero_fill,
-    to_scipy,
-)
+from taco_py.interop.partners.scipy_and_numpy import write_sparse
+from taco_py.interop.scipy_arrays import from_scipy, is_scipy_sparse
 from taco_py.storage import check as structure
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.pack import is_sorted, is_unique, pack_coo, to_dense, unpack
@@ -34,7 +30,6 @@ from taco_py.storage.tensor_data import (
     Array,
     LevelArrays,
     TensorData,
-    ordered,
     stores_all,
     with_values,
 )
@@ -47,12 +42,13 @@ from taco_py.values.coordinate_table import (
     one_of,
     require_given,
 )
+from taco_py.values.exchange_methods import ExchangeMethods
 from taco_py.values.keys import of_array
 from taco_py.values.picture import html
 from taco_py.values.stored_facts import StoredFacts
 
 
-class Tensor(StoredFacts, ArrayMethods):
+class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
     """Hold an immutable tensor in one of the formats: sizes, index arrays of each level, values.
 
     >>> T = tp.Tensor.from_coo(([0, 1], [2, 0]), [5.0, 6.0], (2, 3))
@@ -215,24 +211,12 @@ class Tensor(StoredFacts, ArrayMethods):
 
         Raises FormatError for a scalar, another kind, and a fill value that is not 0.
         """
-        require_zero_fill(self._data)
         if kind is not None and not isinstance(kind, str):
             raise FormatError(
                 f"Expected the name of a scipy.sparse class, found {kind!r}",
                 hint='as in .to_scipy("csr_array")',
             )
-        if kind is None:
-            kind = {CSR: "csr_array", CSC: "csc_array"}.get(ordered(self.format), "coo_array")
-        if self.order == 0:
-            raise FormatError(
-                "Expected a tensor of order 1 or more, found a scalar", hint="use .to_numpy()"
-            )
-        kind = f"{kind}_array" if kind in ("csr", "csc", "coo") else kind
-        wanted = {"csr": CSR, "csc": CSC}.get(kind[:3]) if self.order == 2 else None
-        data = self._data
-        if wanted is None and not data.format.is_coo:
-            wanted = COO(self.order)
-        return to_scipy(data if wanted is None else convert(data, wanted), kind)
+        return write_sparse(self._data, kind or "")
 
     def to_coo(self) -> tuple[Array, Array]:
         """Return an (nnz, order) array of coordinates, and the values, in storage order.
@@ -320,13 +304,10 @@ def as_data(obj: Any) -> TensorData:
         return from_numpy(numbers(obj, None))
     if isinstance(obj, np.ndarray | np.generic | int | float | complex):
         return from_numpy(obj)
-    from taco_py.interop.foreign import coordinate_list, readable
+    from taco_py.interop.foreign import foreign_data
 
-    listed = coordinate_list(obj)
-    if listed is not None:
-        return listed
-    found = readable(obj)
-    return from_scipy(found) if is_scipy_sparse(found) else from_numpy(found)
+    found = foreign_data(obj)
+    return found if isinstance(found, TensorData) else as_data(found)
 
 
 def operand_data(obj: Any) -> TensorData:

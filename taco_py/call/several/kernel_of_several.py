@@ -30,6 +30,7 @@ from taco_py.formats import Format
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import accesses
 from taco_py.notation.printer import to_text
+from taco_py.notebook.folded_report import Report
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options
@@ -80,7 +81,16 @@ class KernelOfSeveral:
         """Explain the kernels as `tp.explain` does."""
         limit = self.settings.threads or KERNELS.cores
         told = explain(self.plan, self.compiled, limit=limit)
-        return with_results(told, self.statements, self.typed, self.plan)
+        return Report(with_results(told, self.statements, self.typed, self.plan))
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: what it computes, and its C where it is unfolded."""
+        from taco_py.notebook.kernel_page import kernel_page
+
+        text = "; ".join(to_text(each) for each in self.statements.assignments)
+        stored = {name: (str(f), self.types[name].element) for name, f in self.formats.items()}
+        facts = {"outputs": ", ".join(self.outputs), "target": self.settings.target}
+        return kernel_page(text, stored, facts, self.source, self.explain())
 
     def __repr__(self) -> str:
         """The statements, and each operand's format and dtype, in one line."""
