@@ -191,6 +191,8 @@ class RemappedCall:
             out = operands[count] if len(operands) > count else None
             if out is not None and self.takes(out, layout):
                 return None if short(*made, out.reshape(layout.inner)) is None else out
+            if out is not None and self.fills(layout):
+                return None  # it is of another shape
             found = short(*made)
             if out is not None:
                 whole = None if found is None else self.finished(found, layout.shape)
@@ -205,9 +207,12 @@ class RemappedCall:
         """Whether the kernels write into `out` themselves, or there is none."""
         if out is None:
             return True
-        cuts = self.cut.target
         fits = isinstance(out, np.ndarray) and out.shape == layout.shape
-        return fits and filled_up(layout.shape, cuts) == layout.shape
+        return fits and self.fills(layout)
+
+    def fills(self, layout: Layout) -> bool:
+        """Whether blocks fill the result."""
+        return filled_up(layout.shape, self.cut.target) == layout.shape
 
     def inner_out(self, out: Any, layout: Layout) -> Any:
         """`out` over stored modes: a view."""

@@ -68,6 +68,8 @@ def over_blocks(
     if call is None or layout is None:
         return None
     in_place = out is not None and call.takes(out, layout)
+    if out is not None and not in_place and call.fills(layout):
+        return None  # it is no such array
     assignment = call.cut.assignment
     settings = along(call.settings(settings), assignment, path)
     made = layout.made(objects)
