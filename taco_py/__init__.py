@@ -69,7 +69,12 @@ if TYPE_CHECKING:
     from taco_py.api.files import read, write
     from taco_py.api.frontier import frontier
     from taco_py.api.function import function
-    from taco_py.api.memory import clear_memory, set_kept_memory
+    from taco_py.api.memory import (
+        clear_memory,
+        get_memory_limit,
+        set_kept_memory,
+        set_memory_limit,
+    )
     from taco_py.api.program import program
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
@@ -93,7 +98,12 @@ _LATER = {
     "taco_py.api.files": ("read", "write"),
     "taco_py.api.frontier": ("frontier",),
     "taco_py.api.function": ("function",),
-    "taco_py.api.memory": ("clear_memory", "set_kept_memory"),
+    "taco_py.api.memory": (
+        "clear_memory",
+        "get_memory_limit",
+        "set_kept_memory",
+        "set_memory_limit",
+    ),
     "taco_py.api.program": ("program",),
     "taco_py.api.tensor": ("tensor",),
     "taco_py.api.threads": ("get_threads", "set_threads"),
@@ -157,11 +167,13 @@ __all__ = [
     "explain",
     "frontier",
     "function",
+    "get_memory_limit",
     "get_threads",
     "program",
     "read",
     "schedule",
     "set_kept_memory",
+    "set_memory_limit",
     "set_threads",
     "tensor",
     "write",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import built, read_over
 from taco_py.replay.find import find
+from taco_py.values.byte_counts import limited
 from taco_py.values.keys import COUNTS, by_outputs, call_key, options_key
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def evaluate(
     mask: Any = None,
     replace: bool = False,
     target: str | None = None,
+    memory_limit: int | str | None = None,
     **named: Any,
 ) -> Any:
     """Compute assignments in index notation over sparse and dense operands.
@@ -111,11 +113,16 @@ def evaluate(
     target    what computes it: "c" the CPU, "cuda" a GPU, "cuda-emulated" the GPU's kernels on the
               CPU, which checks each access to memory; by default the device that operands are on
               (`tp.device`), else the CPU; docs/gpu.md
+    memory_limit  bytes that the call may take at once, as "2GB", "512MiB" or a number; what needs
+              more is refused before it is begun. By default what `set_memory_limit` says, else
+              four fifths of what is free
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError where there is no compiler, and
     OutOfMemoryError where the result has no room.
     """
+    if memory_limit is not None:
+        return limited(evaluate, locals())
     given = named if operands is None else _given(text, operands, others, named)
     schedule = built(schedule)
     over, values = read_over(semiring, mask, replace), (*given.values(),)
@@ -181,6 +188,7 @@ def explain(
     semiring: Semiring | str | None = None,
     mask: Any = None,
     target: str | None = None,
+    memory_limit: int | str | None = None,
     **named: Any,
 ) -> str:
     """Explain how `evaluate`, or `einsum`, computes its result with the same arguments.
@@ -203,13 +211,16 @@ def explain(
     operands, named  operands in a mapping or by name, or behind einsum's subscripts
     optimize  einsum's
     format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, allow,
-    path, outputs, border, shape, semiring, mask, target   as in `evaluate`
+    path, outputs, border, shape, semiring, mask, target, memory_limit   as in `evaluate`
     frontier_budget  seconds that the comparison with the frontier may take, which does not change
               the plan. As many as schedule_budget where it is left out, one where both are; 0
               leaves the comparison out.
 
     Raises as `evaluate`.
     """
+    if memory_limit is not None:
+        told: str = limited(explain, locals())
+        return told
     from taco_py.call.devices.placed import placed
     from taco_py.call.over_semirings import over_of
     from taco_py.call.prepare import by_name

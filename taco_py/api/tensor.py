@@ -8,6 +8,7 @@ from numpy.typing import DTypeLike
 
 from taco_py.formats import Format
 from taco_py.storage.sizes import with_index_dtype
+from taco_py.values.byte_counts import limited
 from taco_py.values.tensor import Tensor, as_data, stored_as, with_fill
 
 
@@ -17,6 +18,7 @@ def tensor(
     index_dtype: DTypeLike | None = None,
     *,
     fill_value: complex | None = None,
+    memory_limit: int | str | None = None,
 ) -> Tensor:
     """Make a Tensor of anything: a Tensor, scipy.sparse array, NumPy array, number or list.
 
@@ -41,8 +43,13 @@ def tensor(
                  default, keeps the one that a Tensor has, and is 0 for others. Of an array, which
                  stores all elements, a sparse `format` leaves out those that have it
 
+    memory_limit  bytes that converting it may take, as in `evaluate`
+
     Raises OperandTypeError or FormatError, NumberOverflowError for a fill value that the dtype does
     not hold, and IndexOverflowError where int32 cannot hold a size or the number of values.
     """
+    if memory_limit is not None:
+        found: Tensor = limited(tensor, locals())
+        return found
     data = stored_as(with_fill(as_data(obj), fill_value), format)
     return Tensor(data if index_dtype is None else with_index_dtype(data, index_dtype))

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
+from taco_py.kernels import KERNELS
 from taco_py.notation.half_types import is_half
 from taco_py.storage.blocks import pack_array
 from taco_py.storage.pack import (
@@ -28,7 +29,7 @@ from taco_py.storage.pack import (
     pack_sorted,
     unpack,
 )
-from taco_py.storage.room import room, stored_bytes
+from taco_py.storage.room import room, stored_bytes, stored_most
 from taco_py.storage.sizes import index_dtype_of
 from taco_py.storage.tensor_data import LevelArrays, TensorData, ordered
 
@@ -67,10 +68,19 @@ def convert(data: TensorData, format: Format) -> TensorData:
         return data
     entries = 0 if data.format.is_dense else data.nnz
     wanted = stored_bytes(data.shape, entries, format, data.dtype.itemsize)
+    if KERNELS.memory.on:
+        wanted = max(wanted, with_coordinates(data, format))
     with room(f"a tensor of shape {data.shape} in the format {format}", wanted, SPARSER):
         # what is sorted the data say themselves, so the roads see levels that are all ordered
         made = take_road(replace(data, format=ordered(data.format)), ordered(format))
         return replace(made, format=format)
+
+
+def with_coordinates(data: TensorData, format: Format) -> int:
+    """Bytes that a conversion takes at most: of the result, and of coordinates on its way."""
+    index = index_dtype_of(data).itemsize
+    stored = stored_most(data.shape, data.nnz, format, data.dtype.itemsize, index)
+    return stored if format.is_dense else stored + data.nnz * index * len(data.shape)
 
 
 def take_road(data: TensorData, format: Format) -> TensorData:

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
+from codegen.runtime.free_memory import ShortageError
 from taco_py.diagnostics.errors import OutOfMemoryError
-from taco_py.diagnostics.memory_errors import ADDRESSABLE, out_of_memory
+from taco_py.diagnostics.memory_errors import ADDRESSABLE, Part, out_of_memory, over_limit
 from taco_py.formats import Format
+from taco_py.kernels import KERNELS
 
 LARGE = 1 << 26
 """Bytes from which on it is worth a look at what is free, which takes as long as 0.3 MB to fill."""
@@ -29,6 +31,8 @@ def room(what: str, wanted: int = 0, hint: str | None = None) -> Iterator[None]:
     what    is made in the block
     wanted  bytes that it takes at least
     """
+    if KERNELS.memory.on and wanted > (KERNELS.memory.limit or wanted):
+        raise over_limit([Part(what, wanted)], KERNELS.memory.limit or 0, hint)
     if wanted > LARGE:
         free = ADDRESSABLE if (known := free_bytes()) is None else known
         if wanted > min(free, ADDRESSABLE):
@@ -38,6 +42,8 @@ def room(what: str, wanted: int = 0, hint: str | None = None) -> Iterator[None]:
     except OutOfMemoryError:
         raise
     except MemoryError as error:
+        if isinstance(error, ShortageError) and error.limited:
+            raise over_limit([Part(what, error.wanted)], error.free, hint) from error
         raise too_little(what, max(wanted, bytes_of(error)), hint) from error
 
 
@@ -72,6 +78,26 @@ def stored_bytes(shape: tuple[int, ...], entries: int, format: Format, itemsize:
         else:
             total += (count + 1) * index_size
             count = some
+    return total + count * itemsize
+
+
+def stored_most(
+    shape: tuple[int, ...], entries: int, format: Format, itemsize: int, index: int
+) -> int:
+    """Bytes that so many entries take at most in a format, each below a parent of its own.
+
+    >>> stored_most((10, 10), 0, Format.parse("ds"), 8, 4)
+    44
+    """
+    count, total = 1, 0
+    for level, size in zip(format.levels, format.stored(shape), strict=True):
+        if level.full:
+            count *= size
+            continue
+        if "pos" in level.arrays:
+            total += (count + 1) * index
+        count = entries
+        total += count * index
     return total + count * itemsize
 
 
