@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import built, read_over
 from taco_py.replay.find import find
-from taco_py.values.byte_counts import limited
+from taco_py.values.byte_counts import call_again, limited
 from taco_py.values.keys import COUNTS, call_key, options_key, parted
 
 USUAL = (None, True, None, ())
@@ -79,12 +79,8 @@ def einsum(
     if order not in ("K", "C") and not unknown:
         from taco_py.call.subscripts import laid_out
 
-        return laid_out(order, operands, out, partial(
-            einsum, *operands, out=out, dtype=dtype, casting=casting, optimize=optimize,
-            format=format, schedule=schedule, threads=threads, static=static, libraries=libraries,
-            schedule_budget=schedule_budget, forbid=forbid, semiring=semiring, mask=mask,
-            replace=replace, target=target,
-        ))  # fmt: skip
+        again = {**locals(), "order": "K"}
+        return laid_out(order, operands, out, partial(call_again, einsum, again))
     outs, key = () if out is None else (out,), None
     if target in (None, "c") and operands and not unknown and type(threads) in COUNTS:
         first, rest = parted(operands)

@@ -124,12 +124,10 @@ def evaluate(
     if memory_limit is not None:
         return limited(evaluate, locals())
     given = named if operands is None else _given(text, operands, others, named)
-    schedule = built(schedule)
-    over, values = read_over(semiring, mask, replace), (*given.values(),)
+    schedule, over, values = built(schedule), read_over(semiring, mask, replace), (*given.values(),)
     whole: Any = (format, out, () if out is None else (out,))
-    by_names = outputs is not None or type(format) is dict or type(out) is dict
+    by_names, key = (outputs is not None or type(format) is dict or type(out) is dict), None
     form, kinds, outs = by_outputs(outputs, format, out) if by_names else whole
-    key: Any = None
     if target in (None, "c") and type(threads) in COUNTS:
         identity: tuple[object, ...] = (text, form, casting, schedule, threads, target, *given)
         usual = out is None and dtype is None and path is None and outputs is None
@@ -164,6 +162,17 @@ def _given(
     from taco_py.call.prepare import by_name
 
     return by_name(text, operands, others, named)
+
+
+def _operands_of(
+    text: str, operands: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[dict[str, Any], bool]:
+    """The operands by name, and whether they are einsum's, behind its subscripts."""
+    if operands and isinstance(text, str) and "=" not in text:
+        return {f"operand {place}": each for place, each in enumerate(operands)}, True
+    from taco_py.call.prepare import by_name
+
+    return by_name(text, operands[0] if operands else None, operands[1:], named), False
 
 
 def explain(
@@ -219,23 +228,18 @@ def explain(
     Raises as `evaluate`.
     """
     if memory_limit is not None:
-        told: str = limited(explain, locals())
-        return told
+        return limited(explain, locals())
     from taco_py.call.devices.placed import placed
     from taco_py.call.over_semirings import over_of
-    from taco_py.call.prepare import by_name
     from taco_py.call.texts.by_text import Asks, explain_text
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
 
-    einsums = bool(operands) and isinstance(text, str) and "=" not in text
+    given, einsums = _operands_of(text, operands, named)
     if einsums:
         own = {"format": format, "schedule": schedule, "static": static}
         if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
             return numpys.told
-        given: dict[str, Any] = {f"operand {place}": each for place, each in enumerate(operands)}
-    else:
-        given = by_name(text, operands[0] if operands else None, operands[1:], named)
     given, where = placed(given, target)
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, where)
     settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *options)

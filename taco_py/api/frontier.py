@@ -77,8 +77,7 @@ def frontier(
     Raises NotationError, OperandError, OperandTypeError, FormatError, ScheduleError.
     """
     if memory_limit is not None:
-        found_within: Frontier = limited(frontier, locals())
-        return found_within
+        return limited(frontier, locals())
     given, where = placed(merged(formats, named, "formats"), target)
     check_target(where)
     read = understood(text)

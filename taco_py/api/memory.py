@@ -56,6 +56,9 @@ def get_memory_limit() -> int | None:
 
     >>> print(tp.get_memory_limit())
     None
+    >>> tp.set_memory_limit("512MiB"); tp.get_memory_limit()
+    536870912
+    >>> tp.set_memory_limit(None)
     """
     return KERNELS.memory.process
 

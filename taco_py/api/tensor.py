@@ -49,7 +49,6 @@ def tensor(
     not hold, and IndexOverflowError where int32 cannot hold a size or the number of values.
     """
     if memory_limit is not None:
-        found: Tensor = limited(tensor, locals())
-        return found
+        return limited(tensor, locals())
     data = stored_as(with_fill(as_data(obj), fill_value), format)
     return Tensor(data if index_dtype is None else with_index_dtype(data, index_dtype))

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.call.devices.on_device import remember_on_device, stay, told_place
-from taco_py.call.fitting_plan import note_fit, prepare_within
-from taco_py.call.prepare import Prepared, start
+from taco_py.call.prepare import Prepared, note_fit, prepare_within, start
 from taco_py.call.timing import measured, told_times
 from taco_py.call.views import shared_look
 from taco_py.convert.in_type import values_in_type

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from codegen.runtime.free_memory import ShortageError
 from taco_py.diagnostics.errors import OutOfMemoryError
 from taco_py.diagnostics.memory_errors import ADDRESSABLE, Part, out_of_memory, over_limit
 from taco_py.formats import Format
@@ -42,8 +41,8 @@ def room(what: str, wanted: int = 0, hint: str | None = None) -> Iterator[None]:
     except OutOfMemoryError:
         raise
     except MemoryError as error:
-        if isinstance(error, ShortageError) and error.limited:
-            raise over_limit([Part(what, error.wanted)], error.free, hint) from error
+        if KERNELS.memory.on and (limit := KERNELS.memory.limit) is not None:
+            raise over_limit([Part(what, max(wanted, bytes_of(error)))], limit, hint) from error
         raise too_little(what, max(wanted, bytes_of(error)), hint) from error
 
 
@@ -54,8 +53,8 @@ def too_little(what: str, wanted: int, hint: str | None = None) -> OutOfMemoryEr
 
 def bytes_of(error: MemoryError) -> int:
     """The bytes of which an error says that they were wanted; 0 where it says nothing."""
-    if isinstance(error, OutOfMemoryError):
-        return error.wanted or 0
+    if (wanted := getattr(error, "wanted", None)) is not None:
+        return int(wanted)
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     if shape is None or dtype is None:
         return 0

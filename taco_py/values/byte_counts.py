@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from taco_py.diagnostics.errors import OperandError
 from taco_py.kernels import KERNELS
 
+T = TypeVar("T")
 UNITS: Mapping[str, int] = {
     "": 1,
     "b": 1,
@@ -50,7 +51,7 @@ def _parsed(text: str) -> int | None:
     return None if found is None or unit is None else int(float(found[1]) * unit)
 
 
-def limited(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+def limited(function: Callable[..., T], arguments: Mapping[str, Any]) -> T:
     """Call a function again with the arguments that it was called with, under their memory_limit.
 
     evaluate(text, A=A, memory_limit="2GB")   →   within 2 GB: evaluate(text, A=A)
@@ -59,19 +60,23 @@ def limited(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     """
     limit = check_memory_limit(arguments["memory_limit"])
     assert limit is not None
-    code = function.__code__
+    with KERNELS.memory.within(limit):
+        return call_again(function, {**arguments, "memory_limit": None})
+
+
+def call_again(function: Callable[..., T], arguments: Mapping[str, Any]) -> T:
+    """Call a function with arguments by parameter."""
+    code: Any = function.__code__
     named = code.co_argcount + code.co_kwonlyargcount
     first, rest = code.co_varnames[: code.co_posonlyargcount], code.co_varnames[named:]
     given = [arguments[name] for name in first]
     keywords = {name: arguments[name] for name in code.co_varnames[len(first) : named]}
-    del keywords["memory_limit"]
     if code.co_flags & _VARIADIC:
         given += arguments[rest[0]]
         rest = rest[1:]
     if code.co_flags & _KEYWORDS:
         keywords |= arguments[rest[0]]
-    with KERNELS.memory.within(limit):
-        return function(*given, **keywords)
+    return function(*given, **keywords)
 
 
 def sizes_of_objects(objects: tuple[Any, ...]) -> tuple[object, ...]:

@@ -202,8 +202,7 @@ class Tensor(StoredFacts, ArrayMethods):
         Where nothing is stored it has the fill value.
         """
         if memory_limit is not None:
-            found: Array = limited(Tensor.to_numpy, locals())
-            return found
+            return limited(Tensor.to_numpy, locals())
         return to_dense(self._data)
 
     def to_dense(self, *, memory_limit: int | str | None = None) -> Tensor:
@@ -212,8 +211,7 @@ class Tensor(StoredFacts, ArrayMethods):
         memory_limit  bytes that it may take, as in `evaluate`
         """
         if memory_limit is not None:
-            found: Tensor = limited(Tensor.to_dense, locals())
-            return found
+            return limited(Tensor.to_dense, locals())
         return self if self.format.is_dense else Tensor(from_numpy(self.to_numpy()))
 
     def to_scipy(self, kind: str | None = None) -> Any:
@@ -265,8 +263,7 @@ class Tensor(StoredFacts, ArrayMethods):
         The fill value stays. From a dense format to a sparse one, what has it is left out.
         """
         if memory_limit is not None:
-            found: Tensor = limited(Tensor.to_format, locals())
-            return found
+            return limited(Tensor.to_format, locals())
         data = stored_as(self._data, format)
         return self if data is self._data else Tensor(data)
 
