@@ -18,6 +18,7 @@ KERNEL_TEXTS = sorted(path for path in GOLDEN.glob("*.cu") if "__global__" in pa
 """Golden texts of kernels: those of hosts come with headers."""
 
 
+@pytest.mark.rotating(3)
 @needs_nvcc
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("path", KERNEL_TEXTS, ids=lambda path: path.stem)
