@@ -25,12 +25,12 @@ from taco_py.storage.tensor_data import Array
 
 LEAST = 1 << 15
 """Entries from which on that takes less time than what SciPy and NumPy do."""
-ONE, MISSED, BUCKETED, SCATTERED = 6.0, 75.0, 9.0, 14.0
-"""Nanoseconds an entry: to its place, more where that misses the caches; through buckets, more
-where each goes to another one than the last. Measured with 3 to 5 million entries of Poisson's
-matrix, of a mesh, of random ones and of a graph."""
-SAMPLES, NEAR = 1024, 64
-"""Pairs of neighbours that are looked at; keys within that part of the range are near."""
+ONE, MISSED, MISSED_ALL, BUCKETED, SCATTERED = 3.0, 9.0, 18.0, 6.0, 4.0
+"""Nanoseconds an entry: to its place, more where that misses the caches of a core, and all of them;
+through buckets, more where each goes to another one than the last. Measured on an EPYC with the
+matrices of `benchmarks/conversions.py`."""
+SAMPLE, LINE = 4096, 4
+"""Entries in a row that are looked at; bits of keys that differ within a line of a cache."""
 MOST_BUCKETS, LEAST_BITS = 9, 6
 """Bits of the number of a bucket at most, and of the keys in one at least."""
 PARALLEL = 1 << 16
@@ -111,18 +111,27 @@ def bucket_bits(keys: Array, size: int, entry: int) -> int:
 
     entry  bytes of an entry of the result
     """
-    caches = cache_sizes()
-    near = caches[1] if len(caches) > 1 else 1 << 20
+    near, shared = _caches()
     whole = len(keys) * entry
     if whole <= near:
         return 0
-    places = np.linspace(0, len(keys) - 2, SAMPLES).astype(np.int64)
-    jumps = np.abs(keys[places + 1].astype(np.int64) - keys[places])
-    far = float(np.mean(jumps > size // NEAR))
-    directly = ONE + MISSED * far * (1 - near / whole)
-    through = BUCKETED + SCATTERED * far
+    middle = (len(keys) - min(SAMPLE, len(keys))) // 2
+    sample = keys[middle : middle + SAMPLE]
+    far = len(np.unique(sample >> LINE)) / len(sample)
+    missed = MISSED * (1 - near / whole) + MISSED_ALL * max(0.0, 1 - shared / whole)
+    directly, through = ONE + far * missed, BUCKETED + far * SCATTERED
     bits = max(LEAST_BITS, int(size - 1).bit_length() - MOST_BUCKETS)
     return bits if through < directly and size >> bits > 1 else 0
+
+
+def _caches() -> tuple[int, int]:
+    """Bytes of the largest cache of a core, and of the last one."""
+    found: tuple[int, int] | None = KERNELS.memo.get("caches of conversions")
+    if found is None:
+        sizes = (*cache_sizes(), 1 << 20, 1 << 20)
+        found = sizes[1], max(sizes)
+        KERNELS.memo.put("caches of conversions", found)
+    return found
 
 
 def _bytes(values: Array) -> Array:
