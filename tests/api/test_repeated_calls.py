@@ -62,7 +62,7 @@ def long_way(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
         return call
 
-    monkeypatch.setattr(front, "prepare_within", counted(front.prepare_within))
+    monkeypatch.setattr(front, "prepare", counted(front.prepare))
     monkeypatch.setattr(Kernel, "_given", counted(Kernel._given))
     yield entered
     KERNELS.memo.clear()
