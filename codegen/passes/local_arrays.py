@@ -36,7 +36,7 @@ _OPERATORS = {"+": "+", "-": "-", "*": "*", "/": "//", "%": "%"}
 
 def local_arrays(module: Module) -> tuple[LocalArray, ...]:
     """Those of the functions that others call."""
-    walk = _Walk({function.name: function for function in module.functions}, [])
+    walk = _Walk({function.name: function for function in module.functions}, [], set())
     for function in module.exported:
         names = {name: name for name in ("threads", *(s.name for s in function.scalars))}
         walk.collect(function.body, names, False)
@@ -49,6 +49,7 @@ class _Walk:
 
     functions: Mapping[str, Function]
     found: list[LocalArray]
+    entered: set[str]
 
     def collect(self, node: Any, known: dict[str, str], each: bool) -> None:
         """Go through statements in order; `known` has the texts of variables that sizes depend on.
@@ -69,7 +70,10 @@ class _Walk:
                 texts = [size_text(scalar, known) for scalar in scalars]
                 pairs = zip(function.scalars, texts, strict=False)
                 inner = {scalar.name: text for scalar, text in pairs if text is not None}
-                self.collect(function.body, {"threads": "threads", **inner}, each)
+                if name not in self.entered:  # of one that calls itself nobody knows how often
+                    self.entered.add(name)
+                    self.collect(function.body, {"threads": "threads", **inner}, each)
+                    self.entered.discard(name)
             case Team():
                 each = True
             case For(kind=LoopKind.PARALLEL):

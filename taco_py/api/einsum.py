@@ -79,8 +79,7 @@ def einsum(
     if order not in ("K", "C") and not unknown:
         from taco_py.call.subscripts import laid_out
 
-        again = {**locals(), "order": "K"}
-        return laid_out(order, operands, out, partial(call_again, einsum, again))
+        return laid_out(order, operands, out, partial(call_again, einsum, locals()))
     outs, key = () if out is None else (out,), None
     if target in (None, "c") and operands and not unknown and type(threads) in COUNTS:
         first, rest = parted(operands)

@@ -35,6 +35,9 @@ def known_to_fit(key: tuple[object, ...], call: ShortCall) -> ShortCall:
     """The short way where a user limits memory: for operands of sizes for which it is known that
     they fit, whatever they store. Others take the long way, which looks."""
 
+    if KERNELS.memory.limit is None:  # it is of another thread
+        return call
+
     def call_if_it_fits(*values: Any) -> Any:
         fits = KERNELS.memo.get(fit_key(key, values))
         return call(*values) if fits else None

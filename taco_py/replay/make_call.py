@@ -113,7 +113,8 @@ class Ways:
     def within(self, objects: Mapping[str, Any]) -> list[ShortCall]:
         """The ways that may be taken where a user limits memory: none for operands of sizes of
         which it is not known that they fit."""
-        return self.calls if self._key(objects) in self._fits else []
+        mine = KERNELS.memory.limit is not None  # else it is of another thread
+        return [] if mine and self._key(objects) not in self._fits else self.calls
 
     def note_fit(self, objects: Mapping[str, Any]) -> None:
         """Remember that operands of these sizes fit, whatever they store."""

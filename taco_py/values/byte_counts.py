@@ -61,11 +61,12 @@ def limited(function: Callable[..., T], arguments: Mapping[str, Any]) -> T:
     limit = check_memory_limit(arguments["memory_limit"])
     assert limit is not None
     with KERNELS.memory.within(limit):
-        return call_again(function, {**arguments, "memory_limit": None})
+        return call_again(function, arguments, memory_limit=None)
 
 
-def call_again(function: Callable[..., T], arguments: Mapping[str, Any]) -> T:
-    """Call a function with arguments by parameter."""
+def call_again(function: Callable[..., T], arguments: Mapping[str, Any], **changed: Any) -> T:
+    """Call a function with arguments by parameter, some of them others than before."""
+    arguments = {**arguments, **changed}
     code: Any = function.__code__
     named = code.co_argcount + code.co_kwonlyargcount
     first, rest = code.co_varnames[: code.co_posonlyargcount], code.co_varnames[named:]

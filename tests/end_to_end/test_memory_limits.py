@@ -136,7 +136,7 @@ FACES: dict[str, Callable[[Any], Any]] = {
     "evaluate": lambda most: tp.evaluate(SPGEMM, A=A, B=B, memory_limit=most),
     "mapping": lambda most: tp.evaluate(SPGEMM, {"A": A, "B": B}, memory_limit=most),
     "einsum": lambda most: tp.einsum("ik,kj->ij", A, B, memory_limit=most),
-    "einsum in order": lambda most: tp.einsum("ik,kj->ij", A, B, order="C", memory_limit=most),
+    "einsum in order": lambda most: tp.einsum("ik,kj->ij", A, B, order="F", memory_limit=most),
     "dense": lambda most: tp.evaluate_dense(
         "S[i,j] = A[i,j] + B[i,j]", A=A, B=B, memory_limit=most
     ),
