@@ -72,7 +72,12 @@ if TYPE_CHECKING:
     from taco_py.api.frontier import frontier
     from taco_py.api.function import function
     from taco_py.api.level_kind import add_level_kind
-    from taco_py.api.memory import clear_memory, set_kept_memory
+    from taco_py.api.memory import (
+        clear_memory,
+        get_memory_limit,
+        set_kept_memory,
+        set_memory_limit,
+    )
     from taco_py.api.program import program
     from taco_py.api.symmetric import symmetric
     from taco_py.api.tensor import tensor
@@ -123,7 +128,12 @@ _LATER = {
     "taco_py.api.frontier": ("frontier",),
     "taco_py.api.function": ("function",),
     "taco_py.api.level_kind": ("add_level_kind",),
-    "taco_py.api.memory": ("clear_memory", "set_kept_memory"),
+    "taco_py.api.memory": (
+        "clear_memory",
+        "get_memory_limit",
+        "set_kept_memory",
+        "set_memory_limit",
+    ),
     "taco_py.api.program": ("program",),
     "taco_py.api.symmetric": ("symmetric",),
     "taco_py.api.tensor": ("tensor",),
@@ -229,11 +239,13 @@ __all__ = [
     "from_dlpack",
     "frontier",
     "function",
+    "get_memory_limit",
     "get_threads",
     "program",
     "read",
     "schedule",
     "set_kept_memory",
+    "set_memory_limit",
     "set_threads",
     "symmetric",
     "tensor",

@@ -13,6 +13,7 @@ from taco_py.formats import CSR, Format, RemappedFormat, remapped
 from taco_py.interop.scipy_blocks import is_bsr
 from taco_py.storage.containers.columns import with_shape
 from taco_py.storage.sizes import with_index_dtype
+from taco_py.values.byte_counts import limited
 from taco_py.values.remapped_tensor import RemappedTensor, blocks_of, in_format
 from taco_py.values.tensor import Tensor, as_data, stored_as, with_fill
 
@@ -24,6 +25,7 @@ def tensor(
     *,
     fill_value: complex | None = None,
     shape: Sequence[int] | int | None = None,
+    memory_limit: int | str | None = None,
 ) -> Tensor:
     """Make a Tensor of anything: a Tensor, scipy.sparse array, NumPy array, number or list.
 
@@ -52,10 +54,14 @@ def tensor(
     shape        the sizes of the modes of a list of coordinates that does not tell them, as a table
                  of polars; None, the default, takes the largest coordinates there
 
+    memory_limit  bytes that converting it may take, as in `evaluate`
+
     Raises OperandTypeError, FormatError or DimensionError, NumberOverflowError for a fill value
     that the dtype does not hold, and IndexOverflowError where int32 cannot hold a size or the
     number of values.
     """
+    if memory_limit is not None:
+        return limited(tensor, locals())
     if isinstance(format, str) and format.lower() == "auto":
         return _chosen(obj, index_dtype, fill_value)
     form = remapped(format)

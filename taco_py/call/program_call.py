@@ -28,6 +28,7 @@ from taco_py.diagnostics.source import Span
 from taco_py.kernels import KERNELS
 from taco_py.notebook.folded_report import Report
 from taco_py.replay.programs import call_key, find_call, keep_call
+from taco_py.values.byte_counts import limited
 from taco_py.values.settings import check_threads
 
 if TYPE_CHECKING:
@@ -75,7 +76,12 @@ class Program:
         return f"<Program of {', '.join(self.operands)}>"
 
     def __call__(
-        self, *, threads: int | None = None, tiles: Tiles = "auto", **operands: Any
+        self,
+        *,
+        threads: int | None = None,
+        tiles: Tiles = "auto",
+        memory_limit: int | str | None = None,
+        **operands: Any,
     ) -> None:
         """Run the program.
 
@@ -86,12 +92,16 @@ class Program:
         tiles    "auto": as the model of caches says. None: loops as written. An integer, or one
                  for each loop of a band: tiles of these sizes, for comparison. {"i": 32, "j": 8}:
                  these loops in this order, in such tiles
+        memory_limit  bytes that copies of operands and blocks may take, as in `evaluate`
 
         Raises:
             OperandError, OperandTypeError, DimensionError, OutputError, CompilerError
             OutOfMemoryError: there is no room for copies of blocks; arrays may be half changed.
             ScheduleError: a dependence forbids the tiles of loops that are named.
         """
+        if memory_limit is not None:
+            limited(Program.__call__, locals())
+            return
         try:
             plain = tiles is None or type(tiles) is str
             wish = (threads, type(threads), tiles if plain else read_tiles(tiles))

@@ -38,7 +38,7 @@ OPTIONS = frozenset(
         "format", "out", "dtype", "casting", "schedule", "threads", "static", "libraries",
         "schedule_budget",
         "forbid", "allow", "path", "outputs", "border", "shape", "semiring", "mask", "replace",
-        "target",
+        "target", "memory_limit",
     }
 )  # fmt: skip
 """The keywords of `evaluate`, which cannot be the names of operands there."""

@@ -15,6 +15,7 @@ from taco_py.formats import Format, RemappedFormat, remapped
 from taco_py.interop.scipy_blocks import from_bsr, is_bsr, to_bsr
 from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.values.byte_counts import limited
 from taco_py.values.tensor import Tensor, as_format
 
 BSR_CLASSES = ("bsr_array", "bsr_matrix")
@@ -113,15 +114,23 @@ class RemappedTensor(Tensor):
             self._as_plain = Tensor(self.data)
         return self._as_plain
 
-    def to_numpy(self) -> Array:
-        """Return the n-D array, a fresh one."""
+    def to_numpy(self, *, memory_limit: int | str | None = None) -> Array:
+        """Return the n-D array, a fresh one.
+
+        memory_limit  bytes that it may take, as in `evaluate`
+        """
+        if memory_limit is not None:
+            return limited(RemappedTensor.to_numpy, locals())
         if self._format.is_blocked:
             return whole(self.stored.data, self._format, self._shape)
         return super().to_numpy()
 
-    def to_dense(self) -> Tensor:
-        """Return the same tensor in the dense format."""
-        return Tensor.from_numpy(self.to_numpy())
+    def to_dense(self, *, memory_limit: int | str | None = None) -> Tensor:
+        """Return the same tensor in the dense format.
+
+        memory_limit  bytes that it may take, as in `evaluate`
+        """
+        return Tensor.from_numpy(self.to_numpy(memory_limit=memory_limit))
 
     def to_scipy(self, kind: str | None = None) -> Any:
         """Return a bsr_array around the same arrays where it is BSR, else as Tensors do.
@@ -149,13 +158,18 @@ class RemappedTensor(Tensor):
         out."""
         return self._entries(plain_format(self.order)).to_coo()
 
-    def to_format(self, format: Format | RemappedFormat | str) -> Tensor:
+    def to_format(
+        self, format: Format | RemappedFormat | str, *, memory_limit: int | str | None = None
+    ) -> Tensor:
         """Return the same tensor in another format; itself where it has that format already.
 
         format  a Format, its letters or its name
+        memory_limit  bytes that it may take, as in `evaluate`
 
         The fill value stays. Zeros of blocks are left out of formats without blocks.
         """
+        if memory_limit is not None:
+            return limited(RemappedTensor.to_format, locals())
         wanted = remapped(format)
         if wanted == self._format:
             return self

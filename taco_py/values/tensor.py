@@ -35,6 +35,7 @@ from taco_py.storage.tensor_data import (
 )
 from taco_py.values.array_methods import ArrayMethods
 from taco_py.values.behaviour import BEHAVIOUR
+from taco_py.values.byte_counts import limited
 from taco_py.values.coordinate_table import (
     coordinate_columns,
     exact_numbers,
@@ -192,15 +193,24 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
             )
         return self._signature
 
-    def to_numpy(self) -> Array:
+    def to_numpy(self, *, memory_limit: int | str | None = None) -> Array:
         """Return the n-D array: a fresh one, except of a dense tensor, whose own it is.
+
+        memory_limit  bytes that it may take, as in `evaluate`
 
         Where nothing is stored it has the fill value.
         """
+        if memory_limit is not None:
+            return limited(Tensor.to_numpy, locals())
         return to_dense(self._data)
 
-    def to_dense(self) -> Tensor:
-        """Return the same tensor in the dense format; itself where it is dense already."""
+    def to_dense(self, *, memory_limit: int | str | None = None) -> Tensor:
+        """Return the same tensor in the dense format; itself where it is dense already.
+
+        memory_limit  bytes that it may take, as in `evaluate`
+        """
+        if memory_limit is not None:
+            return limited(Tensor.to_dense, locals())
         return self if self.format.is_dense else Tensor(from_numpy(self.to_numpy()))
 
     def to_scipy(self, kind: str | None = None) -> Any:
@@ -231,13 +241,18 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
                 return np.zeros((len(values), 0), dtype=np.int64), values.copy()
             return np.stack(coords, axis=1), values.copy()
 
-    def to_format(self, format: Format | RemappedFormat | str) -> Tensor:
+    def to_format(
+        self, format: Format | RemappedFormat | str, *, memory_limit: int | str | None = None
+    ) -> Tensor:
         """Return the same tensor in another format; itself where it has that format already.
 
         format  a Format, its letters or its name, as in "bsr(3,3)"
+        memory_limit  bytes that it may take, as in `evaluate`
 
         The fill value stays. From a dense format to a sparse one, what has it is left out.
         """
+        if memory_limit is not None:
+            return limited(Tensor.to_format, locals())
         form = remapped(format)
         if form is not None:
             stored: Tensor = BEHAVIOUR.find("in_remapped_format")(self, form)

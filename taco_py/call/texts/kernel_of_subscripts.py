@@ -109,12 +109,18 @@ class KernelOfSubscripts:
         return compile_subscripts, (self.read, self.stated, self.told)
 
     def __call__(
-        self, *operands: Any, out: Array | None = None, threads: int | None = None, **named: Any
+        self,
+        *operands: Any,
+        out: Array | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        **named: Any,
     ) -> Any:
         """Compute the result for these operands.
 
         out      where a dense result is written; `y += …` begins from it, unless `y` is passed
         threads  at most so many
+        memory_limit  bytes that it may take at once, as in `evaluate`
 
         Raises as `evaluate` does, and FormatError for another format.
         """
@@ -128,11 +134,12 @@ class KernelOfSubscripts:
         uses = accumulated(self.read.assignment, objects)
         mask = {name: obj for name, obj in objects.items() if name == _MASK and self._masked}
         objects = {name: obj for name, obj in objects.items() if name not in mask}
-        check_names(uses, objects, ("out", "threads"))
+        check_names(uses, objects, ("out", "threads", "memory_limit"))
         typed = {name: self._typed(name, obj) for name, obj in objects.items()}
         layout, text, made = self.indexed.made(typed, out)
         kernel = self._kernel(layout, text, made)
-        found = kernel(**made.objects, **mask, out=out, threads=threads)
+        asked: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit}
+        found = kernel(**made.objects, **mask, out=out, **asked)
         return to_device(found, place) if place and out is None else found
 
     @property
