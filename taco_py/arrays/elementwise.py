@@ -169,6 +169,8 @@ def _literals(operands: Sequence[Any]) -> tuple[tuple[int, str], ...]:
     where(T > 1, T, 0)  ->  ((2, "0"),)
     """
     kinds = [each.dtype for each in operands if not isinstance(each, NUMBERS)]
+    if not kinds:
+        return ()
     return tuple(
         (place, f"({number!r})")
         for place, each in enumerate(operands)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -21,6 +22,7 @@ from taco_py.interop.in_order import with_order
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import (
     from_scipy,
+    is_operand_of_scipy,
     is_scipy_sparse,
     require_zero_fill,
     to_scipy,
@@ -288,12 +290,18 @@ class Tensor(StoredFacts, ArrayMethods):
         """Pickle the arrays, without what was looked up about them for calls."""
         return Tensor, (self._data,)
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NoReturn:
-        """Refused, so that no tensor becomes a dense array by accident."""
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        """Refused, so that no tensor becomes a dense array by accident.
+
+        An operator of scipy.sparse gets an object of NumPy, and leaves the operation to the Tensor.
+        """
+        if is_operand_of_scipy(sys._getframe(1)):
+            found = np.empty((), object)
+            found[()] = self
+            return found
         raise OperandTypeError(
             "Expected an array, found a Tensor, which is not made dense silently",
-            hint="call .to_scipy() to keep it sparse, or .to_numpy() if the dense array fits; of "
-            "a scipy.sparse operand on the left of an operator make a Tensor: tp.tensor(A) * T",
+            hint="call .to_scipy() to keep it sparse, or .to_numpy() if the dense array fits",
         )
 
 
