@@ -10,7 +10,7 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from taco_py.diagnostics.errors import OperandError, OperandTypeError
+from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError
 from taco_py.values.behaviour import BEHAVIOUR
 
 if TYPE_CHECKING:
@@ -112,7 +112,12 @@ class ArrayMethods:
         return iter([self[place] for place in range(len(self))])
 
     def __bool__(self) -> bool:
-        """Return the truth of a Tensor of one element. Raises OperandTypeError for others."""
+        """Return the truth of a Tensor of one element. Raises DimensionError for others."""
+        if any(size != 1 for size in self.shape):
+            raise DimensionError(
+                f"Expected a Tensor of one element for a truth, found one of shape {self.shape}",
+                hint="ask T.any() or T.all()",
+            )
         return bool(one_number(self, "a truth", "ask T.any() or T.all()"))
 
     def __float__(self) -> float:
@@ -126,6 +131,10 @@ class ArrayMethods:
     def __complex__(self) -> complex:
         """Return the complex number of a Tensor of one element."""
         return complex(one_number(self, "a number", "reduce it, as by .sum()"))
+
+    def __round__(self, ndigits: int = 0) -> Any:
+        """Round the elements, halves to even."""
+        return BEHAVIOUR.find("round")(self, ndigits)
 
     def __index__(self) -> int:
         """Return the whole number of a Tensor of one, whose type is one of whole numbers."""
