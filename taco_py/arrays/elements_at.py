@@ -21,6 +21,7 @@ from taco_py.arrays.shapes import expand_dims, like
 from taco_py.diagnostics.errors import DimensionError, OperandTypeError, PositionError
 from taco_py.fill import as_number
 from taco_py.formats import Format
+from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.storage.pack import canonical, to_dense, unpack
 from taco_py.storage.tensor_data import Array, TensorData, dense_data
 from taco_py.values.tensor import Tensor
@@ -96,6 +97,8 @@ def _plain(part: Any) -> Iterator[Any]:
         yield int(part)
     elif isinstance(part, Tensor):
         yield from _of_tensor(part)
+    elif is_scipy_sparse(part):
+        yield from _of_tensor(Tensor.from_scipy(part))
     else:
         array = np.asarray(part)
         if array.size == 0 and not isinstance(part, np.ndarray):

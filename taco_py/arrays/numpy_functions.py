@@ -32,6 +32,7 @@ from taco_py.arrays.shapes import (
 )
 from taco_py.arrays.sorted_elements import argsort, distinct_values, searchsorted, sort, unique
 from taco_py.arrays.spelling import arguments, is_spelled
+from taco_py.arrays.standard.linalg import matrix_norm, vector_norm
 from taco_py.arrays.subscripts_of_modes import (
     broadcast_arrays,
     broadcast_to,
@@ -159,6 +160,19 @@ def _ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return elementwise("subtract", most, least) if isinstance(most, Tensor) else most - least
 
 
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """np.linalg.norm: of all elements, of vectors along a mode, or of matrices of two modes."""
+    pair = isinstance(axis, Sequence) and len(axis) == 2
+    if ord is None or (axis is None and x.ndim == 1) or (axis is not None and not pair):
+        found = vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
+    else:
+        matrices = moveaxis(x, axis or (0, 1), (-2, -1))
+        found = matrix_norm(matrices, keepdims=keepdims, ord=ord)
+        if keepdims:
+            found = moveaxis(found, (-2, -1), axis or (0, 1))
+    return found if found.shape else found.to_numpy()[()]
+
+
 def _einsum(*operands: Any, optimize: Any = True) -> Any:
     return as_tensor(einsum(*operands, optimize=optimize))
 
@@ -191,7 +205,8 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "diagonal": lambda a, offset=0, axis1=0, axis2=1: diagonal(a, offset, axis1, axis2),
     "trace": lambda a, offset=0, axis1=0, axis2=1, dtype=None:
     diagonal(a, offset, axis1, axis2).sum(-1, dtype=dtype),
-    "unstack": lambda x, axis=0: tuple(moveaxis(x, axis, 0)), "ptp": _ptp,
+    "iscomplexobj": lambda x: x.dtype.kind == "c", "isrealobj": lambda x: x.dtype.kind != "c",
+    "norm": _norm, "unstack": lambda x, axis=0: tuple(moveaxis(x, axis, 0)), "ptp": _ptp,
     "zeros_like": lambda a, dtype=None: Tensor(zeros_in(a.shape, np.dtype(dtype or a.dtype),
     a.format)), "swapaxes": lambda a, axis1, axis2: moveaxis(a, (axis1, axis2), (axis2, axis1)),
 })  # fmt: skip

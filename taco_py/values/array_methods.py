@@ -167,9 +167,9 @@ class ArrayMethods:
         """Multiply over modes, all where axis is None."""
         return BEHAVIOUR.find("reduced")("prod", self, axis, keepdims, dtype)
 
-    def mean(self, axis: Axis = None, *, keepdims: bool = False) -> Any:
+    def mean(self, axis: Axis = None, *, keepdims: bool = False, dtype: Any = None) -> Any:
         """Return the mean over modes, of all elements where axis is None."""
-        return BEHAVIOUR.find("reduced")("mean", self, axis, keepdims)
+        return BEHAVIOUR.find("reduced")("mean", self, axis, keepdims, dtype)
 
     def min(self, axis: Axis = None, *, keepdims: bool = False) -> Any:
         """Return the least over modes; a NaN is least."""
@@ -247,9 +247,15 @@ class ArrayMethods:
         """Exchange two modes, in the same arrays."""
         return BEHAVIOUR.find("moveaxis")(self, (axis1, axis2), (axis2, axis1))
 
-    def reshape(self, *shape: Any) -> Any:
-        """Give the elements another shape, in row-major order; one size may be -1."""
-        return BEHAVIOUR.find("reshape")(self, *shape)
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
+        """Give the elements another shape, in row-major order; one size may be -1.
+
+        order  "F" for column-major order, the first mode fastest
+        """
+        if order != "F":
+            return BEHAVIOUR.find("reshape")(self, *shape)
+        given = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
+        return BEHAVIOUR.find("reshape")(self.T, tuple(given)[::-1]).T
 
     def ravel(self) -> Any:
         """Return all elements along one mode."""

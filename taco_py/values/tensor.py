@@ -256,15 +256,18 @@ class Tensor(StoredFacts, ArrayMethods):
         data = stored_as(self._data, format)
         return self if data is self._data else Tensor(data)
 
-    def astype(self, dtype: DTypeLike) -> Tensor:
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
         """Return a tensor of the same pattern with values converted as NumPy does.
 
         dtype  of the values
+        copy   whether a tensor of this type is copied
 
         The fill value is converted too. Raises NumberOverflowError where that is infinite or NaN
         and `dtype` one of integers.
         """
         wanted = as_dtype(dtype, "dtype")
+        if not copy and wanted == self.dtype:
+            return self
         with room(f"values of {wanted}", self._data.values.size * wanted.itemsize):
             return Tensor(with_values(self._data, self._data.values.astype(wanted)))
 

@@ -66,11 +66,11 @@ def test_functions_along_modes(
     t, x = operand
     operate = ALONG[name]
     fill = int(t.fill_value)
-    if name in ("cumsum", "cumprod") and not t.format.is_dense:
-        if fill not in ((0,) if name == "cumsum" else (0, 1)):
-            with pytest.raises(tp.FormatError, match="to_dense"):
-                operate(t, axis)
-            return
+    scanned = {"cumsum": (0,), "cumprod": (0, 1)}
+    if not t.format.is_dense and fill not in scanned.get(name, (fill,)):
+        with pytest.raises(tp.FormatError, match="to_dense"):
+            operate(t, axis)
+        return
     found = agree(lambda: operate(t, axis), lambda: operate(x, axis))
     if isinstance(found, tp.Tensor) and found.shape:
         assert found.format.is_dense == t.format.is_dense
@@ -177,3 +177,16 @@ def test_methods_leave_the_tensor_as_it_is() -> None:
             call()
     agree(lambda: t[np.True_], lambda: x[np.True_])
     agree(lambda: t[False], lambda: x[False])
+
+
+def test_names_and_options_of_numpy() -> None:
+    t, x = drawn("ds", (3, 4), np.float64, seed=8)
+    agree(lambda: t.reshape(2, 6, order="F"), lambda: x.reshape(2, 6, order="F"))
+    agree(lambda: t.reshape((2, -1), order="F"), lambda: x.reshape((2, -1), order="F"))
+    agree(lambda: t[sp.csr_array(x > 1)], lambda: x[x > 1])
+    agree(lambda: round(t * 1.3), lambda: np.round(x * 1.3))
+    assert np.iscomplexobj(t * 1j) and np.isrealobj(t)
+    assert t.astype(np.float64, copy=False) is t
+    for order in (None, 1, np.inf, -1):
+        agree(lambda: np.linalg.norm(t, order), lambda: np.linalg.norm(x, order))  # noqa: B023
+        agree(lambda: np.linalg.norm(t, order, 0), lambda: np.linalg.norm(x, order, 0))  # noqa: B023

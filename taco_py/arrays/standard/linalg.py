@@ -274,4 +274,4 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     added = -2 if abs(ord) == 1 else -1
     sums = reduced("sum", _sizes(x), added, True)
     found = as_tensor(reduced("max" if ord > 0 else "min", sums, -3 - added, True))
-    return found if keepdims else found.reshape(*x.shape[:-2])
+    return found if keepdims else found.reshape(x.shape[:-2])
