@@ -160,6 +160,15 @@ def _ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return elementwise("subtract", most, least) if isinstance(most, Tensor) else most - least
 
 
+def _save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+    """np.save: of a dense tensor its array; else one object, as NumPy saves scipy.sparse arrays,
+    which `np.load(file, allow_pickle=True).item()` gives back."""
+    found = arr.to_numpy() if arr.format.is_dense else np.empty((), object)
+    if not arr.format.is_dense:
+        found[()] = arr
+    np.save(file, found, allow_pickle)
+
+
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """np.linalg.norm: of all elements, of vectors along a mode, or of matrices of two modes."""
     pair = isinstance(axis, Sequence) and len(axis) == 2
@@ -206,7 +215,8 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "trace": lambda a, offset=0, axis1=0, axis2=1, dtype=None:
     diagonal(a, offset, axis1, axis2).sum(-1, dtype=dtype),
     "iscomplexobj": lambda x: x.dtype.kind == "c", "isrealobj": lambda x: x.dtype.kind != "c",
-    "norm": _norm, "unstack": lambda x, axis=0: tuple(moveaxis(x, axis, 0)), "ptp": _ptp,
+    "norm": _norm, "save": _save, "ptp": _ptp,
+    "unstack": lambda x, axis=0: tuple(moveaxis(x, axis, 0)),
     "zeros_like": lambda a, dtype=None: Tensor(zeros_in(a.shape, np.dtype(dtype or a.dtype),
     a.format)), "swapaxes": lambda a, axis1, axis2: moveaxis(a, (axis1, axis2), (axis2, axis1)),
 })  # fmt: skip

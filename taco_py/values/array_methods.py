@@ -247,15 +247,23 @@ class ArrayMethods:
         """Exchange two modes, in the same arrays."""
         return BEHAVIOUR.find("moveaxis")(self, (axis1, axis2), (axis2, axis1))
 
-    def reshape(self, *shape: Any, order: str = "C") -> Any:
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         """Give the elements another shape, in row-major order; one size may be -1.
 
         order  "F" for column-major order, the first mode fastest
+        copy   whether the result shares no memory with this tensor
         """
-        if order != "F":
-            return BEHAVIOUR.find("reshape")(self, *shape)
-        given = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
-        return BEHAVIOUR.find("reshape")(self.T, tuple(given)[::-1]).T
+        sizes = shape[0] if len(shape) == 1 else shape
+        if order not in ("C", "F"):
+            raise OperandTypeError(
+                f'Expected the order "C" or "F", found {order!r}', hint='order="C" is row-major'
+            )
+        if order == "F":
+            given = tuple(sizes) if isinstance(sizes, Sequence) else (sizes,)
+            found = BEHAVIOUR.find("reshape")(self.T, given[::-1]).T
+        else:
+            found = BEHAVIOUR.find("reshape")(self, sizes)
+        return found.copy() if copy else found
 
     def ravel(self) -> Any:
         """Return all elements along one mode."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import BytesIO
 from typing import Any
 
 import hypothesis.strategies as st
@@ -187,6 +188,13 @@ def test_names_and_options_of_numpy() -> None:
     agree(lambda: round(t * 1.3), lambda: np.round(x * 1.3))
     assert np.iscomplexobj(t * 1j) and np.isrealobj(t)
     assert t.astype(np.float64, copy=False) is t
+    assert not np.shares_memory(t.reshape(3, 4, copy=True).data.values, t.data.values)
+    for each in (t, t.to_dense()):
+        file = BytesIO()
+        np.save(file, each)
+        file.seek(0)
+        back = np.load(file, allow_pickle=True)
+        agree(lambda: back if back.ndim else back.item(), lambda: x)  # noqa: B023
     for order in (None, 1, np.inf, -1):
         agree(lambda: np.linalg.norm(t, order), lambda: np.linalg.norm(x, order))  # noqa: B023
         agree(lambda: np.linalg.norm(t, order, 0), lambda: np.linalg.norm(x, order, 0))  # noqa: B023
