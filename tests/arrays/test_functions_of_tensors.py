@@ -186,6 +186,8 @@ def test_names_and_options_of_numpy() -> None:
     agree(lambda: t.reshape((2, -1), order="F"), lambda: x.reshape((2, -1), order="F"))
     agree(lambda: t[sp.csr_array(x > 1)], lambda: x[x > 1])
     agree(lambda: round(t * 1.3), lambda: np.round(x * 1.3))
+    none = t[:0, :1].to_format("ss")
+    agree(lambda: none < np.ones(1), lambda: x[:0, :1] < np.ones(1))
     assert np.iscomplexobj(t * 1j) and np.isrealobj(t)
     assert t.astype(np.float64, copy=False) is t
     assert not np.shares_memory(t.reshape(3, 4, copy=True).data.values, t.data.values)
