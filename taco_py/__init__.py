@@ -63,20 +63,46 @@ BEHAVIOUR.home = "taco_py.arrays.operations"
 
 if TYPE_CHECKING:
     from taco_py.api.check import check
+    from taco_py.api.choose_format import choose_format
     from taco_py.api.compile import compile
     from taco_py.api.device import device
     from taco_py.api.evaluate_dense import evaluate_dense
     from taco_py.api.files import read, write
     from taco_py.api.frontier import frontier
     from taco_py.api.function import function
+    from taco_py.api.level_kind import add_level_kind
     from taco_py.api.memory import clear_memory, set_kept_memory
     from taco_py.api.program import program
+    from taco_py.api.symmetric import symmetric
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
     from taco_py.asymptotic.frontier_search import Frontier
     from taco_py.call.kernel import Kernel
     from taco_py.call.program_call import Program
-    from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
+    from taco_py.formats import (
+        BCSR,
+        BSR,
+        COO,
+        CSC,
+        CSF,
+        CSR,
+        DCSC,
+        DCSR,
+        DIA,
+        DOK,
+        ELL,
+        HASH,
+        NM,
+        RLE,
+        SDIA,
+        SELL,
+        SYM,
+        Blocked,
+        Format,
+        LevelKind,
+        RemappedFormat,
+        dense,
+    )
     from taco_py.notation.rewrites.masks import by_value, complement
     from taco_py.notation.rewrites.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
@@ -87,19 +113,45 @@ __version__ = "0.1.0"
 
 _LATER = {
     "taco_py.api.check": ("check",),
+    "taco_py.api.choose_format": ("choose_format",),
     "taco_py.api.compile": ("compile",),
     "taco_py.api.device": ("device",),
     "taco_py.api.evaluate_dense": ("evaluate_dense",),
     "taco_py.api.files": ("read", "write"),
     "taco_py.api.frontier": ("frontier",),
     "taco_py.api.function": ("function",),
+    "taco_py.api.level_kind": ("add_level_kind",),
     "taco_py.api.memory": ("clear_memory", "set_kept_memory"),
     "taco_py.api.program": ("program",),
+    "taco_py.api.symmetric": ("symmetric",),
     "taco_py.api.tensor": ("tensor",),
     "taco_py.api.threads": ("get_threads", "set_threads"),
     "taco_py.call.kernel": ("Kernel",),
     "taco_py.call.program_call": ("Program",),
-    "taco_py.formats": ("COO", "CSC", "CSF", "CSR", "DCSR", "Format", "dense"),
+    "taco_py.formats": (
+        "BCSR",
+        "BSR",
+        "COO",
+        "CSC",
+        "CSF",
+        "CSR",
+        "DCSC",
+        "DCSR",
+        "DIA",
+        "DOK",
+        "ELL",
+        "HASH",
+        "NM",
+        "RLE",
+        "SDIA",
+        "SELL",
+        "SYM",
+        "Blocked",
+        "Format",
+        "LevelKind",
+        "RemappedFormat",
+        "dense",
+    ),
     "taco_py.asymptotic.frontier_search": ("Frontier",),
     "taco_py.notation.rewrites.masks": ("by_value", "complement"),
     "taco_py.notation.rewrites.semirings": ("Semiring",),
@@ -109,11 +161,24 @@ _LATER = {
 }
 
 __all__ = [
+    "BCSR",
+    "BSR",
     "COO",
     "CSC",
     "CSF",
     "CSR",
+    "DCSC",
     "DCSR",
+    "DIA",
+    "DOK",
+    "ELL",
+    "HASH",
+    "NM",
+    "RLE",
+    "SDIA",
+    "SELL",
+    "SYM",
+    "Blocked",
     "BoundError",
     "CompilerError",
     "DeviceError",
@@ -126,6 +191,7 @@ __all__ = [
     "IndexOverflowError",
     "InternalError",
     "Kernel",
+    "LevelKind",
     "MissingExtraError",
     "NarrowSumWarning",
     "NotationError",
@@ -138,14 +204,17 @@ __all__ = [
     "OutputError",
     "PositionError",
     "Program",
+    "RemappedFormat",
     "Schedule",
     "ScheduleError",
     "Semiring",
     "StructureError",
     "TacoError",
     "Tensor",
+    "add_level_kind",
     "by_value",
     "check",
+    "choose_format",
     "clear_memory",
     "compile",
     "complement",
@@ -163,6 +232,7 @@ __all__ = [
     "schedule",
     "set_kept_memory",
     "set_threads",
+    "symmetric",
     "tensor",
     "write",
 ]  # fmt: skip

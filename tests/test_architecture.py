@@ -72,8 +72,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "affine", "functions", "problem", "storage", "legal", "oracle", "concrete", "convert",
         "interop", "cost", "iteration", "lower", "order", "schedule", "show", "asymptotic", "ways",
         "devices", "driver", "plan",
-        "execute", "values", "explanation", "export", "replay", "tune", "indexed", "call", "api",
-        "arrays", "tool", "cli", "__main__",
+        "execute", "values", "explanation", "export", "replay", "tune", "indexed", "remapped",
+        "call", "api", "arrays", "tool", "cli", "__main__",
     ),
     "taco_py.plan": ("ir", "algebra"),
     "polyhedral": (
@@ -115,6 +115,7 @@ MEMO_ALLOWED = frozenset(
         "taco_py.cost.sets",
         "taco_py.devices",
         "taco_py.interop.scipy_arrays",
+        "taco_py.interop.scipy_blocks",
         "taco_py.storage.size_classes",
     }
 )

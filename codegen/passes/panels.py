@@ -172,7 +172,7 @@ class Nest:
 def match_nest(root: For) -> Nest | str:
     """The nest of the pattern that starts at `root`; else what is against it, nothing where `root`
     holds no sum over rows."""
-    columns = _columns(root)
+    columns = columns_of(root)
     if columns is None or columns is root or columns.step != 1:
         return ""
     store = only_store(columns.body)
@@ -183,14 +183,14 @@ def match_nest(root: For) -> Nest | str:
     return nest if refusal is None else f"no panels of {store.array.name}: {refusal}"
 
 
-def _columns(loop: For) -> For | None:
+def columns_of(loop: For) -> For | None:
     """The innermost loop of a nest in which each body is declarations and then one loop."""
     if loop.kind is not LoopKind.SERIAL or loop.unroll:
         return None
     *before, last = loop.body.body or (Comment(""),)
     if not all(isinstance(stmt, Declare | Comment) for stmt in before):
         return None
-    return _columns(last) if isinstance(last, For) else loop
+    return columns_of(last) if isinstance(last, For) else loop
 
 
 def only_store(body: Block) -> Store | None:

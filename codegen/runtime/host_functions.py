@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen.runtime.signature import Kind, Parameter, Signature
-from codegen.types import INT32, INT64, ScalarType
+from codegen.types import INT32, INT64, UINT8, ScalarType
 
 
 def ascends_signature(element: ScalarType) -> Signature:
@@ -20,5 +20,42 @@ def ascends_signature(element: ScalarType) -> Signature:
     )
 
 
-HOST_SIGNATURES = (ascends_signature(INT32), ascends_signature(INT64))
+def count_blocks_signature(element: ScalarType) -> Signature:
+    """How many blocks of a matrix in CSR hold an entry, and where each row of blocks begins."""
+    arrays = (
+        Parameter("pos", Kind.INPUT, element),
+        Parameter("crd", Kind.INPUT, element),
+        Parameter("found", Kind.OUTPUT, INT64),
+        Parameter("first", Kind.OUTPUT, element),
+        Parameter("last", Kind.OUTPUT, element),
+    )
+    return Signature(f"taco_count_blocks_{element.name}", (*arrays, *_sizes("rows columns r c")))
+
+
+def fill_blocks_signature(element: ScalarType) -> Signature:
+    """The columns of the blocks of a matrix in CSR, and their elements, as bytes."""
+    arrays = (
+        Parameter("pos", Kind.INPUT, element),
+        Parameter("crd", Kind.INPUT, element),
+        Parameter("values", Kind.INPUT, UINT8),
+        Parameter("first", Kind.INPUT, element),
+        Parameter("column", Kind.OUTPUT, element),
+        Parameter("blocks", Kind.OUTPUT, UINT8),
+        Parameter("place", Kind.OUTPUT, INT64),
+    )
+    return Signature(f"taco_fill_blocks_{element.name}", (*arrays, *_sizes("rows r c size")))
+
+
+def _sizes(names: str) -> tuple[Parameter, ...]:
+    return tuple(Parameter(name, Kind.SCALAR, INT64) for name in names.split())
+
+
+HOST_SIGNATURES = (
+    ascends_signature(INT32),
+    ascends_signature(INT64),
+    count_blocks_signature(INT32),
+    count_blocks_signature(INT64),
+    fill_blocks_signature(INT32),
+    fill_blocks_signature(INT64),
+)
 """In the order of `taco_host_call`."""

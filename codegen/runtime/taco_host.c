@@ -159,13 +159,132 @@ TACO_EXPORT int64_t taco_shorten(int64_t address, int64_t *mapped, int64_t bytes
 TACO_ASCENDS(taco_ascends_32, int32_t)
 TACO_ASCENDS(taco_ascends_64, int64_t)
 
+#define TACO_LEAST(a, b) ((a) < (b) ? (a) : (b))
+
+/* How many blocks of r x c of a matrix in CSR hold an entry, and where each row of blocks begins; -1 where a
+ * coordinate is outside. `last` has a zero for each column of blocks. Entries of a row ascend, so that those
+ * of one block follow each other. */
+#define TACO_COUNT_BLOCKS(name, type)                                                           \
+    TACO_FAST static int64_t name(const type *pos, const type *crd, type *first, type *last, int64_t rows, \
+                                  int64_t columns, int64_t r, int64_t c)                          \
+    {                                                                                           \
+        const int64_t height = (rows + r - 1) / r;                                              \
+        int64_t found = 0;                                                                      \
+        first[0] = 0;                                                                           \
+        for (int64_t i = 0; i < height; i++) {                                                  \
+            const int64_t stop = pos[TACO_LEAST((i + 1) * r, rows)];                            \
+            int64_t from = 0, to = 0;                                                           \
+            for (int64_t p = pos[i * r]; p < stop; p++) {                                       \
+                const int64_t j = crd[p];                                                       \
+                if (j >= from && j < to)                                                        \
+                    continue;                                                                   \
+                if (j < 0 || j >= columns)                                                      \
+                    return -1;                                                                  \
+                const int64_t k = (int64_t)((type)j / (type)c);                                 \
+                from = k * c;                                                                   \
+                to = TACO_LEAST(from + c, columns);                                             \
+                found += last[k] != (type)(i + 1);                                              \
+                last[k] = (type)(i + 1);                                                        \
+            }                                                                                   \
+            first[i + 1] = (type)found;                                                         \
+        }                                                                                       \
+        return found;                                                                           \
+    }
+
+TACO_COUNT_BLOCKS(taco_count_blocks_32, int32_t)
+TACO_COUNT_BLOCKS(taco_count_blocks_64, int64_t)
+
+#define TACO_ASCENDING(name, type)                                                              \
+    static int name(const void *a, const void *b)                                               \
+    {                                                                                           \
+        const type x = *(const type *)a, y = *(const type *)b;                                  \
+        return (x > y) - (x < y);                                                               \
+    }
+
+TACO_ASCENDING(taco_ascending_32, int32_t)
+TACO_ASCENDING(taco_ascending_64, int64_t)
+
+#define TACO_COPY_ENTRIES(size)                                                                 \
+    for (int64_t row = i * r; row < end; row++) {                                               \
+        int64_t from = 0, to = 0;                                                               \
+        char *into = blocks;                                                                    \
+        for (int64_t p = pos[row]; p < pos[row + 1]; p++) {                                     \
+            const int64_t j = crd[p];                                                           \
+            if (j < from || j >= to) {                                                          \
+                const int64_t k = j / c;                                                        \
+                from = k * c;                                                                   \
+                to = from + c;                                                                  \
+                into = blocks + (place[k] * r + (row - i * r)) * c * (size);                    \
+            }                                                                                   \
+            memcpy(into + (j - from) * (size), values + p * (size), (size));                    \
+        }                                                                                       \
+    }
+
+/* The columns of the blocks, ascending in each row of blocks, and their elements, of `size` bytes each, which
+ * are zero before. `place` has a number for each column of blocks. */
+#define TACO_FILL_BLOCKS(name, type, ascending)                                                 \
+    TACO_FAST static void name(const type *pos, const type *crd, const char *values, const type *first, \
+                               type *column, char *blocks, int64_t *place, int64_t rows, int64_t r, \
+                               int64_t c, int64_t size)                                         \
+    {                                                                                           \
+        const int64_t height = (rows + r - 1) / r;                                              \
+        for (int64_t i = 0; i < height; i++) {                                                  \
+            const int64_t end = TACO_LEAST((i + 1) * r, rows);                                  \
+            int64_t next = first[i], sorted = 1;                                                \
+            for (int64_t row = i * r; row < end; row++) {                                       \
+                int64_t to = 0;                                                                 \
+                for (int64_t p = pos[row]; p < pos[row + 1]; p++) {                             \
+                    if (crd[p] < to)                                                            \
+                        continue;                                                               \
+                    const int64_t k = crd[p] / c;                                               \
+                    to = (k + 1) * c;                                                           \
+                    if (place[k] >= first[i] && place[k] < next && column[place[k]] == k)       \
+                        continue;                                                               \
+                    sorted &= next == first[i] || column[next - 1] < k;                         \
+                    place[k] = next;                                                            \
+                    column[next++] = (type)k;                                                   \
+                }                                                                               \
+            }                                                                                   \
+            if (!sorted) {                                                                      \
+                qsort(column + first[i], (size_t)(next - first[i]), sizeof(type), ascending);   \
+                for (int64_t b = first[i]; b < next; b++)                                       \
+                    place[column[b]] = b;                                                       \
+            }                                                                                   \
+            switch (size) {                                                                     \
+            case 1: TACO_COPY_ENTRIES(1) break;                                                 \
+            case 2: TACO_COPY_ENTRIES(2) break;                                                 \
+            case 4: TACO_COPY_ENTRIES(4) break;                                                 \
+            case 8: TACO_COPY_ENTRIES(8) break;                                                 \
+            default: TACO_COPY_ENTRIES(16) break;                                               \
+            }                                                                                   \
+        }                                                                                       \
+    }
+
+TACO_FILL_BLOCKS(taco_fill_blocks_32, int32_t, taco_ascending_32)
+TACO_FILL_BLOCKS(taco_fill_blocks_64, int64_t, taco_ascending_64)
+
 /* The functions of this file that take arrays of Python, numbered as in codegen/runtime/host_functions.py. */
 TACO_EXPORT int32_t taco_host_call(int32_t function, const taco_argument *a)
 {
     int64_t *found = a[2].pointer;
-    if (function == 0)
-        *found = taco_ascends_32(a[0].pointer, a[1].pointer, a[3].integer, a[4].integer);
-    else
-        *found = taco_ascends_64(a[0].pointer, a[1].pointer, a[3].integer, a[4].integer);
+    switch (function) {
+    case 0: *found = taco_ascends_32(a[0].pointer, a[1].pointer, a[3].integer, a[4].integer); break;
+    case 1: *found = taco_ascends_64(a[0].pointer, a[1].pointer, a[3].integer, a[4].integer); break;
+    case 2:
+        *found = taco_count_blocks_32(a[0].pointer, a[1].pointer, a[3].pointer, a[4].pointer, a[5].integer,
+                                      a[6].integer, a[7].integer, a[8].integer);
+        break;
+    case 3:
+        *found = taco_count_blocks_64(a[0].pointer, a[1].pointer, a[3].pointer, a[4].pointer, a[5].integer,
+                                      a[6].integer, a[7].integer, a[8].integer);
+        break;
+    case 4:
+        taco_fill_blocks_32(a[0].pointer, a[1].pointer, a[2].pointer, a[3].pointer, a[4].pointer, a[5].pointer,
+                            a[6].pointer, a[7].integer, a[8].integer, a[9].integer, a[10].integer);
+        break;
+    default:
+        taco_fill_blocks_64(a[0].pointer, a[1].pointer, a[2].pointer, a[3].pointer, a[4].pointer, a[5].pointer,
+                            a[6].pointer, a[7].integer, a[8].integer, a[9].integer, a[10].integer);
+    }
     return 0;
 }

@@ -12,7 +12,13 @@ from taco_py.call.devices.placed import placed
 from taco_py.call.draft import draft
 from taco_py.call.kernel import Kernel, compile_draft
 from taco_py.call.prepare import by_name, statements_of
-from taco_py.formats import Format
+from taco_py.call.texts.kernel_in_blocks import (
+    KernelInBlocks,
+    ToldOfBlocks,
+    compile_blocks,
+    names_blocks,
+)
+from taco_py.formats import Format, RemappedFormat
 from taco_py.notation.checks import has_subscripts
 from taco_py.schedule.schedule import Schedule
 from taco_py.values.settings import settings_of_kernel
@@ -67,8 +73,8 @@ def compile(
     border: str = "error",
     shape: Sequence[int] | int | None = None,
     target: str | None = None,
-    **named: Format | str,
-) -> Kernel | KernelOfSeveral | KernelOfSubscripts:
+    **named: Format | RemappedFormat | str,
+) -> Kernel | KernelOfSeveral | KernelOfSubscripts | KernelInBlocks:
     """Compile assignments for operands of given formats, without data.
 
     >>> spmv = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1))
@@ -85,7 +91,7 @@ def compile(
 
     text         index notation
     formats, named  the format of each operand, and of the result unless it is to be chosen, as a
-                 mapping or by name: a Format, its letters or its name
+                 mapping or by name: a Format, its letters or its name, as in "bsr(3,3)"
     others       nothing: formats go by name
     dtypes       one for all operands, or by name; float64 where not given
     index_dtype  "int32" or "int64": of pos and crd arrays
@@ -114,6 +120,8 @@ def compile(
         several = draft_several(text, given, outputs, dtypes, index_dtype, static)
         return compile_several(several, settings)
     (statement,) = statements
+    if names_blocks(given) and over is None and not has_subscripts(statement.assignment):
+        return compile_blocks(statement, ToldOfBlocks(given, dtypes, index_dtype, settings))
     if (border, shape) != ("error", None) or has_subscripts(statement.assignment):
         from taco_py.call.texts.kernel_of_subscripts import Told, compile_subscripts
         from taco_py.indexed.indexed_call import stated_of

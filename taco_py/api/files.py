@@ -10,13 +10,13 @@ from typing import IO, Any
 from numpy.typing import DTypeLike
 
 from taco_py.diagnostics.errors import OperandTypeError
-from taco_py.formats import Format
+from taco_py.formats import Format, RemappedFormat, remapped
 from taco_py.values.tensor import Tensor, as_data
 
 
 def read(
     path: str | PathLike[str] | IO[Any],
-    format: Format | str | None = None,
+    format: Format | RemappedFormat | str | None = None,
     shape: Sequence[int] | int | None = None,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
@@ -32,8 +32,8 @@ def read(
 
     path    of the file, which may end in .gz, .bz2, .xz or .zst too; or an open file of text or
             bytes
-    format  of the Tensor that is returned: a Format or its letters; by default the file's own, or
-            compressed levels
+    format  of the Tensor that is returned: a Format, its letters or its name; by default the file's
+            own, or compressed levels
     shape   sizes of its modes, where the file does not say them or they are larger
     dtype   of its values; by default the file's, else float64
 
@@ -44,7 +44,10 @@ def read(
     from taco_py.convert.read_table import read_table
     from taco_py.storage import files
 
-    return Tensor(files.read(path, format, shape, dtype, read_table))
+    form = remapped(format)
+    plain = None if form is not None or isinstance(format, RemappedFormat) else format
+    found = Tensor(files.read(path, plain, shape, dtype, read_table))
+    return found if form is None else found.to_format(form)
 
 
 def write(obj: Any, path: str | Path) -> None:

@@ -6,14 +6,18 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from taco_py.formats import Format
+from taco_py.convert.choose_format import choice_of
+from taco_py.convert.remap import plain_format
+from taco_py.formats import CSR, Format, RemappedFormat, remapped
+from taco_py.interop.scipy_blocks import is_bsr
 from taco_py.storage.sizes import with_index_dtype
+from taco_py.values.remapped_tensor import RemappedTensor, blocks_of, in_format
 from taco_py.values.tensor import Tensor, as_data, stored_as, with_fill
 
 
 def tensor(
     obj: Any,
-    format: Format | str | None = None,
+    format: Format | RemappedFormat | str | None = None,
     index_dtype: DTypeLike | None = None,
     *,
     fill_value: complex | None = None,
@@ -33,8 +37,10 @@ def tensor(
     known to the Tensor and not looked at again.
 
     obj          what is to be a Tensor
-    format       a Format or its letters, as in `tensor(A, format="ds:1,0")`; None, the default,
-                 keeps the format that `obj` has
+    format       a Format, its letters or its name, as in `tensor(A, format="ds:1,0")` or
+                 `tensor(A, format=tp.BSR((3, 3)))`; "auto" chooses one for a matrix that products
+                 read many times (`tp.choose_format` says why); None, the default, keeps the format
+                 that `obj` has
     index_dtype  int32 or int64, of the index arrays; None, the default, keeps the one that `obj`
                  has
     fill_value   of the elements that `obj` does not store, a number that the dtype holds; None, the
@@ -44,5 +50,44 @@ def tensor(
     Raises OperandTypeError or FormatError, NumberOverflowError for a fill value that the dtype does
     not hold, and IndexOverflowError where int32 cannot hold a size or the number of values.
     """
+    if isinstance(format, str) and format.lower() == "auto":
+        return _chosen(obj, index_dtype, fill_value)
+    form = remapped(format)
+    if form is not None or (format is None and (is_bsr(obj) or isinstance(obj, RemappedTensor))):
+        return _remapped(obj, form, index_dtype, fill_value)
     data = stored_as(with_fill(as_data(obj), fill_value), format)
     return Tensor(data if index_dtype is None else with_index_dtype(data, index_dtype))
+
+
+def _chosen(obj: Any, index_dtype: DTypeLike | None, fill_value: Any) -> Tensor:
+    """A Tensor in the format that is chosen for its entries; not in blocks with zeros."""
+    made = tensor(obj, None, index_dtype, fill_value=fill_value)
+    choice = choice_of(made.data)
+    if not isinstance(choice.format, RemappedFormat):
+        return made.to_format(choice.format)
+    found = in_format(made, choice.format)
+    if isinstance(found, RemappedTensor) and choice.format.is_blocked:
+        plain = tensor(made, CSR)
+        if found.nnz > plain.nnz:
+            return plain
+    if isinstance(found, RemappedTensor):
+        found.reason = choice.reason
+    return found
+
+
+def _remapped(
+    obj: Any, format: RemappedFormat | None, index_dtype: DTypeLike | None, fill_value: Any
+) -> Tensor:
+    """A Tensor in a remapped format: the one asked for, or the own one of `obj`."""
+    own = blocks_of(obj)
+    if own is not None and fill_value is None:
+        made = own if format is None else own.to_format(format)
+    else:
+        plain = as_data(obj) if own is None else own.to_format(plain_format(own.order)).data
+        wanted = format or (own.format if own is not None else None)
+        assert wanted is not None
+        made = in_format(Tensor(with_fill(plain, fill_value)), wanted)
+    if index_dtype is None or not isinstance(made, RemappedTensor):
+        return made
+    stored = Tensor(with_index_dtype(made.stored.data, index_dtype))
+    return RemappedTensor(stored, made.format, made.shape)

@@ -29,8 +29,10 @@ from taco_py.legal.absent import differing
 from taco_py.legal.absent import fill_of as absent_value
 from taco_py.notation.nodes import Call
 from taco_py.notation.parser import parse_assignment
+from taco_py.remapped.joined_results import without_ends
 from taco_py.storage.pack import canonical, pack_coo
 from taco_py.storage.tensor_data import dense_data
+from taco_py.values.remapped_tensor import RemappedTensor
 from taco_py.values.tensor import Tensor, as_data
 
 Shape = tuple[int, ...]
@@ -97,6 +99,10 @@ def on_values(name: str, operands: Sequence[Any], dtype: Any = None) -> Any:
     """
     place = next(n for n, each in enumerate(operands) if not isinstance(each, NUMBERS))
     array = operands[place]
+    if isinstance(array, RemappedTensor) and array.format.is_blocked:
+        stored = on_values(name, (*operands[:place], array.stored, *operands[place + 1 :]), dtype)
+        data = without_ends(stored.data, array.format, array.shape)
+        return RemappedTensor(data, array.format, array.shape)
     data = canonical(array.examined() if isinstance(array, Tensor) else as_data(array))
     values = data.values
     orders = [0] * len(operands)

@@ -17,7 +17,16 @@ from taco_py.call.given_path import checked_path, steps_of
 from taco_py.call.kept_order import kept_order
 from taco_py.call.over_semirings import Over, over_numbers
 from taco_py.call.over_semirings import computed as computed_over
+from taco_py.call.prepare import Understood
 from taco_py.call.sum_bounds import narrow_sum
+from taco_py.call.texts.in_blocks import (
+    concerns,
+    explained_over_blocks,
+    facts_of,
+    over_blocks,
+    plain_way,
+    told_plain,
+)
 from taco_py.call.views import look_of
 from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
 from taco_py.diagnostics.suggest import with_suggestion
@@ -90,6 +99,57 @@ def contract(
     over   the semiring and the mask, None for those of plain calls
     """
     subscripts, tensors = split_operands(operands)
+    if concerns(tensors, settings.format):
+        return _contract_blocks(subscripts, tensors, optimize, settings, out, key, order, over)
+    return _contract(subscripts, tensors, optimize, settings, out, key, order, over)
+
+
+def _contract_blocks(
+    subscripts: Any,
+    tensors: Sequence[Any],
+    optimize: Any,
+    settings: Settings,
+    out: Array | None,
+    key: tuple[object, ...] | None,
+    order: str,
+    over: Over | None,
+) -> Any:
+    """The einsum of operands some of which are in blocks, or whose result is to be."""
+    named = {f"op{k}": t for k, t in enumerate(tensors)}
+    whole = None if over is not None else _whole_of_blocks(subscripts, tensors, optimize, settings)
+    if whole is not None:
+        read = Understood(whole.assignment, ())
+        found = over_blocks(read, whole.operands, whole.settings, None, out, key)
+        if found is not None:
+            return found.result
+    way = plain_way(named, settings.format, () if over is None else over.arrays, key)
+    settings, plain = replace(settings, format=way.format), tuple(way.objects.values())
+    return way.finished(_contract(subscripts, plain, optimize, settings, out, way.key, order, over))
+
+
+def _whole_of_blocks(
+    subscripts: Any, tensors: Sequence[Any], optimize: Any, settings: Settings
+) -> _Whole | None:
+    """The einsum of operands in blocks; None where modes of size 1 are broadcast, or sums may pass
+    a small type, of which plain ways warn."""
+    datas = [facts_of(t, f"operand {k}") for k, t in enumerate(tensors)]
+    assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
+    whole = _whole(assignment, tensors, datas, optimize, settings, False)
+    warned = settings.dtype is None and narrow_sum(assignment, datas)
+    return None if whole.squeezed or warned else whole
+
+
+def _contract(
+    subscripts: Any,
+    tensors: Sequence[Any],
+    optimize: Any,
+    settings: Settings,
+    out: Array | None,
+    key: tuple[object, ...] | None,
+    order: str,
+    over: Over | None,
+) -> Any:
+    """The einsum of operands in plain formats."""
     datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
     orders = tuple(len(d.shape) for d in datas)
     if isinstance(subscripts, str):
@@ -148,6 +208,19 @@ def explain_subscripts(
     from taco_py.call.explain_call import explained
 
     subscripts, tensors = split_operands(operands)
+    notes = ""
+    if concerns(tensors, settings.format):
+        blocks = (
+            None if not over.is_usual else _whole_of_blocks(subscripts, tensors, optimize, settings)
+        )
+        read = None if blocks is None else Understood(blocks.assignment, ())
+        if blocks is not None and read is not None:
+            told = explained_over_blocks(read, blocks.operands, blocks.settings, None, seconds)
+            if told is not None:
+                return told
+            notes = told_plain([read], blocks.operands, blocks.settings, True)
+        way = plain_way({f"op{k}": t for k, t in enumerate(tensors)}, settings.format, (), None)
+        tensors, settings = tuple(way.objects.values()), replace(settings, format=way.format)
     datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
     assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
     whole = _whole(assignment, tensors, datas, optimize, settings, True, over)
@@ -155,7 +228,7 @@ def explain_subscripts(
     if not over.is_usual:
         ready = over_numbers(*asked, over, whole.squeezed)
         asked = ready.assignment, ready.objects, ready.settings
-    return _told_order(whole, assignment) + explained(*asked, seconds, whole.squeezed)
+    return notes + _told_order(whole, assignment) + explained(*asked, seconds, whole.squeezed)
 
 
 def _told_order(whole: _Whole, assignment: Assignment) -> str:

@@ -21,6 +21,7 @@ from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
 from taco_py.notation.half_types import is_half
 from taco_py.storage.blocks import pack_array
+from taco_py.storage.by_level.level_tree import is_usual
 from taco_py.storage.pack import (
     SPARSER,
     expand,
@@ -181,7 +182,7 @@ def list_coordinates(data: TensorData, format: Format) -> TensorData | None:
     """The tree's coordinates written out as COO, in storage order."""
     if format.levels[-1].unique and not data.unique:
         return None
-    if data.format.levels[-1].full:
+    if data.format.levels[-1].full or not is_usual(data.format):
         return None
     modes = dict(zip(data.format.mode_order, expand(data), strict=True))
     crds = [modes[mode] for mode in format.mode_order]
@@ -244,6 +245,7 @@ def root_differs(source: Format, target: Format, kinds: tuple[LevelKind, LevelKi
         and source.mode_order == target.mode_order
         and (source.levels[0].kind, target.levels[0].kind) == kinds
         and source.levels[1:] == target.levels[1:]
+        and is_usual(source)
         and source.levels[1].kind is LevelKind.COMPRESSED
         and all(level.unique for level in (source.levels[0], target.levels[0]))
     )
@@ -265,12 +267,12 @@ ROADS: tuple[Road, ...] = (
     Road("scattered into an array, O(size)", lambda a, b: b.is_dense, densify),
     Road(
         "blocks of the array that are not all zero, found in order, O(size)",
-        lambda a, b: a.is_dense and b.levels[-1].full,
+        lambda a, b: a.is_dense and b.levels[-1].full and is_usual(b),
         gather_nonzeros,
     ),
     Road(
         "nonzeros of the array, found in order, O(size)",
-        lambda a, b: a.is_dense,
+        lambda a, b: a.is_dense and is_usual(b),
         gather_nonzeros,
     ),
     Road(

@@ -77,6 +77,8 @@ def _from_scipy(A: Any) -> TensorData:  # noqa: N803
             # scipy's canonical COO may be in row or column order: no duplicates, any order
             unique = True if A.has_canonical_format else None
             return from_coordinates(A.coords, A.data, shape, None, unique)
+        case "bsr" if A.data.shape[1:] == (1, 1):
+            return from_compressed(A.indptr, A.indices, A.data.reshape(-1), shape, CSR)
         case "bsr" | "dia" | "lil" | "dok":
             require_dtype(A.dtype, "values")
             if is_half(A.dtype):

@@ -25,6 +25,7 @@ from taco_py.legal.stored import all_full
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.tree import walk
+from taco_py.order.blocks_innermost import blocks_innermost
 from taco_py.order.orders import Ranked, best_order, order_cost
 from taco_py.problem import Problem
 
@@ -36,7 +37,8 @@ def chosen_order(problem: Problem, term: Term, statistics: Statistics, effort: E
     is one, else the one that is expected to cost least."""
     orders = stream_orders(problem, term.body, term.reduced)
     if not orders:
-        return best_order(problem, term, statistics, effort)
+        best = best_order(problem, term, statistics, effort)
+        return blocks_innermost(problem, term, statistics, best)
     stored = min(orders, key=lambda order: _reach(order, orders, statistics))
     order = _by_rows(problem, stored, statistics)
     return Ranked(order, order_cost(problem, term, statistics, order))

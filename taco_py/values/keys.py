@@ -26,7 +26,7 @@ Signature = tuple[object, ...]
 
 OTHERS = tuple(
     getattr(sp, f"{form}_{family}")
-    for form in ("bsr", "dia", "lil", "dok")
+    for form in ("dia", "lil", "dok")
     for family in ("array", "matrix")
 )
 COUNTS = (type(None), int)
@@ -157,6 +157,16 @@ def of_compressed(A: Any) -> Signature:  # noqa: N803
     )  # fmt: skip
 
 
+def of_blocks(A: Any) -> Signature:  # noqa: N803
+    """Of a bsr matrix, with the size of its blocks."""
+    rows, columns = A.shape
+    values = A.data
+    return (
+        type(A), values.dtype, A.indices.dtype, values.shape[1:],
+        values.size.bit_length(), rows.bit_length(), columns.bit_length(),
+    )  # fmt: skip
+
+
 def of_coo(A: Any) -> Signature:  # noqa: N803
     """Of a coordinate list of any order."""
     values = A.data
@@ -188,6 +198,8 @@ READERS: Mapping[type, Callable[[Any], Signature]] = {
     sp.csr_matrix: of_compressed,
     sp.csc_array: of_compressed,
     sp.csc_matrix: of_compressed,
+    sp.bsr_array: of_blocks,
+    sp.bsr_matrix: of_blocks,
     sp.coo_array: of_coo,
     sp.coo_matrix: of_coo,
     **dict.fromkeys((dtype.type for dtype in DTYPES), of_scalar),

@@ -20,6 +20,7 @@ from taco_py.diagnostics.suggest import nearest, with_suggestion
 from taco_py.formats import Format
 from taco_py.interop.numpy_arrays import copy_reason
 from taco_py.interop.scipy_arrays import coordinate_order, is_scipy_sparse
+from taco_py.interop.scipy_blocks import is_bsr
 from taco_py.notation.checks import accesses, check_elements, unique
 from taco_py.notation.dtypes import dtype_of_number
 from taco_py.notation.nodes import Access, Assignment
@@ -212,7 +213,7 @@ def copies_made(objects: Mapping[str, Any], given: Mapping[str, Given]) -> list[
     found = []
     for name, g in given.items():
         obj = objects.get(name, g.object)
-        if is_scipy_sparse(obj) and obj.format not in ("csr", "csc", "coo"):
+        if is_scipy_sparse(obj) and not _is_borrowed(obj):
             found.append(f"{name}: converted from scipy's {obj.format} to {g.data.format}")
         reason = copy_reason(obj) if isinstance(obj, np.ndarray) else None
         if reason is not None:
@@ -223,6 +224,11 @@ def copies_made(objects: Mapping[str, Any], given: Mapping[str, Given]) -> list[
         if g.lined_up:
             found.append(f"{name}: {_lined_up(as_data(obj).values)}")
     return found
+
+
+def _is_borrowed(obj: Any) -> bool:
+    """Whether the arrays of a scipy.sparse array are read as they are."""
+    return obj.format in ("csr", "csc", "coo") or (obj.format == "bsr" and not is_bsr(obj))
 
 
 def _lined_up(array: Array) -> str:

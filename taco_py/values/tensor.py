@@ -17,7 +17,7 @@ from taco_py.diagnostics.errors import (
     OperandTypeError,
 )
 from taco_py.fill import fill_of
-from taco_py.formats import COO, CSC, CSF, CSR, Format, named
+from taco_py.formats import COO, CSC, CSF, CSR, Format, RemappedFormat, named, remapped
 from taco_py.interop.in_order import with_order
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.scipy_arrays import (
@@ -41,6 +41,7 @@ from taco_py.storage.tensor_data import (
     with_values,
 )
 from taco_py.values.array_methods import ArrayMethods
+from taco_py.values.behaviour import BEHAVIOUR
 from taco_py.values.coordinate_table import (
     coordinate_columns,
     exact_numbers,
@@ -83,7 +84,7 @@ class Tensor(StoredFacts, ArrayMethods):
         coords: ArrayLike | Sequence[ArrayLike] | None = None,
         values: ArrayLike | None = None,
         shape: Sequence[int] | int | None = None,
-        format: Format | str | None = None,
+        format: Format | RemappedFormat | str | None = None,
         dtype: DTypeLike | None = None,
         index_dtype: DTypeLike | None = None,
         *,
@@ -120,17 +121,19 @@ class Tensor(StoredFacts, ArrayMethods):
         vector = np.atleast_1d(exact_numbers(values, dtype))
         columns = coordinate_columns(coords, len(sizes), len(vector), axis)
         structure.check_coordinates(columns, vector, sizes)
-        wanted = as_format(format, len(sizes)) or CSF(len(sizes))
+        form = remapped(format)
+        wanted = (None if form else as_format(format, len(sizes))) or CSF(len(sizes))
         native = vector.astype(vector.dtype.newbyteorder("="), copy=False)
         fill = "" if fill_value is None else fill_of(fill_value, native.dtype)
         data = pack_coo(integer_columns(columns), native, sizes, wanted, index_dtype, fill)
-        return cls(own(data, (vector, *columns)))
+        found = cls(own(data, (vector, *columns)))
+        return found if form is None else found.to_format(form)
 
     @classmethod
     def from_numpy(
         cls,
         array: ArrayLike,
-        format: Format | str | None = None,
+        format: Format | RemappedFormat | str | None = None,
         *,
         fill_value: complex | None = None,
     ) -> Tensor:
@@ -141,13 +144,13 @@ class Tensor(StoredFacts, ArrayMethods):
         fill_value  what is left out in a sparse format in the place of zeros
         """
         given = array if isinstance(array, np.ndarray) else numbers(array, None)
-        return cls(stored_as(with_fill(from_numpy(given), fill_value), format))
+        return cls(with_fill(from_numpy(given), fill_value))._in(format)
 
     @classmethod
     def from_scipy(
         cls,
         A: Any,  # noqa: N803
-        format: Format | str | None = None,
+        format: Format | RemappedFormat | str | None = None,
         *,
         fill_value: complex | None = None,
     ) -> Tensor:
@@ -157,7 +160,7 @@ class Tensor(StoredFacts, ArrayMethods):
         format  a Format or its letters; that of `A` where not given
         fill_value  of the elements that `A` does not store; 0 where not given
         """
-        return cls(stored_as(with_fill(from_scipy(A), fill_value), format))
+        return cls(with_fill(from_scipy(A), fill_value))._in(format)
 
     @property
     def data(self) -> TensorData:
@@ -246,15 +249,23 @@ class Tensor(StoredFacts, ArrayMethods):
                 return np.zeros((len(values), 0), dtype=np.int64), values.copy()
             return np.stack(coords, axis=1), values.copy()
 
-    def to_format(self, format: Format | str) -> Tensor:
+    def to_format(self, format: Format | RemappedFormat | str) -> Tensor:
         """Return the same tensor in another format; itself where it has that format already.
 
-        format  a Format or its letters
+        format  a Format, its letters or its name, as in "bsr(3,3)"
 
         The fill value stays. From a dense format to a sparse one, what has it is left out.
         """
+        form = remapped(format)
+        if form is not None:
+            stored: Tensor = BEHAVIOUR.find("in_remapped_format")(self, form)
+            return stored
         data = stored_as(self._data, format)
         return self if data is self._data else Tensor(data)
+
+    def _in(self, format: Format | RemappedFormat | str | None) -> Tensor:
+        """The same tensor in a format, where one is given."""
+        return self if format is None else self.to_format(format)
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
         """Return a tensor of the same pattern with values converted as NumPy does.
@@ -344,14 +355,21 @@ def with_fill(data: TensorData, fill_value: Any) -> TensorData:
     return data if fill_value is None else replace(data, fill=fill_of(fill_value, data.dtype))
 
 
-def stored_as(data: TensorData, format: Format | str | None) -> TensorData:
+def stored_as(data: TensorData, format: Format | RemappedFormat | str | None) -> TensorData:
     """`data` in `format`, or as it is."""
     wanted = as_format(format, data.format.order)
     return data if wanted is None else convert(data, wanted)
 
 
-def as_format(format: Format | str | None, order: int) -> Format | None:
+def as_format(format: Format | RemappedFormat | str | None, order: int) -> Format | None:
     """The Format of a user's format argument; FormatError unless it has `order` levels."""
+    form = remapped(format)
+    if form is not None:
+        raise FormatError(
+            f"Expected a format of levels over the modes themselves here, found {form}",
+            hint="calls of one assignment over indices alone take it; here say a plain format, as "
+            f"tp.CSR, and convert the result: .to_format({str(form)!r})",
+        )
     parsed = named(format, order) if isinstance(format, str) else format
     if parsed is not None and not isinstance(parsed, Format):
         raise FormatError(

@@ -11,6 +11,13 @@ from taco_py.call.compute import compute
 from taco_py.call.devices.placed import placed
 from taco_py.call.given_path import along
 from taco_py.call.prepare import Understood, statements_of
+from taco_py.call.texts.in_blocks import (
+    concerns,
+    explained_over_blocks,
+    over_blocks,
+    plain_way,
+    told_plain,
+)
 from taco_py.diagnostics.cautions import give
 from taco_py.diagnostics.errors import DimensionError
 from taco_py.kernels import KERNELS
@@ -54,6 +61,10 @@ class Asks:
         ends = (self.border, self.shape) != ("error", None)
         return ends or any(has_subscripts(each.assignment) for each in read)
 
+    def is_plain(self, read: Sequence[Understood]) -> bool:
+        """Whether it is one assignment over indices alone, and over numbers."""
+        return self.over is None and not (self.several(read) or self.indexed(read))
+
 
 def compute_text(
     text: str,
@@ -71,6 +82,27 @@ def compute_text(
     objects, where = placed(objects, options[-1], () if asks.over is None else asks.over.arrays)
     options = (*options[:-1], where)
     read = statements_of(text, objects)
+    if not concerns(objects.values(), asks.format):
+        return _compute_read(read, objects, options, asks, key)
+    if asks.is_plain(read):
+        settings = settings_of(asks.format, *options)
+        found = over_blocks(read[0], objects, settings, asks.path, asks.out, key)
+        if found is not None:
+            return found.result
+    way = plain_way(objects, asks.format, () if asks.over is None else asks.over.arrays, key)
+    return way.finished(
+        _compute_read(read, way.objects, options, replace(asks, format=way.format), way.key)
+    )
+
+
+def _compute_read(
+    read: Sequence[Understood],
+    objects: Mapping[str, Any],
+    options: tuple[Any, ...],
+    asks: Asks,
+    key: tuple[object, ...] | None,
+) -> Any:
+    """Compute statements over operands in plain formats."""
     if asks.several(read):
         return _compute_several(read, objects, settings_of(None, *options), asks, key)
     (one,) = read
@@ -111,9 +143,31 @@ def explain_text(
     seconds: float | None,
 ) -> str:
     """Say what is planned for a text, where that stands, and which operands are made first."""
+    read = statements_of(text, objects)
+    if not concerns(objects.values(), asks.format):
+        return _explain_read(read, objects, settings, asks, seconds)
+    plain = asks.is_plain(read)
+    if plain:
+        told = explained_over_blocks(read[0], objects, settings, asks.path, seconds)
+        if told is not None:
+            return told
+    notes = told_plain(read, objects, settings, plain)
+    way = plain_way(objects, asks.format, (), None)
+    asks, settings = replace(asks, format=way.format), replace(settings, format=way.format)
+    return notes + _explain_read(read, way.objects, settings, asks, seconds)
+
+
+def _explain_read(
+    read: Sequence[Understood],
+    objects: Mapping[str, Any],
+    settings: Settings,
+    asks: Asks,
+    seconds: float | None,
+) -> str:
+    """Say what is planned for statements over operands in plain formats."""
     from taco_py.call.explain_call import explained
 
-    read, path = statements_of(text, objects), asks.path
+    path = asks.path
     if asks.several(read):
         return _explain_several(read, objects, settings, asks)
     (one,) = read
