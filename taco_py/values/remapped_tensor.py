@@ -185,11 +185,14 @@ class RemappedTensor(Tensor):
         """The entries that have not the fill value, in a plain format."""
         return Tensor(unmap(self.stored.data, self._format, self._shape, wanted, drop_fill=True))
 
-    def astype(self, dtype: DTypeLike) -> Tensor:
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
         """Return a tensor of the same pattern with values converted as NumPy does.
 
         dtype  of the values
+        copy   whether a tensor of this type is copied
         """
+        if not copy and np.dtype(dtype) == self.dtype:
+            return self
         return RemappedTensor(self.stored.astype(dtype), self._format, self._shape)
 
     def copy(self) -> Tensor:

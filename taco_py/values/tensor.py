@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -20,7 +21,7 @@ from taco_py.formats import CSF, Format, RemappedFormat, named, remapped
 from taco_py.interop.in_order import with_order
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.partners.scipy_and_numpy import write_sparse
-from taco_py.interop.scipy_arrays import from_scipy, is_scipy_sparse
+from taco_py.interop.scipy_arrays import from_scipy, is_operand_of_scipy, is_scipy_sparse
 from taco_py.storage import check as structure
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.pack import is_sorted, is_unique, pack_coo, to_dense, unpack
@@ -264,15 +265,18 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         """The same tensor in a format, where one is given."""
         return self if format is None else self.to_format(format)
 
-    def astype(self, dtype: DTypeLike) -> Tensor:
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
         """Return a tensor of the same pattern with values converted as NumPy does.
 
         dtype  of the values
+        copy   whether a tensor of this type is copied
 
         The fill value is converted too. Raises NumberOverflowError where that is infinite or NaN
         and `dtype` one of integers.
         """
         wanted = as_dtype(dtype, "dtype")
+        if not copy and wanted == self.dtype:
+            return self
         with room(f"values of {wanted}", self._data.values.size * wanted.itemsize):
             return Tensor(with_values(self._data, self._data.values.astype(wanted)))
 
@@ -298,12 +302,18 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         """Pickle the arrays, without what was looked up about them for calls."""
         return Tensor, (self._data,)
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NoReturn:
-        """Refused, so that no tensor becomes a dense array by accident."""
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        """Refused, so that no tensor becomes a dense array by accident.
+
+        An operator of scipy.sparse gets an object of NumPy, and leaves the operation to the Tensor.
+        """
+        if is_operand_of_scipy(sys._getframe(1)):
+            found = np.empty((), object)
+            found[()] = self
+            return found
         raise OperandTypeError(
             "Expected an array, found a Tensor, which is not made dense silently",
-            hint="call .to_scipy() to keep it sparse, or .to_numpy() if the dense array fits; of "
-            "a scipy.sparse operand on the left of an operator make a Tensor: tp.tensor(A) * T",
+            hint="call .to_scipy() to keep it sparse, or .to_numpy() if the dense array fits",
         )
 
 
