@@ -253,3 +253,8 @@ def increment(var: Var, by: ExprLike = 1, role: Role = Role.CONTROL) -> Assign:
     """`var += by`, where `by` is an integer by default of the type of `var`."""
     amount = Const(by, var.type) if isinstance(by, int) else by
     return Assign(var, amount, "+", role)
+
+
+def bit(word: Expr, place: Expr) -> Expr:
+    """Whether a bit of an integer is 1, the lowest at place 0."""
+    return ne(binary("&", apply("right_shift", word, place), 1), 0)

@@ -63,14 +63,23 @@ BEHAVIOUR.home = "taco_py.arrays.operations"
 
 if TYPE_CHECKING:
     from taco_py.api.check import check
+    from taco_py.api.choose_format import choose_format
     from taco_py.api.compile import compile
     from taco_py.api.device import device
     from taco_py.api.evaluate_dense import evaluate_dense
     from taco_py.api.files import read, write
+    from taco_py.api.from_dlpack import from_dlpack
     from taco_py.api.frontier import frontier
     from taco_py.api.function import function
-    from taco_py.api.memory import clear_memory, set_kept_memory
+    from taco_py.api.level_kind import add_level_kind
+    from taco_py.api.memory import (
+        clear_memory,
+        get_memory_limit,
+        set_kept_memory,
+        set_memory_limit,
+    )
     from taco_py.api.program import program
+    from taco_py.api.symmetric import symmetric
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
     from taco_py.asymptotic.frontier_search import Frontier
@@ -83,9 +92,20 @@ if TYPE_CHECKING:
         CSC,
         CSF,
         CSR,
+        DCSC,
         DCSR,
+        DIA,
+        DOK,
+        ELL,
+        HASH,
+        NM,
+        RLE,
+        SDIA,
+        SELL,
+        SYM,
         Blocked,
         Format,
+        LevelKind,
         RemappedFormat,
         dense,
     )
@@ -99,14 +119,23 @@ __version__ = "0.1.0"
 
 _LATER = {
     "taco_py.api.check": ("check",),
+    "taco_py.api.choose_format": ("choose_format",),
     "taco_py.api.compile": ("compile",),
     "taco_py.api.device": ("device",),
     "taco_py.api.evaluate_dense": ("evaluate_dense",),
     "taco_py.api.files": ("read", "write"),
+    "taco_py.api.from_dlpack": ("from_dlpack",),
     "taco_py.api.frontier": ("frontier",),
     "taco_py.api.function": ("function",),
-    "taco_py.api.memory": ("clear_memory", "set_kept_memory"),
+    "taco_py.api.level_kind": ("add_level_kind",),
+    "taco_py.api.memory": (
+        "clear_memory",
+        "get_memory_limit",
+        "set_kept_memory",
+        "set_memory_limit",
+    ),
     "taco_py.api.program": ("program",),
+    "taco_py.api.symmetric": ("symmetric",),
     "taco_py.api.tensor": ("tensor",),
     "taco_py.api.threads": ("get_threads", "set_threads"),
     "taco_py.call.kernel": ("Kernel",),
@@ -118,9 +147,20 @@ _LATER = {
         "CSC",
         "CSF",
         "CSR",
+        "DCSC",
         "DCSR",
+        "DIA",
+        "DOK",
+        "ELL",
+        "HASH",
+        "NM",
+        "RLE",
+        "SDIA",
+        "SELL",
+        "SYM",
         "Blocked",
         "Format",
+        "LevelKind",
         "RemappedFormat",
         "dense",
     ),
@@ -139,7 +179,17 @@ __all__ = [
     "CSC",
     "CSF",
     "CSR",
+    "DCSC",
     "DCSR",
+    "DIA",
+    "DOK",
+    "ELL",
+    "HASH",
+    "NM",
+    "RLE",
+    "SDIA",
+    "SELL",
+    "SYM",
     "Blocked",
     "BoundError",
     "CompilerError",
@@ -153,6 +203,7 @@ __all__ = [
     "IndexOverflowError",
     "InternalError",
     "Kernel",
+    "LevelKind",
     "MissingExtraError",
     "NarrowSumWarning",
     "NotationError",
@@ -172,8 +223,10 @@ __all__ = [
     "StructureError",
     "TacoError",
     "Tensor",
+    "add_level_kind",
     "by_value",
     "check",
+    "choose_format",
     "clear_memory",
     "compile",
     "complement",
@@ -183,14 +236,18 @@ __all__ = [
     "evaluate",
     "evaluate_dense",
     "explain",
+    "from_dlpack",
     "frontier",
     "function",
+    "get_memory_limit",
     "get_threads",
     "program",
     "read",
     "schedule",
     "set_kept_memory",
+    "set_memory_limit",
     "set_threads",
+    "symmetric",
     "tensor",
     "write",
 ]  # fmt: skip

@@ -66,6 +66,7 @@ class CompiledKernel:
                   before
     hit           "memory", "disk" or "built"; "routine" where nothing is compiled
     routine       the name of a function that is there already (`taco_py.kernels`), or ""
+    arrays        that it makes for itself (`codegen.passes.local_arrays`)
     """
 
     recipe: Recipe
@@ -80,6 +81,7 @@ class CompiledKernel:
     hit: str
     seconds: float
     routine: str = ""
+    arrays: tuple[tuple[str, bool, str], ...] = ()
 
     @property
     def target(self) -> str:
@@ -303,6 +305,7 @@ def _with_facts(
         ),
         hit,
         seconds,
+        arrays=tuple((str(n), bool(e), str(t)) for n, e, t in facts.get("arrays", ())),
     )
 
 
@@ -325,6 +328,7 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
     name  of the function; that of the phase where none is given
     """
     from codegen.emit.c import emit_c
+    from codegen.passes.local_arrays import local_arrays
     from codegen.passes.notes import notes
     from codegen.passes.order import run_passes
     from codegen.runtime.kernel_cache import KernelSource
@@ -336,6 +340,7 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
     report = {"tiles": notes(module, _loop_names(recipe)), **lowered.facts["report"]}
     bindings = bindings_to_json(_used(lowered.bindings, module))
     facts = {**lowered.facts, "bindings": bindings, "report": report}
+    facts["arrays"] = local_arrays(module)
     signatures = tuple(signature_of(f) for f in module.exported)
     return KernelSource(emit_c(module, target), signatures, json.dumps(facts), lowered.vectors)
 

@@ -4,14 +4,18 @@ pytest --thorough             the longer searches of the options below
 pytest --combinations some    few, some, pairs or all of the formats of each corpus expression
 pytest --examples 500         how many random programs each property test compiles
 pytest --user-flags 3         the kernels of each third test with the flags that users get; 1: all
+pytest --rotation 7           which part of large grids is tried; all: all of it
 pytest --update-golden        write golden files instead of comparing with them
 
 Kernels are compiled with -Og, in less than half of the time: what most tests ask is what the
 generated C means. Modules and tests with the marker `user_flags` ask what the C compiler makes of
 it, with the flags that users get; between them they have every kind of kernel.
 
+Of a grid with the marker `rotating(n)` each n-th case is tried: others with each commit, whose id
+says which, so that a run can be repeated, and n commits have tried all.
+
 CI runs `--thorough`. By hand, `--combinations all` takes hours, `--combinations pairs
---examples 500 --user-flags 1` about one.
+--examples 500 --user-flags 1 --rotation all` about one.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from zlib import crc32
 
@@ -41,7 +46,7 @@ QUICK = ("-Og", *(("-fuse-ld=gold",) if shutil.which("ld.gold") else ()))
 """Compiler flags of tests without the marker `user_flags`; gold links in half of the time."""
 
 FEW = {"combinations": "few", "examples": 10, "user_flags": 0}
-THOROUGH = {"combinations": "some", "examples": 20, "user_flags": 18}
+THOROUGH = {"combinations": "some", "examples": 14, "user_flags": 18}
 """What the options are where they are not given, without --thorough and with it."""
 
 
@@ -61,6 +66,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--user-flags", type=int, help="each so-many-th test with the flags that users get; 0: none"
     )
+    group.addoption("--rotation", help="a number: the part of large grids to try; all: all of it")
     group.addoption(
         "--update-golden", action="store_true", help="write golden files instead of comparing"
     )
@@ -68,9 +74,46 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "user_flags: compiled with the flags that users get")
+    config.addinivalue_line("markers", "rotating(n, grid): of its grid, each n-th case is tried")
+    if config.option.rotation is None:
+        config.option.rotation = _commit()
     for name, value in (THOROUGH if config.option.thorough else FEW).items():
         if config.getoption(name) is None:
             setattr(config.option, name, value)
+
+
+def _commit() -> str:
+    """A number that the commit at hand has, 0 where there is none."""
+    command = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return "0"
+    return str(int(told.strip()[:8], 16))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"large grids: --rotation {config.option.rotation}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the cases of rotating grids whose turn it is not."""
+    if config.option.rotation == "all" or any("[" in each for each in config.args):
+        return
+    grids: dict[tuple[str, int], list[pytest.Item]] = {}
+    for item in items:
+        mark = item.get_closest_marker("rotating")
+        if mark is not None:
+            name = mark.args[1] if len(mark.args) > 1 else item.nodeid.partition("[")[0]
+            grids.setdefault((name, mark.args[0]), []).append(item)
+    left = set()
+    for (_, share), grid in grids.items():
+        grid.sort(key=lambda item: crc32(item.nodeid.encode()))
+        turn = int(config.option.rotation) % share
+        left.update(id(item) for place, item in enumerate(grid) if place % share != turn)
+    gone = [item for item in items if id(item) in left]
+    config.hook.pytest_deselected(items=gone)
+    items[:] = [item for item in items if id(item) not in left]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

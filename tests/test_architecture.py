@@ -26,6 +26,7 @@ PACKAGES = ("taco_py", "polyhedral", "codegen")
 FORBIDDEN: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("codegen", ("taco_py", "polyhedral"), "the ground floor knows loops, arrays and C only"),
     ("polyhedral", ("taco_py",), "it knows affine domains, not tensors"),
+    ("taco_py.notebook", ("taco_py", "codegen", "polyhedral"), "what is shown is text by then"),
     ("taco_py.diagnostics", ("taco_py", "codegen", "polyhedral"), "errors know no compiler"),
     (
         "taco_py.notation",
@@ -68,10 +69,10 @@ COMMON = ("codegen.records",)
 # The rooms of each package, the lowest first: a room imports rooms before it alone.
 ROOMS: dict[str, tuple[str, ...]] = {
     "taco_py": (
-        "diagnostics", "kernels", "phase", "fill", "formats", "levels", "notation", "provenance",
-        "affine", "functions", "problem", "storage", "legal", "oracle", "concrete", "convert",
-        "interop", "cost", "iteration", "lower", "order", "schedule", "show", "asymptotic", "ways",
-        "devices", "driver", "plan",
+        "diagnostics", "notebook", "kernels", "phase", "fill", "formats", "levels", "notation",
+        "provenance", "affine", "functions", "problem", "storage", "legal", "oracle", "concrete",
+        "convert", "interop", "cost", "iteration", "lower", "order", "schedule", "show",
+        "asymptotic", "ways", "devices", "driver", "plan",
         "execute", "values", "explanation", "export", "replay", "tune", "indexed", "remapped",
         "call", "api", "arrays", "tool", "cli", "__main__",
     ),
@@ -93,9 +94,9 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
 }
 # Libraries that are optional, or too slow to load for every user: never imported at module level.
 LAZY = {
-    "cffi", "cotengra", "dask", "distributed", "graphblas", "islpy", "matplotlib", "ml_dtypes",
-    "opt_einsum",
-    "platformdirs", "pycparser", "setuptools", "sparse", "sparse_dot_mkl", "torch", "ziglang",
+    "anndata", "cffi", "cotengra", "cupy", "cupyx", "dask", "distributed", "graphblas", "h5py",
+    "islpy", "jax", "joblib", "matplotlib", "ml_dtypes", "opt_einsum", "pandas", "platformdirs",
+    "polars", "pyarrow", "pycparser", "setuptools", "sparse", "sparse_dot_mkl", "torch", "ziglang",
     "zstandard",
 }  # fmt: skip
 # Module-level mutable values that are meant: the one kernel cache.
@@ -488,7 +489,8 @@ def fresh(code: str) -> str:
 def test_import_loads_no_slow_library() -> None:
     loaded = fresh("import sys, taco_py; print(*sys.modules)").split()
     assert "taco_py" in loaded
-    slow = {"islpy", "opt_einsum", "torch", "pycparser", "platformdirs", "cffi", "setuptools"}
+    slow = {"islpy", "opt_einsum", "torch", "pycparser", "platformdirs", "cffi", "setuptools",
+            "pandas", "polars", "pyarrow", "jax", "sparse", "h5py", "dask"}  # fmt: skip
     assert not slow & set(loaded)
 
 

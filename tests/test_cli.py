@@ -119,7 +119,7 @@ BAD: tuple[tuple[tuple[str, ...], str], ...] = (
     ((SPMV, "-g=A:d", "-g=A:s"), "Expected one -g for A, found d and s"),
     ((SPMV, "-t=A:int", "-t=A:int"), "Expected one -t for A, found int and int"),
     ((SPMV, "-g=A:d", "-d=i:9", "-o=y:none/y.tns"), "can be written, found none/y.tns"),
-    ((SPMV, "-g=A:d", "-d=i:9", "-o=y:y.txt"), "ends in .tns or .mtx"),
+    ((SPMV, "-g=A:d", "-d=i:9", "-o=y:y.txt"), "ends in one of .tns, .ttx, .mtx"),
     ((SPMV, "-g=A:d", "-d=i:9", "-o=y:y.mtx"), "can hold y, a tensor of order 1, found y.mtx"),
     (("s = A(i,j)", "-g=A:d", "-d=i:9", "-o=s:s.tns"), "a tensor of order 0, found s.tns"),
     (("s = A(i,j)*x(j)", "-f=A:ds", "-O=folder"), "-O, found the number s"),

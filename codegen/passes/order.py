@@ -8,6 +8,8 @@ from codegen.ir import Module
 from codegen.passes.accumulators import split_accumulators
 from codegen.passes.blocks.block_panels import tile_block_panels
 from codegen.passes.blocks.held_blocks import hold_blocks
+from codegen.passes.blocks.held_lanes import hold_lanes
+from codegen.passes.blocks.held_turns import hold_turns
 from codegen.passes.copy_propagation import propagate_copies
 from codegen.passes.counted_places import count_places
 from codegen.passes.dead_code import remove_dead_code
@@ -60,6 +62,8 @@ _TIDY = _for_any_target(tidy)
 C_PASSES: tuple[Step, ...] = (
     Step("tidy", _TIDY, "later passes match simple shapes and compare places"),
     Step("full_tiles", _for_any_target(separate_full_tiles), "marked loops are the user's so far"),
+    Step("held_lanes", _for_any_target(hold_lanes), "before vectorize, for its loops have lanes"),
+    Step("held_turns", _for_any_target(hold_turns), "before accumulators, which split its sum"),
     Step("held_blocks", _for_any_target(hold_blocks), "before panels, which would hold one row"),
     Step("block_panels", tile_block_panels, "before panels, which would hold one row"),
     Step("panels", tile_panels, "before vectorize, which would mark the loop over columns"),

@@ -106,11 +106,19 @@ def _growing_call(
         if len(given) != count:
             raise TypeError(f"Expected {count} arguments for {name}, found {len(given)}")
         rooms = [int(given[i]) for i, _ in growing]
+        most = pool.memory.budget if pool.memory.on else None
+        if most is None:
+            most = -1
+        else:  # what is reserved counts as taken
+            rooms = [
+                min(room, most // (2 * len(rooms) * t.itemsize))
+                for room, (_, t) in zip(rooms, growing, strict=True)
+            ]
         # From here on the spare blocks are in the hands of `raw`, which frees them if it fails.
         since = []
         for k, (i, dtype) in enumerate(growing):
             address, mapped, last = pool.take(max(rooms[k] * dtype.itemsize, expected[k]))
-            given[i] = (rooms[k], address, mapped)
+            given[i] = (rooms[k], address, mapped, most)
             since.append(last)
         try:
             grown = raw(*given)
@@ -118,7 +126,7 @@ def _growing_call(
             if not pool.clear():
                 raise
             for k, (i, _) in enumerate(growing):
-                given[i] = (rooms[k], 0, 0)
+                given[i] = (rooms[k], 0, 0, most)
             grown = raw(*given)
         results = []
         for k, (i, dtype) in enumerate(growing):

@@ -20,9 +20,11 @@ SHARE = 0.8
 
 
 class ShortageError(MemoryError):
-    """`wanted` bytes are more than may be taken of those that are `free`."""
+    """`wanted` bytes are more than may be taken of those that are `free`, or than a limit of users
+    allows, which `free` is then."""
 
-    def __init__(self, wanted: int, free: int) -> None:
+    def __init__(self, wanted: int, free: int, limited: bool = False) -> None:
+        self.limited = limited
         self.wanted = wanted
         self.free = free
         super().__init__(f"Expected {wanted} bytes of memory, found {free} free")

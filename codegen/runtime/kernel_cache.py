@@ -25,6 +25,7 @@ from codegen.runtime.entry import entry_text
 from codegen.runtime.host import Host, load_host
 from codegen.runtime.host_functions import HOST_SIGNATURES
 from codegen.runtime.memo import Memo
+from codegen.runtime.memory_limit import MemoryLimit
 from codegen.runtime.memory_pool import Pool
 from codegen.runtime.runtime_library import ARRAYS, PARTS, Part, load_part, parts_of
 from codegen.runtime.signature import Signature, signature_from_json
@@ -99,9 +100,9 @@ class KernelCache:
     sources   folders of the packages that generate kernels, whose edits make old kernels stale
     flags     more compiler flags
 
-    `memo` is for what callers derive from kernels; it is cleared with them. What else is derived
-    from them and holds a number of threads is `derived`. `host_functions` has those of the host by
-    name, none before it is loaded.
+    `memory` says how much users allow. `memo` is for what callers derive from kernels; it is
+    cleared with them. What else is derived from them and holds a number of threads is `derived`.
+    `host_functions` has those of the host by name, none before it is loaded.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class KernelCache:
         self._sources = (_PACKAGE, *sources)
         self._flags = flags
         self.memo = Memo(MEMO_LIMIT)
+        self.memory = MemoryLimit()
         self.derived: weakref.WeakSet[Derived] = weakref.WeakSet()
         self._most_threads: int | None = None
         self._default_threads: int | None = None
@@ -405,7 +407,7 @@ class KernelCache:
         with self._host_lock:
             if self._hosted is None:
                 host = load_host(self._store, lambda: self.compiler)
-                pool = Pool(host, self._kept_memory)
+                pool = Pool(host, self._kept_memory, self.memory)
                 self.host_functions = callables(host, pool, host.entry, HOST_SIGNATURES)
                 self._hosted = (host, pool)
             return self._hosted

@@ -30,9 +30,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from codegen.runtime.free_memory import TRUSTED, require
+from codegen.runtime.free_memory import TRUSTED, ShortageError, require
 from codegen.runtime.host import Host
 from codegen.runtime.idle import Watch
+from codegen.runtime.memory_limit import MemoryLimit
 
 _LARGE = 4 * 1024**2  # TACO_LARGE of taco_runtime.h: blocks below it come from malloc
 _SMALL = 1024**2  # NumPy's memory below it is left to malloc
@@ -92,10 +93,13 @@ class Pool:
 
     Recycled pages need not be cleared by the operating system again. `limit` bytes are kept at
     most, `KEPT` or less by default; the oldest go first. The latest, which may still be in a cache,
-    are the first to be taken.
+    are the first to be taken. `memory` says how much users allow.
     """
 
-    def __init__(self, host: Host, limit: int | None = None) -> None:
+    def __init__(
+        self, host: Host, limit: int | None = None, memory: MemoryLimit | None = None
+    ) -> None:
+        self.memory = MemoryLimit() if memory is None else memory
         self._give_back = host.lib.taco_give_back
         self._host = host
         self._blocks: list[Spare] = []  # those that were used last come last
@@ -130,6 +134,8 @@ class Pool:
 
     def require(self, wanted: int, most: int | None = None) -> None:
         """Raise ShortageError unless `wanted` bytes may be taken, if need be of what is kept."""
+        if self.memory.on and (limit := self.memory.limit) is not None and wanted > limit:
+            raise ShortageError(wanted, limit, True)
         if wanted > TRUSTED or most is not None:
             require(wanted, self.free, self.clear, most)
 
@@ -247,6 +253,8 @@ class Pool:
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Like `numpy.empty`, but arrays are recycled, and large ones in huge pages throughout."""
+        if self.memory.on:
+            self.require(prod(shape) * np.dtype(dtype).itemsize)
         try:
             plain = np.empty(shape, dtype)  # which touches nothing
         except MemoryError:
@@ -261,8 +269,9 @@ class Pool:
         takes less time than writing to clear ones that the system has yet to give. Larger ones,
         of which little may be written, are the system's."""
         size = prod(shape) * np.dtype(dtype).itemsize
-        if not _SMALL <= size <= _FEW:
+        if not _SMALL <= size <= _FEW or self.memory.on:
             self.require(size)
+        if not _SMALL <= size <= _FEW:
             return self._plain(np.zeros, shape, dtype)
         like = self._plain(np.empty, shape, dtype)  # which touches nothing
         again = self._again(like)

@@ -116,22 +116,28 @@ static int taco_open_array(const taco_parameter *p, Py_buffer *view, PyObject *o
     return 1;
 }
 
-/* A growing array is given as (elements to make room for, address of a spare mapping, its bytes). The
- * spare now belongs to the call: it is unmapped when the call fails. */
-static int taco_open_growing(const taco_parameter *p, taco_buffer *buffer, PyObject *object)
+/* A growing array is given as (elements to make room for, address of a spare mapping, its bytes, the bytes
+ * that all of the call may take together or -1). The spare now belongs to the call: it is unmapped when the
+ * call fails. `budget` is the call's, below 0 before one was given. */
+static int taco_open_growing(const taco_parameter *p, taco_buffer *buffer, int64_t *budget, PyObject *object)
 {
     memset(buffer, 0, sizeof *buffer);
-    if (PyTuple_Size(object) != 3) {
-        PyErr_Format(PyExc_TypeError, "Expected a tuple of 3 integers for %s", p->name);
+    if (PyTuple_Size(object) != 4) {
+        PyErr_Format(PyExc_TypeError, "Expected a tuple of 4 integers for %s", p->name);
         return 1;
     }
     const int64_t room = PyLong_AsLongLong(PyTuple_GetItem(object, 0));
     const int64_t spare = PyLong_AsLongLong(PyTuple_GetItem(object, 1));
     const int64_t spare_bytes = PyLong_AsLongLong(PyTuple_GetItem(object, 2));
+    const int64_t most = PyLong_AsLongLong(PyTuple_GetItem(object, 3));
     if (PyErr_Occurred())
         return 1;
     buffer->spare = (void *)(intptr_t)spare;
     buffer->spare_bytes = spare_bytes;
+    if (most >= 0) {
+        *budget = *budget < 0 ? most : *budget;
+        buffer->budget = budget;
+    }
     if (taco_grow(buffer, room, (size_t)p->itemsize)) {
         taco_release(buffer);
         PyErr_NoMemory();
@@ -153,7 +159,7 @@ static int taco_open_unsigned(taco_argument *a, PyObject *object)
 /* Unmap the spare mapping of a growing array that will not be used. */
 static void taco_drop_spare(PyObject *object)
 {
-    if (PyTuple_Size(object) != 3)
+    if (PyTuple_Size(object) != 4)
         return;
     taco_buffer buffer = {0};
     buffer.spare = (void *)(intptr_t)PyLong_AsLongLong(PyTuple_GetItem(object, 1));
@@ -182,7 +188,8 @@ static int taco_open_threads(taco_argument *a, PyObject *object)
     return 0;
 }
 
-static int taco_open_one(const taco_parameter *p, taco_argument *a, taco_holder *holder, PyObject *object)
+static int taco_open_one(const taco_parameter *p, taco_argument *a, taco_holder *holder, int64_t *budget,
+                         PyObject *object)
 {
     switch ((enum taco_kind)p->kind) {
     case TACO_INPUT:
@@ -193,7 +200,7 @@ static int taco_open_one(const taco_parameter *p, taco_argument *a, taco_holder 
         return 0;
     case TACO_GROWING:
         a->buffer = &holder->buffer;
-        return taco_open_growing(p, &holder->buffer, object);
+        return taco_open_growing(p, &holder->buffer, budget, object);
     case TACO_INTEGER:
         a->integer = PyLong_AsLongLong(object);
         return a->integer == -1 && PyErr_Occurred() != NULL;
@@ -274,8 +281,9 @@ static PyObject *taco_call_kernel(PyObject *self, PyObject *const *args, Py_ssiz
     }
     taco_argument arguments[found + 1];
     taco_holder holders[found + 1];
+    int64_t budget = -1;
     for (Py_ssize_t i = 0; i < found; i++) {
-        if (taco_open_one(c->parameters + i, arguments + i, holders + i, args[i])) {
+        if (taco_open_one(c->parameters + i, arguments + i, holders + i, &budget, args[i])) {
             taco_shut(c->parameters, holders, i, 1);
             for (Py_ssize_t j = i + 1; j < found; j++)
                 if (c->parameters[j].kind == TACO_GROWING)

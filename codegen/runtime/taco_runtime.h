@@ -324,6 +324,8 @@ typedef struct {
     void *spare;
     int64_t spare_bytes;
     int64_t floor; /* bytes of the system's memory that it leaves free; 0 before it has looked */
+    int64_t *budget; /* bytes that it and other arrays may still take; NULL for what there is */
+    int64_t taken;   /* of them */
 } taco_buffer;
 
 /* Give `b` room for at least `elements`, keeping its contents; at least doubles what it had. */
@@ -466,6 +468,22 @@ static TACO_COLD int taco_promote(taco_buffer *b, size_t bytes, size_t needed, s
 }
 #endif
 
+/* Take from the budget of `b` what it lacks for `*bytes`, or if these are too many, for `needed`. */
+static TACO_COLD int taco_afford(taco_buffer *b, size_t needed, size_t *bytes)
+{
+    const int64_t wishes[2] = {(int64_t)*bytes, (int64_t)needed};
+    for (int k = 0; k < 2; k++) {
+        const int64_t more = wishes[k] - b->taken;
+        if (__atomic_sub_fetch(b->budget, more, __ATOMIC_RELAXED) >= 0) {
+            b->taken = wishes[k];
+            *bytes = (size_t)wishes[k];
+            return 0;
+        }
+        __atomic_add_fetch(b->budget, more, __ATOMIC_RELAXED);
+    }
+    return 1;
+}
+
 TACO_FAR TACO_COLD int taco_grow(taco_buffer *b, int64_t elements, size_t itemsize)
 {
     if (elements <= b->capacity)
@@ -478,6 +496,8 @@ TACO_FAR TACO_COLD int taco_grow(taco_buffer *b, int64_t elements, size_t itemsi
         bytes = 2 * used;
     if (bytes < 64)
         bytes = 64;
+    if (b->budget != NULL && taco_afford(b, taco_bytes(elements, itemsize), &bytes))
+        return 1;
 #ifdef __linux__
     if (b->mapped > 0 || bytes >= TACO_LARGE) {
         const size_t memory = taco_memory(), needed = taco_bytes(elements, itemsize);
@@ -487,7 +507,9 @@ TACO_FAR TACO_COLD int taco_grow(taco_buffer *b, int64_t elements, size_t itemsi
         if (b->mapped == 0 ? taco_promote(b, bytes, needed, used)
                            : (size_t)b->mapped < needed && taco_remap(b, bytes) && taco_remap(b, needed))
             return 1;
-        const size_t room = taco_room(b, needed, used);
+        size_t room = taco_room(b, needed, used);
+        if (b->budget != NULL && room > bytes)
+            room = bytes;
         b->capacity = (int64_t)(room / itemsize);
         return room == 0;
     }
@@ -502,6 +524,8 @@ TACO_FAR TACO_COLD int taco_grow(taco_buffer *b, int64_t elements, size_t itemsi
 
 TACO_FAR TACO_COLD void taco_release(taco_buffer *b)
 {
+    if (b->budget != NULL)
+        __atomic_add_fetch(b->budget, b->taken, __ATOMIC_RELAXED);
 #ifdef __linux__
     if (b->spare != NULL)
         munmap(b->spare, (size_t)b->spare_bytes);
@@ -1057,6 +1081,8 @@ TACO_FAR TACO_UNUSED int taco_gather(taco_team *t, const taco_output *outputs, i
         taco_disband(t);
         return 1;
     }
+    for (int64_t k = 0; count > 1 && k < count * width; k++)
+        t->parts[k].budget = outputs[k % width].whole->budget;
     t->total = t->place + count * width;
     t->set = t->total + width;
     t->idle = t->set + count;

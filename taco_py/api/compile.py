@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Any, overload
 
 from numpy.typing import DTypeLike
@@ -21,6 +22,7 @@ from taco_py.call.texts.kernel_in_blocks import (
 from taco_py.formats import Format, RemappedFormat
 from taco_py.notation.checks import has_subscripts
 from taco_py.schedule.schedule import Schedule
+from taco_py.values.byte_counts import check_memory_limit
 from taco_py.values.settings import settings_of_kernel
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ def compile(
     border: str = "error",
     shape: Sequence[int] | int | None = None,
     target: str | None = None,
+    memory_limit: int | str | None = None,
     **named: Format | RemappedFormat | str,
 ) -> Kernel | KernelOfSeveral | KernelOfSubscripts | KernelInBlocks:
     """Compile assignments for operands of given formats, without data.
@@ -101,6 +104,7 @@ def compile(
     mask         the format of a mask, or `tp.complement` or `tp.by_value` of one: calls name it
                  mask=
     border, shape  as in `evaluate`: of all calls
+    memory_limit  bytes that a call of the kernel may take at once, as in `evaluate`
     replace      True where out= of calls may be written where the mask leaves it out too
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
@@ -108,7 +112,8 @@ def compile(
     given = by_name(text, formats, others, named, "formats")
     given, where = placed(given, target)
     asked = (threads, static, libraries, schedule_budget, forbid, allow, where)
-    settings = settings_of_kernel(schedule, *asked)
+    limit = check_memory_limit(memory_limit)
+    settings = with_fields(settings_of_kernel(schedule, *asked), memory_limit=limit)
     statements = statements_of(text, given)
     over = read_over(semiring, as_mask(mask, statements[-1].assignment), replace)
     if outputs is not None or len(statements) > 1:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import built, read_over
 from taco_py.replay.find import find
+from taco_py.values.byte_counts import call_again, limited
 from taco_py.values.keys import COUNTS, call_key, options_key, parted
 
 USUAL = (None, True, None, ())
@@ -41,6 +42,7 @@ def einsum(
     mask: Any = None,
     replace: bool = False,
     target: str | None = None,
+    memory_limit: int | str | None = None,
     **unknown: Any,
 ) -> Any:
     """Compute NumPy's `einsum` over sparse and dense operands.
@@ -66,21 +68,18 @@ def einsum(
                contracts in that order; otherwise the order of least expected work is chosen, for
                ("greedy", n) or ("optimal", n) one whose intermediates store at most n elements each
     format, schedule, threads, static, libraries, schedule_budget, forbid, semiring, mask, replace,
-               target  as in `evaluate`
+               target, memory_limit  as in `evaluate`
     unknown    nothing: operands go by position
 
     Raises what `evaluate` raises; NotationError is a ValueError.
     """
+    if memory_limit is not None:
+        return limited(einsum, locals())
     schedule, over = built(schedule), read_over(semiring, mask, replace)
     if order not in ("K", "C") and not unknown:
         from taco_py.call.subscripts import laid_out
 
-        return laid_out(order, operands, out, partial(
-            einsum, *operands, out=out, dtype=dtype, casting=casting, optimize=optimize,
-            format=format, schedule=schedule, threads=threads, static=static, libraries=libraries,
-            schedule_budget=schedule_budget, forbid=forbid, semiring=semiring, mask=mask,
-            replace=replace, target=target,
-        ))  # fmt: skip
+        return laid_out(order, operands, out, partial(call_again, einsum, locals()))
     outs, key = () if out is None else (out,), None
     if target in (None, "c") and operands and not unknown and type(threads) in COUNTS:
         first, rest = parted(operands)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import built, read_over
 from taco_py.replay.find import find
+from taco_py.values.byte_counts import limited
 from taco_py.values.keys import COUNTS, by_outputs, call_key, options_key
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def evaluate(
     mask: Any = None,
     replace: bool = False,
     target: str | None = None,
+    memory_limit: int | str | None = None,
     **named: Any,
 ) -> Any:
     """Compute assignments in index notation over sparse and dense operands.
@@ -111,18 +113,21 @@ def evaluate(
     target    what computes it: "c" the CPU, "cuda" a GPU, "cuda-emulated" the GPU's kernels on the
               CPU, which checks each access to memory; by default the device that operands are on
               (`tp.device`), else the CPU; docs/gpu.md
+    memory_limit  bytes that the call may take at once, as "2GB", "512MiB" or a number; what needs
+              more is refused before it is begun. By default what `set_memory_limit` says, else
+              four fifths of what is free
 
     Raises NotationError, OperandError, OperandTypeError, DimensionError, FormatError, OutputError,
     ScheduleError before anything is compiled; CompilerError where there is no compiler, and
     OutOfMemoryError where the result has no room.
     """
+    if memory_limit is not None:
+        return limited(evaluate, locals())
     given = named if operands is None else _given(text, operands, others, named)
-    schedule = built(schedule)
-    over, values = read_over(semiring, mask, replace), (*given.values(),)
+    schedule, over, values = built(schedule), read_over(semiring, mask, replace), (*given.values(),)
     whole: Any = (format, out, () if out is None else (out,))
-    by_names = outputs is not None or type(format) is dict or type(out) is dict
+    by_names, key = (outputs is not None or type(format) is dict or type(out) is dict), None
     form, kinds, outs = by_outputs(outputs, format, out) if by_names else whole
-    key: Any = None
     if target in (None, "c") and type(threads) in COUNTS:
         identity: tuple[object, ...] = (text, form, casting, schedule, threads, target, *given)
         usual = out is None and dtype is None and path is None and outputs is None
@@ -159,6 +164,17 @@ def _given(
     return by_name(text, operands, others, named)
 
 
+def _operands_of(
+    text: str, operands: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[dict[str, Any], bool]:
+    """The operands by name, and whether they are einsum's, behind its subscripts."""
+    if operands and isinstance(text, str) and "=" not in text:
+        return {f"operand {place}": each for place, each in enumerate(operands)}, True
+    from taco_py.call.prepare import by_name
+
+    return by_name(text, operands[0] if operands else None, operands[1:], named), False
+
+
 def explain(
     text: str,
     *operands: Any,
@@ -181,6 +197,7 @@ def explain(
     semiring: Semiring | str | None = None,
     mask: Any = None,
     target: str | None = None,
+    memory_limit: int | str | None = None,
     **named: Any,
 ) -> str:
     """Explain how `evaluate`, or `einsum`, computes its result with the same arguments.
@@ -203,28 +220,27 @@ def explain(
     operands, named  operands in a mapping or by name, or behind einsum's subscripts
     optimize  einsum's
     format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, allow,
-    path, outputs, border, shape, semiring, mask, target   as in `evaluate`
+    path, outputs, border, shape, semiring, mask, target, memory_limit   as in `evaluate`
     frontier_budget  seconds that the comparison with the frontier may take, which does not change
               the plan. As many as schedule_budget where it is left out, one where both are; 0
               leaves the comparison out.
 
     Raises as `evaluate`.
     """
+    if memory_limit is not None:
+        return limited(explain, locals())
     from taco_py.call.devices.placed import placed
     from taco_py.call.over_semirings import over_of
-    from taco_py.call.prepare import by_name
     from taco_py.call.texts.by_text import Asks, explain_text
+    from taco_py.notebook.folded_report import Report
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
 
-    einsums = bool(operands) and isinstance(text, str) and "=" not in text
+    given, einsums = _operands_of(text, operands, named)
     if einsums:
         own = {"format": format, "schedule": schedule, "static": static}
         if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
-            return numpys.told
-        given: dict[str, Any] = {f"operand {place}": each for place, each in enumerate(operands)}
-    else:
-        given = by_name(text, operands[0] if operands else None, operands[1:], named)
+            return Report(numpys.told)
     given, where = placed(given, target)
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, where)
     settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *options)
@@ -233,6 +249,7 @@ def explain(
     if einsums:
         from taco_py.call.subscripts import explain_subscripts
 
-        return explain_subscripts((text, *given.values()), optimize, settings, seconds, over)
+        every = (text, *given.values())
+        return Report(explain_subscripts(every, optimize, settings, seconds, over))
     asks = Asks(border, shape, path, outputs, format, None, None if over.is_usual else over)
-    return explain_text(text, given, settings, asks, seconds)
+    return Report(explain_text(text, given, settings, asks, seconds))

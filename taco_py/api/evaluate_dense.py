@@ -47,12 +47,15 @@ from taco_py.plan.statements import fills_of
 from taco_py.storage.pack import is_unique, to_dense, unpack
 from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array, TensorData, converted_to
+from taco_py.values.byte_counts import limited
 from taco_py.values.operands import check_names, give, taken
 from taco_py.values.results import container
 from taco_py.values.settings import Settings, merged
 from taco_py.values.tensor import Tensor
 
-OPTIONS = frozenset({"initial", "stored", "outputs", "border", "shape", "semiring", "mask"})
+OPTIONS = frozenset(
+    {"initial", "stored", "outputs", "border", "shape", "semiring", "mask", "memory_limit"}
+)
 SMALLER = "evaluate makes no intermediate over all indices; here smaller operands help"
 
 
@@ -67,6 +70,7 @@ def evaluate_dense(
     shape: Sequence[int] | int | None = None,
     semiring: Semiring | str | None = None,
     mask: Any = None,
+    memory_limit: int | str | None = None,
     **named: Any,
 ) -> Any:
     """Compute index notation by NumPy alone, one array operation for each operator.
@@ -95,19 +99,18 @@ def evaluate_dense(
               computed by itself, and what it makes stores what `evaluate` would store of it
     border, shape   as in `evaluate`
     semiring, mask  as in `evaluate`; what is not computed is the semiring's zero
+    memory_limit  bytes that the largest array on its way may take, as in `evaluate`
 
     Raises what `evaluate` raises for a mistake in the text or the operands, and OutOfMemoryError
     where an intermediate result has no room.
     """
+    if memory_limit is not None:
+        return limited(evaluate_dense, locals())
     given = by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
     statements = _read(text, given) if isinstance(text, str) else (text,)
     over = over_of(semiring, mask, False)
     if len(statements) > 1 or outputs is not None:
-        if initial is not None:
-            raise OperandError(
-                "Expected no initial= for several statements, found one",
-                hint="pass what is added to as an operand by its name",
-            )
+        _refuse_initial(initial)
         if not over.is_usual:
             over.refuse_several(statements[-1])
         return _several(statements, given, outputs, stored or {}, (border, shape))
@@ -136,6 +139,15 @@ def evaluate_dense(
                     raise
         stated = stated_of(border, shape)
         return _at_subscripts(wide, assignment, given, arrays, initial, stored, stated)
+
+
+def _refuse_initial(initial: ArrayLike | None) -> None:
+    """Raise OperandError for what several statements begin from."""
+    if initial is not None:
+        raise OperandError(
+            "Expected no initial= for several statements, found one",
+            hint="pass what is added to as an operand by its name",
+        )
 
 
 def _several(

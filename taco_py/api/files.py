@@ -19,8 +19,9 @@ def read(
     format: Format | RemappedFormat | str | None = None,
     shape: Sequence[int] | int | None = None,
     dtype: DTypeLike | None = None,
+    key: str | None = None,
 ) -> Tensor:
-    """Read the tensor in a .tns, .mtx or .npz file, which may be compressed.
+    """Read the tensor in a file of .mtx, .tns, .npz, .h5ad and others, which may be compressed.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.mtx"
@@ -36,9 +37,10 @@ def read(
             own, or compressed levels
     shape   sizes of its modes, where the file does not say them or they are larger
     dtype   of its values; by default the file's, else float64
+    key     of the tensor in an HDF5 file, as "layers/counts"; by default "X", or the only one
 
     Raises FileNotFoundError, FileFormatError naming the file and the line that is malformed,
-    MissingExtraError for .zst without its library, or OutOfMemoryError.
+    MissingExtraError for .zst, HDF5 and Parquet without their libraries, or OutOfMemoryError.
     """
     # seldom needed, and a tenth of the time to import tensors
     from taco_py.convert.read_table import read_table
@@ -46,12 +48,12 @@ def read(
 
     form = remapped(format)
     plain = None if form is not None or isinstance(format, RemappedFormat) else format
-    found = Tensor(files.read(path, plain, shape, dtype, read_table))
+    found = Tensor(files.read(path, plain, shape, dtype, read_table, key))
     return found if form is None else found.to_format(form)
 
 
-def write(obj: Any, path: str | Path) -> None:
-    """Write a tensor to a .tns or .mtx file, which may be compressed.
+def write(obj: Any, path: str | Path, key: str | None = None) -> None:
+    """Write a tensor to a file of .mtx, .tns, .npz, .h5ad and others, which may be compressed.
 
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -65,6 +67,7 @@ def write(obj: Any, path: str | Path) -> None:
 
     obj   anything that `tensor` accepts
     path  of the file, which is written over; what it ends in says how: .gz, .bz2, .xz, .zst too
+    key   of the tensor in an HDF5 file, which then keeps what it has elsewhere; by default "X"
 
     Raises OperandTypeError for another object, FormatError for what such a file cannot hold.
     """
@@ -75,4 +78,4 @@ def write(obj: Any, path: str | Path) -> None:
             f"Expected a tensor to be written, found the {type(obj).__name__} {str(obj)!r}",
             hint="the tensor comes first: tp.write(tensor, path)",
         )
-    files.write(as_data(obj), path)
+    files.write(as_data(obj), path, key)

@@ -22,6 +22,7 @@ from taco_py.notation.checks import accesses, has_subscripts
 from taco_py.notation.functions.averages import spelled
 from taco_py.notation.nodes import Assignment, Reduce
 from taco_py.notation.tree import walk
+from taco_py.values.byte_counts import limited
 from taco_py.values.settings import Settings, check_budget, check_target, merged
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def frontier(
     border: str = "error",
     shape: Sequence[int] | int | None = None,
     target: str | None = None,
+    memory_limit: int | str | None = None,
     **named: Any,
 ) -> Frontier:
     """Find the schedules of an assignment that no other is asymptotically better than.
@@ -70,9 +72,12 @@ def frontier(
              over numbers, of the operands that subscripts ask for
     target   as in `evaluate`: which schedules there are is the same everywhere; what is estimated,
              and which of them a call takes, is for kernels there, whose units are chosen later
+    memory_limit  bytes that a conversion of an array which stands for its format may take
 
     Raises NotationError, OperandError, OperandTypeError, FormatError, ScheduleError.
     """
+    if memory_limit is not None:
+        return limited(frontier, locals())
     given, where = placed(merged(formats, named, "formats"), target)
     check_target(where)
     read = understood(text)

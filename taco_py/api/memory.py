@@ -1,9 +1,10 @@
-"""How much memory of results that are gone is kept for the next ones."""
+"""How much memory calls may take, and how much of results that are gone is kept."""
 
 from __future__ import annotations
 
 from taco_py.diagnostics.errors import OperandError
 from taco_py.kernels import KERNELS
+from taco_py.values.byte_counts import check_memory_limit
 from taco_py.values.settings import integer
 
 
@@ -30,6 +31,36 @@ def clear_memory() -> None:
     >>> tp.set_kept_memory(0); tp.clear_memory(); tp.set_kept_memory(None)
     """
     KERNELS.clear_memory()
+
+
+def set_memory_limit(limit: int | str | None) -> None:
+    """Let calls that do not say `memory_limit=` take at most so much memory at once.
+
+    >>> tp.set_memory_limit("2GB")
+    >>> tp.get_memory_limit()
+    2000000000
+    >>> tp.set_memory_limit(None)
+
+    What needs more is refused before it is begun, or as soon as its arrays would grow beyond it.
+
+    limit  in bytes, or a text as "2GB" or "512MiB"; None, as at the beginning, for four fifths of
+           the memory that is free
+
+    Raises OperandError, a ValueError, for what is no positive number of bytes.
+    """
+    KERNELS.memory.set(check_memory_limit(limit))
+
+
+def get_memory_limit() -> int | None:
+    """Return how many bytes a call may take that does not say `memory_limit=`.
+
+    >>> print(tp.get_memory_limit())
+    None
+    >>> tp.set_memory_limit("512MiB"); tp.get_memory_limit()
+    536870912
+    >>> tp.set_memory_limit(None)
+    """
+    return KERNELS.memory.process
 
 
 def _checked(size: int | None) -> int | None:

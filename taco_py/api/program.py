@@ -43,7 +43,7 @@ def program(text: str) -> Program:
     lowered = to_nest(statements, sizes)
     found = Program(text, parsed, statements, lowered, tensor_names(statements), sizes)
     for name in found.operands:
-        if name in ("threads", "tiles"):
+        if name in ("threads", "tiles", "memory_limit"):
             raise OperandError(
                 f"Expected other names for operands than what a call says besides, found {name}",
                 hint=f"call it {name}_, for instance",

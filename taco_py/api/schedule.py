@@ -19,6 +19,7 @@ def schedule(
     index_dtype: str = "int32",
     static: Mapping[str, int] | None = None,
     target: str | None = None,
+    memory_limit: int | str | None = None,
     **named: Any,
 ) -> ScheduleBuilder:
     """Build a schedule for an assignment, or for einsum's subscripts, command by command.
@@ -40,12 +41,14 @@ def schedule(
     target   what the schedule is for, as in `evaluate`, the CPU unless an operand is on a device:
              its units and limits are what commands are checked against; `compile()` makes a kernel
              that runs there
+    memory_limit  bytes that calls of that kernel may take, as in `evaluate`
 
     Raises as `compile` does.
     """
     from taco_py.call.builder import ScheduleBuilder
     from taco_py.call.devices.placed import placed
     from taco_py.call.draft import draft, draft_einsum, named_formats
+    from taco_py.values.byte_counts import check_memory_limit
     from taco_py.values.settings import check_target
 
     in_order = {f"operand {place}": form for place, form in enumerate(formats)}
@@ -57,4 +60,4 @@ def schedule(
     else:
         given = named_formats(text, formats, found)
         drafted = draft(text, given, dtypes, index_dtype, static)
-    return ScheduleBuilder(drafted.on(where))
+    return ScheduleBuilder(drafted.on(where), check_memory_limit(memory_limit))

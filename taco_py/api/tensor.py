@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import DTypeLike
 
+from taco_py.convert.choose_format import choice_of
 from taco_py.convert.remap import plain_format
-from taco_py.formats import Format
-from taco_py.formats.remapped import RemappedFormat, remapped
+from taco_py.formats import CSR, Format, RemappedFormat, remapped
 from taco_py.interop.scipy_blocks import is_bsr
+from taco_py.storage.containers.columns import with_shape
 from taco_py.storage.sizes import with_index_dtype
+from taco_py.values.byte_counts import limited
 from taco_py.values.remapped_tensor import RemappedTensor, blocks_of, in_format
 from taco_py.values.tensor import Tensor, as_data, stored_as, with_fill
 
@@ -21,6 +24,8 @@ def tensor(
     index_dtype: DTypeLike | None = None,
     *,
     fill_value: complex | None = None,
+    shape: Sequence[int] | int | None = None,
+    memory_limit: int | str | None = None,
 ) -> Tensor:
     """Make a Tensor of anything: a Tensor, scipy.sparse array, NumPy array, number or list.
 
@@ -36,24 +41,53 @@ def tensor(
     its values then changes the Tensor; its coordinates must stay as they are, for their order is
     known to the Tensor and not looked at again.
 
-    obj          what is to be a Tensor
+    obj          what is to be a Tensor; of torch, JAX, pandas, Arrow and other libraries too
     format       a Format, its letters or its name, as in `tensor(A, format="ds:1,0")` or
-                 `tensor(A, format=tp.BSR((3, 3)))`; None, the default, keeps the format that `obj`
-                 has
+                 `tensor(A, format=tp.BSR((3, 3)))`; "auto" chooses one for a matrix that products
+                 read many times (`tp.choose_format` says why); None, the default, keeps the format
+                 that `obj` has
     index_dtype  int32 or int64, of the index arrays; None, the default, keeps the one that `obj`
                  has
     fill_value   of the elements that `obj` does not store, a number that the dtype holds; None, the
                  default, keeps the one that a Tensor has, and is 0 for others. Of an array, which
                  stores all elements, a sparse `format` leaves out those that have it
+    shape        the sizes of the modes of a list of coordinates that does not tell them, as a table
+                 of polars; None, the default, takes the largest coordinates there
 
-    Raises OperandTypeError or FormatError, NumberOverflowError for a fill value that the dtype does
-    not hold, and IndexOverflowError where int32 cannot hold a size or the number of values.
+    memory_limit  bytes that converting it may take, as in `evaluate`
+
+    Raises OperandTypeError, FormatError or DimensionError, NumberOverflowError for a fill value
+    that the dtype does not hold, and IndexOverflowError where int32 cannot hold a size or the
+    number of values.
     """
+    if memory_limit is not None:
+        return limited(tensor, locals())
+    if isinstance(format, str) and format.lower() == "auto":
+        return _chosen(obj, index_dtype, fill_value)
     form = remapped(format)
     if form is not None or (format is None and (is_bsr(obj) or isinstance(obj, RemappedTensor))):
         return _remapped(obj, form, index_dtype, fill_value)
-    data = stored_as(with_fill(as_data(obj), fill_value), format)
+    data = as_data(obj)
+    if shape is not None:
+        data = with_shape(data, shape)
+    data = stored_as(with_fill(data, fill_value), format)
     return Tensor(data if index_dtype is None else with_index_dtype(data, index_dtype))
+
+
+def _chosen(obj: Any, index_dtype: DTypeLike | None, fill_value: Any) -> Tensor:
+    """A Tensor in the format that is chosen for its entries; not in blocks with zeros."""
+    made = tensor(obj, None, index_dtype, fill_value=fill_value)
+    choice = choice_of(made.data)
+    if not isinstance(choice.format, RemappedFormat):
+        return made.to_format(choice.format)
+    found = in_format(made, choice.format)
+    if isinstance(found, RemappedTensor) and choice.format.is_blocked:
+        plain = tensor(made, CSR)
+        if found.nnz > plain.nnz:
+            return plain
+    if isinstance(found, RemappedTensor):
+        found.reason = choice.reason
+    return found
 
 
 def _remapped(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from taco_py.arrays.elementwise import elementwise
-from taco_py.arrays.shapes import permute, zeros_in
-from taco_py.diagnostics.errors import DimensionError
-from taco_py.fill import differs
+from taco_py.arrays.shapes import of_dense, permute, zeros_in
+from taco_py.diagnostics.errors import DimensionError, FormatError
+from taco_py.fill import as_text, differs
 from taco_py.storage.pack import canonical, unpack
 from taco_py.storage.tensor_data import Array
 from taco_py.values.tensor import Tensor
@@ -79,3 +80,29 @@ def nonzero(T: Tensor) -> tuple[Array, ...]:  # noqa: N803
     columns = tuple(column[kept] for column in columns)
     order = np.lexsort(columns[::-1])
     return tuple(column[order].astype(np.int64) for column in columns)
+
+
+def nextafter(one: Any, other: Any) -> Tensor:
+    """Find the next number of the type after each of one towards the other.
+
+    Raises FormatError for a sparse tensor beside another tensor.
+    """
+    sparse = [T for T in (one, other) if isinstance(T, Tensor) and not T.format.is_dense]
+    if not sparse:
+        return of_dense(np.asarray(np.nextafter(*map(_plain, (one, other)))))
+    (T, *more), rest = sparse, other if sparse[0] is one else one  # noqa: N806
+    if more or np.ndim(_plain(rest)):
+        raise FormatError(
+            "Expected dense tensors or one beside a number for nextafter, found a sparse one",
+            hint="call .to_dense() of it if the result fits into memory",
+        )
+    data = canonical(T.examined())
+    made = [
+        np.nextafter(*(each if part is T else _plain(rest) for part in (one, other)))
+        for each in (data.values, T.fill_value)
+    ]
+    return Tensor(replace(data, values=made[0], fill=as_text(made[1].astype(made[0].dtype))))
+
+
+def _plain(obj: Any) -> Any:
+    return obj.to_numpy() if isinstance(obj, Tensor) else obj

@@ -17,10 +17,11 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arrays.outer_range import outer_part, outer_range
-from taco_py.arrays.shapes import like
+from taco_py.arrays.shapes import expand_dims, like
 from taco_py.diagnostics.errors import DimensionError, OperandTypeError, PositionError
 from taco_py.fill import as_number
 from taco_py.formats import Format
+from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.storage.pack import canonical, to_dense, unpack
 from taco_py.storage.tensor_data import Array, TensorData, dense_data
 from taco_py.values.tensor import Tensor
@@ -37,6 +38,9 @@ def subscript(T: Tensor, key: Any) -> Any:  # noqa: N803
     subscripts.
     """
     data, shape = T.data, T.data.shape
+    if _is_truth(key):
+        whole = expand_dims(T, 0)
+        return whole if key else subscript(whole, slice(0, 0))
     if type(key) is slice and shape and not data.format.is_dense:
         start, stop, step = key.indices(shape[0])
         if step == 1 and data.format.mode_order[0] == 0:
@@ -55,6 +59,13 @@ def subscript(T: Tensor, key: Any) -> Any:  # noqa: N803
 
 
 # ---------------------------------------------------------------- what is asked for
+
+
+def _is_truth(key: Any) -> bool:
+    """Whether a subscript is a mask of order 0, which adds a mode with all or nothing."""
+    if isinstance(key, bool | np.bool_):
+        return True
+    return isinstance(key, Tensor | np.ndarray) and not key.shape and key.dtype == np.bool_
 
 
 def _parts(key: Any, shape: Shape) -> list[Part]:
@@ -86,6 +97,8 @@ def _plain(part: Any) -> Iterator[Any]:
         yield int(part)
     elif isinstance(part, Tensor):
         yield from _of_tensor(part)
+    elif is_scipy_sparse(part):
+        yield from _of_tensor(Tensor.from_scipy(part))
     else:
         array = np.asarray(part)
         if array.size == 0 and not isinstance(part, np.ndarray):

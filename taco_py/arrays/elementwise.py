@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -175,6 +176,8 @@ def _literals(operands: Sequence[Any]) -> tuple[tuple[int, str], ...]:
     where(T > 1, T, 0)  ->  ((2, "0"),)
     """
     kinds = [each.dtype for each in operands if not isinstance(each, NUMBERS)]
+    if not kinds:
+        return ()
     return tuple(
         (place, f"({number!r})")
         for place, each in enumerate(operands)
@@ -191,7 +194,11 @@ def _sparse_format(text: str, given: Mapping[str, Any], shape: Shape) -> Format 
     """
     fills = {name: _absent_number(each) for name, each in given.items()}
     shapes = {name: getattr(each, "shape", ()) for name, each in given.items()}
-    if shape == () or any(fills[name] is None and shapes[name] == shape for name in given):
+    if (
+        not prod(shape)
+        or shape == ()
+        or any(fills[name] is None and shapes[name] == shape for name in given)
+    ):
         return None
     value = parse_assignment(text).value
     absent = absent_value(value, lambda access: fills[access.tensor])

@@ -16,8 +16,11 @@ import numpy as np
 from taco_py.api.einsum import einsum
 from taco_py.arrays.element_functions import clip, imag, nonzero, real, rounded
 from taco_py.arrays.elementwise import as_tensor, elementwise
+from taco_py.arrays.extremum_places import place_of_extremum
+from taco_py.arrays.filled_like import LIKE
 from taco_py.arrays.matrix_products import dot, matmul, tensordot
-from taco_py.arrays.reductions import place_of_extremum, reduced, std, var
+from taco_py.arrays.reductions import reduced, std, var
+from taco_py.arrays.scans import cumulative, diff, with_initial
 from taco_py.arrays.shapes import (
     concatenate,
     expand_dims,
@@ -27,7 +30,21 @@ from taco_py.arrays.shapes import (
     squeeze,
     stack,
 )
+from taco_py.arrays.sorted_elements import argsort, distinct_values, searchsorted, sort, unique
 from taco_py.arrays.spelling import arguments, is_spelled
+from taco_py.arrays.standard.linalg import matrix_norm, vector_norm
+from taco_py.arrays.subscripts_of_modes import (
+    broadcast_arrays,
+    broadcast_to,
+    diagonal,
+    flip,
+    repeat,
+    roll,
+    take,
+    take_along_axis,
+    tile,
+    triangle,
+)
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.values.tensor import Tensor
 
@@ -109,6 +126,62 @@ def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     return nonzero(condition) if x is None else elementwise("where", condition, x, y)
 
 
+def _scan(name: str) -> Callable[..., Any]:
+    """np.cumsum or np.cumprod."""
+
+    def scan(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+        return cumulative(name, a, axis, dtype)
+
+    return scan
+
+
+def _scanned(name: str) -> Callable[..., Any]:
+    """np.cumulative_sum or np.cumulative_prod."""
+
+    def scan(
+        x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    ) -> Any:
+        found = cumulative(name, x, axis, dtype)
+        return with_initial(name, found, (axis or 0) % x.ndim) if include_initial else found
+
+    return scan
+
+
+def _sort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Any:
+    return sort(a, axis)
+
+
+def _argsort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Any:
+    return argsort(a, axis)
+
+
+def _ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    most, least = (reduced(each, a, axis, keepdims) for each in ("max", "min"))
+    return elementwise("subtract", most, least) if isinstance(most, Tensor) else most - least
+
+
+def _save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+    """np.save: of a dense tensor its array; else one object, as NumPy saves scipy.sparse arrays,
+    which `np.load(file, allow_pickle=True).item()` gives back."""
+    found = arr.to_numpy() if arr.format.is_dense else np.empty((), object)
+    if not arr.format.is_dense:
+        found[()] = arr
+    np.save(file, found, allow_pickle)
+
+
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """np.linalg.norm: of all elements, of vectors along a mode, or of matrices of two modes."""
+    pair = isinstance(axis, Sequence) and len(axis) == 2
+    if ord is None or (axis is None and x.ndim == 1) or (axis is not None and not pair):
+        found = vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
+    else:
+        matrices = moveaxis(x, axis or (0, 1), (-2, -1))
+        found = matrix_norm(matrices, keepdims=keepdims, ord=ord)
+        if keepdims:
+            found = moveaxis(found, (-2, -1), axis or (0, 1))
+    return found if found.shape else found.to_numpy()[()]
+
+
 def _einsum(*operands: Any, optimize: Any = True) -> Any:
     return as_tensor(einsum(*operands, optimize=optimize))
 
@@ -126,7 +199,26 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "copy": lambda a: a.copy(), "matrix_transpose": lambda a: a.mT,
     "flatnonzero": lambda a: nonzero(reshape(a, -1))[0],
     "count_nonzero": lambda a, axis=None, keepdims=False: reduced("count", a, axis, keepdims),
+    "cumsum": _scan("sum"), "cumprod": _scan("prod"), "cumulative_sum": _scanned("sum"),
+    "cumulative_prod": _scanned("prod"), "diff": diff, "sort": _sort, "argsort": _argsort,
+    "unique": unique, "unique_values": distinct_values, "searchsorted":
+    lambda a, v, side="left", sorter=None: searchsorted(a, v, side, sorter),
+    "take": lambda a, indices, axis=None: take(a, indices, axis),
+    "take_along_axis": lambda arr, indices, axis=-1: take_along_axis(arr, indices, axis),
+    "repeat": lambda a, repeats, axis=None: repeat(a, repeats, axis),
+    "tile": tile, "roll": lambda a, shift, axis=None: roll(a, shift, axis),
+    "flip": lambda m, axis=None: flip(m, axis), "flipud": lambda m: flip(m, 0), "fliplr": lambda m:
+    flip(m, 1), "broadcast_to": lambda array, shape: broadcast_to(array, shape),
+    "broadcast_arrays": lambda *args: tuple(broadcast_arrays(*args)), "tril": lambda m, k=0:
+    triangle(m, k, upper=False), "triu": lambda m, k=0: triangle(m, k, upper=True),
+    "diagonal": lambda a, offset=0, axis1=0, axis2=1: diagonal(a, offset, axis1, axis2),
+    "trace": lambda a, offset=0, axis1=0, axis2=1, dtype=None:
+    diagonal(a, offset, axis1, axis2).sum(-1, dtype=dtype),
+    "iscomplexobj": lambda x: x.dtype.kind == "c", "isrealobj": lambda x: x.dtype.kind != "c",
+    "norm": _norm, "save": _save, "ptp": _ptp,
+    "unstack": lambda x, axis=0: tuple(moveaxis(x, axis, 0)),
     "swapaxes": lambda a, axis1, axis2: moveaxis(a, (axis1, axis2), (axis2, axis1)),
+    **LIKE,
 })  # fmt: skip
 """NumPy's functions of arrays that Tensors have, by NumPy's names."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
+from taco_py.arrays import standard
 from taco_py.arrays.element_functions import (
     clip,
     conj,
@@ -17,19 +18,39 @@ from taco_py.arrays.element_functions import (
 )
 from taco_py.arrays.elements_at import subscript
 from taco_py.arrays.elementwise import elementwise
+from taco_py.arrays.extremum_places import place_of_extremum
 from taco_py.arrays.matrix_products import dot, matmul
-from taco_py.arrays.namespace import namespace
 from taco_py.arrays.numpy_functions import array_function, ufunc
-from taco_py.arrays.reductions import place_of_extremum, reduced, std, var
-from taco_py.arrays.shapes import permute, reshape, squeeze
+from taco_py.arrays.reductions import reduced, std, var
+from taco_py.arrays.scans import cumulative
+from taco_py.arrays.shapes import moveaxis, permute, reshape, squeeze
+from taco_py.arrays.sorted_elements import argsort, distinct_values, sort
+from taco_py.arrays.subscripts_of_modes import diagonal, repeat, take
+from taco_py.diagnostics.errors import OperandError
 from taco_py.values.remapped_tensor import in_format
 
+VERSIONS = ("2024.12", "2023.12", "2022.12")
+"""Versions of the array API standard, of which the first has the others' functions."""
+
+
+def namespace(version: str | None = None) -> ModuleType:
+    """Return the module of the standard's functions. Raises OperandError for another version."""
+    if version not in (None, *VERSIONS):
+        raise OperandError(
+            f"Expected the array API {VERSIONS[0]} or before, found {version!r}", hint=VERSIONS[0]
+        )
+    return standard
+
+
 OPERATIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
-    "array_function": array_function, "clip": clip, "conj": conj, "dot": dot,
-    "elementwise": elementwise, "imag": imag, "in_remapped_format": in_format, "matmul": matmul,
-    "matrix_transpose": matrix_transpose, "namespace": namespace, "nonzero": nonzero,
-    "permute": permute, "place_of_extremum": place_of_extremum, "real": real, "reduced": reduced,
-    "reshape": reshape, "round": rounded, "squeeze": squeeze, "std": std, "subscript": subscript,
-    "ufunc": ufunc, "var": var,
+    "argsort": argsort, "array_function": array_function, "clip": clip, "conj": conj,
+    "cumulative": cumulative, "diagonal": diagonal, "distinct_values": distinct_values,
+    "dot": dot, "elementwise": elementwise, "imag": imag,
+    "in_remapped_format": in_format, "matmul": matmul,
+    "matrix_transpose": matrix_transpose, "moveaxis": moveaxis, "namespace": namespace,
+    "nonzero": nonzero, "permute": permute, "place_of_extremum": place_of_extremum, "real": real,
+    "reduced": reduced, "repeat": repeat, "reshape": reshape, "round": rounded, "sort": sort,
+    "squeeze": squeeze, "std": std, "subscript": subscript, "take": take, "ufunc": ufunc,
+    "var": var,
 })  # fmt: skip
 """What `BEHAVIOUR.find` finds."""

@@ -2,14 +2,13 @@
 
     T.sum(0)             R[i1] = sum(i0, a0[i0,i1])
     T.std(1)             sqrt of R[i0] = var(i1, a0[i0,i1])
-    T.argmax(1)          R[i0] = argmax(i1, a0[i0,i1]);  T.argmax() compares what is stored
 
 Elements that are not stored count, with the fill value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -19,9 +18,7 @@ from taco_py.api.evaluate import again, evaluate
 from taco_py.arrays.elementwise import as_tensor, elementwise
 from taco_py.arrays.shapes import expand_dims, reshape
 from taco_py.arrays.spelling import reduction_text
-from taco_py.diagnostics.errors import DimensionError, OperandError
-from taco_py.fill import as_number
-from taco_py.storage.pack import canonical, unpack
+from taco_py.diagnostics.errors import DimensionError
 from taco_py.values.tensor import Tensor
 
 Axis = int | Sequence[int] | None
@@ -112,43 +109,3 @@ def std(
 ) -> Any:
     """Compute the square root of the variance."""
     return np.sqrt(var(T, axis, keepdims, correction))
-
-
-def place_of_extremum(
-    name: str,
-    T: Tensor,  # noqa: N803
-    axis: int | None = None,
-    keepdims: bool = False,
-) -> Any:
-    """Find the first index with the least or the largest value along a mode, of all in row-major
-    order where axis is None; a NaN is both."""
-    if axis is not None:
-        return reduced(name, T, place_of(axis, T.ndim), keepdims)
-    found = np.int64(_place_among_all(getattr(np, name), T))
-    return expand_dims(found, tuple(range(T.ndim))) if keepdims else found
-
-
-def _place_among_all(find: Callable[..., Any], T: Tensor) -> int:  # noqa: N803
-    """Find the place of an extremum in row-major order: of stored elements, or the first that is
-    not stored.
-
-    find  NumPy's argmin or argmax, of which the first of equal ones is taken
-    """
-    if not T.size:
-        raise OperandError(
-            "Expected elements to find the place of an extremum in, found none",
-            hint=f"the shape is {T.shape}",
-        )
-    if T.format.is_dense:
-        return int(find(T.to_numpy()))
-    data = canonical(reshape(T, (-1,)).data)
-    (places,), values = unpack(data)
-    free = np.flatnonzero(places != np.arange(len(places)))
-    gap = int(free[0]) if len(free) else len(places)
-    met = [(gap, as_number(data.fill, data.dtype))] if gap < T.size else []
-    if len(values):
-        best = find(values)
-        met.append((int(places[best]), values[best]))
-    met.sort(key=lambda each: each[0])
-    place, _ = met[int(find(np.array([value for _, value in met])))]
-    return place

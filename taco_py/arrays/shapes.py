@@ -41,6 +41,11 @@ def like(data: TensorData, columns: Sequence[Array], values: Array, shape: Shape
     return Tensor(pack_coo(columns, values, shape, form, fill=data.fill))
 
 
+def of_dense(array: Array) -> Tensor:
+    """Make a Tensor around a dense array."""
+    return Tensor(dense_data(array, _dense(array.ndim)))
+
+
 def zeros_in(shape: Shape, dtype: Any, format: Format) -> TensorData:
     """Make a tensor of zeros in a format, with nothing stored where it has sparse levels."""
     none = [np.zeros(0, np.int64)] * len(shape)

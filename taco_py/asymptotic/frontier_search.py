@@ -30,6 +30,7 @@ from taco_py.formats import Format
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import to_text as expression_text
+from taco_py.notebook.folded_report import Report, folded
 from taco_py.schedule.schedule import Schedule
 
 
@@ -156,7 +157,11 @@ class Frontier(Sequence[Candidate]):
 
     def explain(self) -> str:
         """Candidates → after the depth filter → after domination, and what was pruned by what."""
-        return "\n".join(_explained(self))
+        return Report("\n".join(_explained(self)))
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: the explanation, folded."""
+        return folded(self.explain())
 
 
 def frontier(

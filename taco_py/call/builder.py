@@ -88,14 +88,15 @@ class ScheduleBuilder:
     value; printed, it is the text that `schedule=` and `tp.Schedule.parse` read.
     """
 
-    __slots__ = ("_draft", "_states")
+    __slots__ = ("_draft", "_memory_limit", "_states")
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Callable[..., ScheduleBuilder]: ...
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft, memory_limit: int | None = None) -> None:
         self._draft = draft
+        self._memory_limit = memory_limit
         self._states: tuple[State, ...] = (state_of(draft, OPEN),)
 
     @property
@@ -168,6 +169,7 @@ class ScheduleBuilder:
             threads=check_threads(threads),
             static=self._draft.request.static,
             target=self._draft.request.machine.target,
+            memory_limit=self._memory_limit,
         )
         return compile_draft(self._draft, settings)
 
@@ -182,6 +184,13 @@ class ScheduleBuilder:
 
     def __str__(self) -> str:
         return str(self.schedule)
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: the commands so far, and the loops that they make."""
+        from taco_py.notebook.markup import block, table
+
+        rows = [("computes", to_text(self._draft.assignment))]
+        return block(table(rows), self.schedule._repr_html_(), self.show().svg)
 
     def __repr__(self) -> str:
         return f"<schedule of {to_text(self._draft.assignment)}: {str(self) or 'open'}>"

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from taco_py.call.devices.on_device import remember_on_device, stay, told_place
-from taco_py.call.prepare import Prepared, prepare, start
+from taco_py.call.prepare import Prepared, note_fit, start
+from taco_py.call.prepare import prepare_within as prepare
 from taco_py.call.timing import measured, told_times
 from taco_py.call.views import shared_look
 from taco_py.convert.in_type import values_in_type
@@ -63,9 +64,11 @@ def compute(
     begin, objects = _begun(assignment, objects, out)
     if settings.measure:
         settings = measured(assignment, objects, settings, squeezed).settings
-    prepared = prepare(assignment, objects, settings, squeezed)
+    prepared, usual = prepare(assignment, objects, settings, squeezed)
+    key = key if usual else None
     execution = start(prepared, settings, writable(out, prepared, settings))
     data = rounded(run(prepared.plan, execution), prepared.dtype, out)
+    note_fit(key, execution, objects)
     if place and out is None:
         if key is not None and not execution.wide and not is_half(prepared.dtype):
             remember_on_device(key, prepared, objects, settings, axes, cautions)
@@ -189,7 +192,7 @@ def planned_text(
     if settings.measure:
         found = measured(assignment, objects, settings, squeezed)
         settings, times = found.settings, "\n".join(told_times(found)) + "\n"
-    prepared = prepare(assignment, objects, settings, squeezed)
+    prepared, _ = prepare(assignment, objects, settings, squeezed)
     steps = prepared.plan.kernels
     kernels = compile_recipes([recipe_of(step) for step in steps])
     copies = copies_made(objects, prepared.given)

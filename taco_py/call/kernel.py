@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, rename
 from taco_py.notation.nodes import Assignment, Call
 from taco_py.notation.printer import to_text
+from taco_py.notebook.folded_report import Report
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.problem import TensorType
@@ -40,6 +42,7 @@ from taco_py.replay.call_text import by_name
 from taco_py.replay.make_call import Ways, make_call, reads_in_place
 from taco_py.schedule.schedule import Schedule
 from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.values.byte_counts import check_memory_limit
 from taco_py.values.device_tensor import place_of
 from taco_py.values.operands import (
     Given,
@@ -185,6 +188,16 @@ class Kernel:
         result = f"{target}: {str(self.kind.format) or 'scalar'}/{self.dtype}"
         return f"<Kernel {to_text(self.assignment)} with {', '.join((*operands, result))}>"
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: what it computes, its loops, and its C where it is unfolded."""
+        from taco_py.notebook.kernel_page import kernel_page
+
+        stored = {name: (str(f), self.types[name].element) for name, f in self.formats.items()}
+        stored[self.assignment.target.tensor] = (str(self.kind.format), str(self.dtype))
+        facts = {"schedule": self.schedule, "target": self.settings.target}
+        told = (self.source, self.explain(), self.show().svg)
+        return kernel_page(to_text(self.assignment), stored, facts, *told)
+
     def explain(self) -> str:
         """Explain the kernel: notation, iteration graph, loops, formats, workspaces, threads,
         compile time.
@@ -192,10 +205,15 @@ class Kernel:
         `show()` draws the graphs, `schedule` has the loops as commands.
         """
         limit = self.settings.threads or KERNELS.cores
-        return told_rounding(self.dtype) + explain(self.plan, self.compiled, limit=limit)
+        return Report(told_rounding(self.dtype) + explain(self.plan, self.compiled, limit=limit))
 
     def __call__(
-        self, *operands: Any, out: Array | None = None, threads: int | None = None, **named: Any
+        self,
+        *operands: Any,
+        out: Array | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        **named: Any,
     ) -> Any:
         """Compute the result for these operands: scipy's array where it is sparse and operands are
         scipy's.
@@ -203,20 +221,35 @@ class Kernel:
         out      where a dense result is written; `y += …` begins from it, unless `y` is passed, and
                  without either from 0, `y *= …` from 1, `y min= …` from infinity
         threads  at most so many
+        memory_limit  bytes that it may take at once, as in `evaluate`
 
         Raises as `evaluate` does, and FormatError for another format.
         """
         objects = self._named(operands, named) if operands else named
+        if memory_limit is None and self.settings.memory_limit is None:
+            return self._found(objects, out, threads)
+        with self._limit(memory_limit):
+            return self._found(objects, out, threads)
+
+    def _limit(self, limit: int | str | None = None) -> AbstractContextManager[None]:
+        """Within which a call takes no more memory than it may."""
+        found = check_memory_limit(limit) or self.settings.memory_limit
+        return nullcontext() if found is None else KERNELS.memory.within(found)
+
+    def _found(self, objects: dict[str, Any], out: Array | None, threads: int | None) -> Any:
+        """The result for operands by name."""
         if out is None and self.begin and self.begin not in objects:
             objects = self._from_nothing(objects)
         if out is None and threads is None:
-            for call in self.ways.calls:
+            ways = self.ways
+            for call in ways.within(objects) if KERNELS.memory.on else ways.calls:
                 result = call(objects)
                 if result is not None:
                     return result
         else:
             limit = check_threads(threads) or self.settings.threads or KERNELS.cores
-            for call in self.ways.calls if out is None else self.writing.calls:
+            ways = self.ways if out is None else self.writing
+            for call in ways.within(objects) if KERNELS.memory.on else ways.calls:
                 result = call(objects, limit) if out is None else call(objects, out, limit)
                 if result is not None:
                     return result
@@ -232,6 +265,10 @@ class Kernel:
         target = writable(out, prepared, self.settings)
         execution = self._execution(given, check_threads(threads), target, shape)
         data = rounded(run(self.plan, execution), self.dtype, out)
+        if execution.fits:
+            (self.ways if out is None else self.writing).note_fit(
+                {name: obj for name, obj in objects.items() if name != begin}
+            )
         if not execution.wide and self.settings.target == "c":
             self._remember(prepared, objects, out, begin)
         if out is not None:
@@ -302,7 +339,8 @@ class Kernel:
         """
         given, sizes = self._given(self._named(operands, named))
         execution = self._execution(given, check_threads(threads), None, self._shape(sizes))
-        data = rounded(assemble(self.plan, execution), self.dtype)
+        with self._limit():
+            data = rounded(assemble(self.plan, execution), self.dtype)
         return hand_out(self._scipys(data, kind := self._kind(given)), kind)
 
     def compute(
@@ -323,7 +361,8 @@ class Kernel:
         """
         given, sizes = self._given(self._named(operands, named))
         execution = self._execution(given, check_threads(threads), None, self._shape(sizes))
-        data = rounded(recompute(self.plan, execution, _as_pattern(pattern)), self.dtype)
+        with self._limit():
+            data = rounded(recompute(self.plan, execution, _as_pattern(pattern)), self.dtype)
         return hand_out(self._scipys(data, kind := self._kind(given)), kind)
 
     def _execution(

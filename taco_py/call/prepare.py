@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -17,9 +17,10 @@ from taco_py.call.widened import widened
 from taco_py.convert.in_type import values_in_type
 from taco_py.cost.effort import Effort
 from taco_py.diagnostics.cautions import give as give_cautions
-from taco_py.diagnostics.errors import NotationError, OperandTypeError
+from taco_py.diagnostics.errors import NotationError, OperandTypeError, TacoError
 from taco_py.driver import CompiledKernel
 from taco_py.execute.run import Execution
+from taco_py.execute.within_limit import exceeds
 from taco_py.fill import fill_of as fill_text
 from taco_py.kernels import KERNELS
 from taco_py.legal.absent import fill_of
@@ -43,6 +44,7 @@ from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.statements import fills_of
 from taco_py.problem import TensorType
+from taco_py.replay.find import fit_key
 from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array
 from taco_py.values.operands import (
@@ -379,3 +381,73 @@ def start(prepared: Prepared, settings: Settings, out: Array | None) -> Executio
     known = informer(given), prepared.kernels
     machine = prepared.plan.machine
     return Execution(tensors, threads, out, *known, shape=prepared.shape, machine=machine)
+
+
+# ---------------------------------------------------------------- within a limit of memory
+
+MOST_PLANS = 12
+"""Plans that are tried."""
+
+
+def prepare_within(
+    assignment: Assignment, objects: Mapping[str, Any], settings: Settings, squeezed: Squeezed = ()
+) -> tuple[Prepared, bool]:
+    """Prepare a call whose plan fits into the limit of memory, where there is one that does.
+
+    (A B) x, A B a dense temporary   →   A (B x)   or one kernel
+
+    Returns what is prepared, and whether its plan is the one that there is without a limit.
+    """
+    prepared = prepare(assignment, objects, settings, squeezed)
+    if not KERNELS.memory.on:
+        return prepared, True
+    found = _fitting(prepared, settings, partial(prepare, assignment, objects, squeezed=squeezed))
+    return found, found is prepared
+
+
+def note_fit(
+    key: tuple[object, ...] | None, execution: Execution, objects: Mapping[str, Any]
+) -> None:
+    """Remember of calls with this key that operands of these sizes fit into the limit of memory."""
+    if key is not None and execution.fits:
+        KERNELS.memo.put(fit_key(key, (*objects.values(),)), True)
+
+
+def _fitting(
+    prepared: Prepared, settings: Settings, again: Callable[[Settings], Prepared]
+) -> Prepared:
+    """Try the plan with one decision of its log the other way, and with all of them.
+
+    again  prepares the call with other settings
+    """
+    limit = KERNELS.memory.limit
+    if (
+        limit is None
+        or settings.schedule is not None
+        or _exceeds(prepared, settings, limit) is None
+    ):
+        return prepared
+    for other in _others(prepared, settings):
+        try:
+            found = again(other)
+        except TacoError:  # a rule that is left out may be needed
+            continue
+        if _exceeds(found, settings, limit) is None:
+            return found
+    return prepared
+
+
+def _exceeds(prepared: Prepared, settings: Settings, limit: int) -> Prepared | None:
+    """The plan where it surely takes more, None else."""
+    tensors = {name: given.data for name, given in prepared.given.items()}
+    threads = settings.threads or KERNELS.cores
+    return prepared if exceeds(prepared.plan, tensors, threads, limit) else None
+
+
+def _others(prepared: Prepared, settings: Settings) -> Iterator[Settings]:
+    """Settings that lead to other plans."""
+    taken = [key for key, entry in prepared.plan.log.decisions.items() if entry.taken]
+    for key in taken[:MOST_PLANS]:
+        yield replace(settings, reversed=settings.reversed | {key})
+    if len(taken) > 1:
+        yield replace(settings, reversed=settings.reversed | {*taken})

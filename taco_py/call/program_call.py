@@ -26,7 +26,9 @@ from taco_py.diagnostics.errors import (
 )
 from taco_py.diagnostics.source import Span
 from taco_py.kernels import KERNELS
+from taco_py.notebook.folded_report import Report
 from taco_py.replay.programs import call_key, find_call, keep_call
+from taco_py.values.byte_counts import limited
 from taco_py.values.settings import check_threads
 
 if TYPE_CHECKING:
@@ -62,11 +64,24 @@ class Program:
         """Return the arrays that it changes."""
         return written_names(self.statements)
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: its text, what it takes and what it changes."""
+        from taco_py.notebook.markup import block, pre, table
+
+        changes = ", ".join(sorted(self.changed))
+        rows = [("operands", ", ".join(self.operands)), ("changes", changes)]
+        return block(table(rows), pre(self.text))
+
     def __repr__(self) -> str:
         return f"<Program of {', '.join(self.operands)}>"
 
     def __call__(
-        self, *, threads: int | None = None, tiles: Tiles = "auto", **operands: Any
+        self,
+        *,
+        threads: int | None = None,
+        tiles: Tiles = "auto",
+        memory_limit: int | str | None = None,
+        **operands: Any,
     ) -> None:
         """Run the program.
 
@@ -77,12 +92,16 @@ class Program:
         tiles    "auto": as the model of caches says. None: loops as written. An integer, or one
                  for each loop of a band: tiles of these sizes, for comparison. {"i": 32, "j": 8}:
                  these loops in this order, in such tiles
+        memory_limit  bytes that copies of operands and blocks may take, as in `evaluate`
 
         Raises:
             OperandError, OperandTypeError, DimensionError, OutputError, CompilerError
             OutOfMemoryError: there is no room for copies of blocks; arrays may be half changed.
             ScheduleError: a dependence forbids the tiles of loops that are named.
         """
+        if memory_limit is not None:
+            limited(Program.__call__, locals())
+            return
         try:
             plain = tiles is None or type(tiles) is str
             wish = (threads, type(threads), tiles if plain else read_tiles(tiles))
@@ -113,7 +132,7 @@ class Program:
         call = self._prepared(operands, threads, tiles)
         kernel = call.kernel
         made = f"kernel: {kernel.hit}, {1e3 * kernel.seconds:.1f} ms"
-        return f"{self.lowered.nest}\n\n{self._told(call, threads, tiles)}\n\n{made}"
+        return Report(f"{self.lowered.nest}\n\n{self._told(call, threads, tiles)}\n\n{made}")
 
     def source(self, *, threads: int | None = None, tiles: Tiles = "auto", **operands: Any) -> str:
         """Return the generated C of a call with these arguments.

@@ -17,18 +17,28 @@ import numpy as np
 import scipy.sparse as sp
 
 from codegen.records import dataclass
+from taco_py.convert.order_entries import (
+    Ordered,
+    ascends_strictly,
+    count_starts,
+    is_worth_it,
+    order_entries,
+)
 from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
+from taco_py.kernels import KERNELS
 from taco_py.notation.half_types import is_half
 from taco_py.storage.blocks import pack_array
+from taco_py.storage.by_level.level_tree import is_usual
 from taco_py.storage.pack import (
     SPARSER,
+    canonical,
     expand,
     pack_coo,
     pack_sorted,
     unpack,
 )
-from taco_py.storage.room import room, stored_bytes
+from taco_py.storage.room import room, stored_bytes, stored_most
 from taco_py.storage.sizes import index_dtype_of
 from taco_py.storage.tensor_data import LevelArrays, TensorData, ordered
 
@@ -67,10 +77,21 @@ def convert(data: TensorData, format: Format) -> TensorData:
         return data
     entries = 0 if data.format.is_dense else data.nnz
     wanted = stored_bytes(data.shape, entries, format, data.dtype.itemsize)
+    if KERNELS.memory.on:
+        wanted = max(wanted, with_coordinates(data, format))
     with room(f"a tensor of shape {data.shape} in the format {format}", wanted, SPARSER):
         # what is sorted the data say themselves, so the roads see levels that are all ordered
         made = take_road(replace(data, format=ordered(data.format)), ordered(format))
         return replace(made, format=format)
+
+
+def with_coordinates(data: TensorData, format: Format) -> int:
+    """Bytes that a conversion takes at most: of the result, and of coordinates on its way."""
+    index = index_dtype_of(data).itemsize
+    itemsize = data.dtype.itemsize
+    stored = stored_most(data.shape, data.nnz, format, itemsize, index)
+    moved = data.nnz * (index * len(data.shape) + itemsize)
+    return stored if format.is_dense else stored + moved
 
 
 def take_road(data: TensorData, format: Format) -> TensorData:
@@ -145,8 +166,15 @@ def gather_nonzeros(data: TensorData, format: Format) -> TensorData | None:
 
 
 def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
-    """CSR to CSC or back with scipy's counting sort; afterwards each column's rows ascend."""
+    """CSR to CSC or back by a counting sort, scipy's of few entries; afterwards each column's rows
+    ascend."""
     arrays = data.levels[1]
+    assert arrays.pos is not None and arrays.crd is not None
+    size = data.shape[format.mode_order[0]]
+    if is_worth_it(data.nnz, size, arrays.crd.dtype, data.dtype.itemsize) and not arrays.pos[0]:
+        found = order_entries(arrays.crd, arrays.crd, data.values, size, arrays.pos)
+        if found is not None:
+            return of_rows(data, format, found)
     own = data.values
     values = own.view(np.uint16) if is_half(own.dtype) else own  # which scipy moves as they are
     parts: Any = (values, arrays.crd, arrays.pos)
@@ -159,6 +187,50 @@ def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
     levels = (LevelArrays(), LevelArrays(made.indptr, made.indices))
     moved = made.data.view(own.dtype) if values is not own else made.data
     return replace(data, format=format, levels=levels, values=moved, sorted=True)
+
+
+def of_rows(data: TensorData, format: Format, found: Ordered) -> TensorData:
+    """CSR or CSC of entries that were ordered."""
+    pos, others, values = found
+    levels = (LevelArrays(), LevelArrays(pos, others))
+    return replace(data, format=format, levels=levels, values=values, sorted=True)
+
+
+def distribute(data: TensorData, format: Format) -> TensorData | None:
+    """COO to CSR or CSC: entries distributed over rows; where they are in order, counted alone.
+
+    Declined for few entries, and for duplicates that are in order, which are to be summed.
+    """
+    outer, inner = (data.levels[data.format.mode_order.index(m)].crd for m in format.mode_order)
+    assert outer is not None and inner is not None
+    rows, columns = (data.shape[mode] for mode in format.mode_order)
+    most = max(rows, columns)
+    if not is_worth_it(data.nnz, most, outer.dtype, data.dtype.itemsize):
+        return None
+    same = format.mode_order == data.format.mode_order
+    first = (outer, inner, rows) if same else (inner, outer, columns)
+    looked = count_starts(first[0], first[1], data.values, first[2])
+    if looked is None:
+        return None
+    pos, in_order, distinct = looked
+    if in_order and same:
+        found = (pos, inner, data.values)
+        return replace(of_rows(data, format, found), unique=True) if distinct else None
+    by_columns: Ordered | None = (pos, outer, data.values)
+    if not in_order or same:
+        by_columns = order_entries(inner, outer, data.values, columns)
+    ordered_twice = None if by_columns is None else _by_rows(by_columns, rows)
+    if ordered_twice is None:
+        return None
+    made = of_rows(data, format, ordered_twice)
+    distinct = ascends_strictly(ordered_twice[0], ordered_twice[1])
+    return replace(made, unique=True) if distinct else canonical(replace(made, unique=False))
+
+
+def _by_rows(by_columns: Ordered, rows: int) -> Ordered | None:
+    """Entries in the order of columns, in that of rows."""
+    pos, outer, values = by_columns
+    return order_entries(outer, outer, values, rows, pos)
 
 
 def transpose_rows(data: TensorData, format: Format) -> TensorData | None:
@@ -181,7 +253,7 @@ def list_coordinates(data: TensorData, format: Format) -> TensorData | None:
     """The tree's coordinates written out as COO, in storage order."""
     if format.levels[-1].unique and not data.unique:
         return None
-    if data.format.levels[-1].full:
+    if data.format.levels[-1].full or not is_usual(data.format):
         return None
     modes = dict(zip(data.format.mode_order, expand(data), strict=True))
     crds = [modes[mode] for mode in format.mode_order]
@@ -244,6 +316,7 @@ def root_differs(source: Format, target: Format, kinds: tuple[LevelKind, LevelKi
         and source.mode_order == target.mode_order
         and (source.levels[0].kind, target.levels[0].kind) == kinds
         and source.levels[1:] == target.levels[1:]
+        and is_usual(source)
         and source.levels[1].kind is LevelKind.COMPRESSED
         and all(level.unique for level in (source.levels[0], target.levels[0]))
     )
@@ -265,12 +338,12 @@ ROADS: tuple[Road, ...] = (
     Road("scattered into an array, O(size)", lambda a, b: b.is_dense, densify),
     Road(
         "blocks of the array that are not all zero, found in order, O(size)",
-        lambda a, b: a.is_dense and b.levels[-1].full,
+        lambda a, b: a.is_dense and b.levels[-1].full and is_usual(b),
         gather_nonzeros,
     ),
     Road(
         "nonzeros of the array, found in order, O(size)",
-        lambda a, b: a.is_dense,
+        lambda a, b: a.is_dense and is_usual(b),
         gather_nonzeros,
     ),
     Road(
@@ -282,6 +355,11 @@ ROADS: tuple[Road, ...] = (
         "transposed by counting sort, O(rows + nnz), unless most rows are empty",
         lambda a, b: is_matrix_of_rows(a) and is_matrix_of_rows(b) and a.mode_order != b.mode_order,
         transpose_rows,
+    ),
+    Road(
+        "distributed over rows by counting sorts, O(rows + nnz); only counted where in order",
+        lambda a, b: a.is_coo and b in (CSR, CSC),
+        distribute,
     ),
     Road(
         "coordinates written out in storage order, O(nnz)",

@@ -14,12 +14,14 @@ import scipy.sparse as sp
 from scipy.sparse import _sparsetools
 
 from taco_py.convert.convert import convert
+from taco_py.convert.slice_diagonals import diagonals_of_slices
 from taco_py.diagnostics.errors import FormatError, StructureError
-from taco_py.formats import CSF, CSR, Format
+from taco_py.formats import CSF, CSR, SDIA, Format
 from taco_py.formats.remapped import RemappedFormat
+from taco_py.formats.stored_modes import Quotient
 from taco_py.kernels import KERNELS
 from taco_py.notation.half_types import is_half
-from taco_py.storage.pack import canonical, pack_coo, to_dense, unpack
+from taco_py.storage.pack import canonical, is_unique, pack_coo, to_dense, unpack
 from taco_py.storage.room import room, stored_bytes
 from taco_py.storage.sizes import index_dtype_of
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
@@ -46,8 +48,20 @@ def remap(data: TensorData, format: RemappedFormat) -> TensorData:
         )
     with room(f"a tensor of shape {data.shape} in the format {format}"):
         if format.is_bsr and not data.fill:
-            return blocks_of_rows(_in_order(convert(data, CSR)), format)
+            return blocks_of_rows(in_order(convert(data, CSR)), format)
+        rows = slice_rows(format)
+        if rows and not data.fill:
+            made = diagonals_of_slices(in_order(convert(data, CSR)), format, rows)
+            if made is not None:
+                return made
         return _by_coordinates(data, format)
+
+
+def slice_rows(format: RemappedFormat) -> int:
+    """The rows of a slice where the format is SDIA, else 0."""
+    first, *_ = format.modes
+    rows = first.block if isinstance(first, Quotient) else 0
+    return rows if rows and format == SDIA(rows) else 0
 
 
 def blocks_of_rows(data: TensorData, format: RemappedFormat) -> TensorData:
@@ -82,7 +96,7 @@ def blocks_of_rows(data: TensorData, format: RemappedFormat) -> TensorData:
     return TensorData(format.inner, shape, levels, made, sorted=True, unique=True)
 
 
-def _in_order(data: TensorData) -> TensorData:
+def in_order(data: TensorData) -> TensorData:
     """CSR with the columns of each row ascending, each once."""
     arrays: Any = data.levels[1]
     if data.sorted and data.unique:
@@ -114,11 +128,14 @@ def _by_scipy(data: TensorData, format: RemappedFormat) -> TensorData:
 
 
 def _by_coordinates(data: TensorData, format: RemappedFormat) -> TensorData:
+    if format.slots and not is_unique(data):
+        data = canonical(data)  # entries are numbered, each coordinate once
     coordinates, values = unpack(data, drop_fill=True)
-    stored = format.stored(coordinates, data.shape)
+    format.check(coordinates, data.shape, values)
+    stored = format.stored(coordinates, data.shape, values)
     shape = format.stored_shape(data.shape, stored)
     kind = index_dtype_of(data) if not data.format.is_dense else None
-    return pack_coo(stored, values, shape, format.inner, kind, data.fill)
+    return pack_coo(stored, values, shape, format.inner, kind, data.fill, is_unique(data))
 
 
 def rows_of_blocks(

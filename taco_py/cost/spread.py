@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from codegen.records import dataclass
 from taco_py.legal.stored import is_sparse
+from taco_py.storage.by_level.level_tree import is_usual
 from taco_py.storage.pack import expand
 from taco_py.storage.tensor_data import TensorData
 
@@ -181,6 +182,9 @@ def _grouped(counts: Counts) -> tuple[tuple[float, float], ...]:
 def _counted(data: TensorData, mode: int) -> tuple[Counts, Counts, bool]:
     """Entries at each coordinate of a mode, the positions met there, and whether those are all."""
     level = data.format.mode_order.index(mode)
+    if not is_usual(data.format):
+        counts = np.bincount(expand(data)[level], None, data.shape[mode]).astype(np.float64)
+        return counts, counts, True
     positions = _positions(data, level)
     exact = level == 0 or positions <= COUNTED
     if exact:
@@ -199,7 +203,7 @@ def _numbered(data: TensorData, modes: Modes, count: int) -> Counts:
     """The entries whose coordinates of some modes together have each number below `count`: all
     coordinates one of their own, or hashed where these are more."""
     stored = dict(zip(data.format.mode_order, expand(data), strict=True))
-    keys = np.zeros(data.nnz, np.uint64)
+    keys = np.zeros(len(stored[modes[0]]), np.uint64)
     for mode in modes:
         keys = keys * np.uint64(data.shape[mode]) + stored[mode].astype(np.uint64)
     if prod(data.shape[mode] for mode in modes) > count:

@@ -72,6 +72,10 @@ class OutputDtypeError(OutputError, TypeError):
     """What was passed as `out=` is no array, or its dtype cannot take the result's."""
 
 
+class SparseBufferError(FormatError, BufferError):
+    """A sparse tensor is asked for the one piece of memory that a dense one has."""
+
+
 class IndexOverflowError(TacoError, OverflowError):
     """A size or a number of nonzeros passes what the index type can hold."""
 

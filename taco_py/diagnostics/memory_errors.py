@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from codegen.records import dataclass
 from taco_py.diagnostics.errors import AddressError, OutOfMemoryError
 
 ADDRESSABLE = 1 << 62
@@ -38,6 +41,42 @@ def out_of_memory(
     message = f"Expected memory for {what}{needs}, found {found}"
     kind = OutOfMemoryError if wanted is None or wanted < ADDRESSABLE else AddressError
     return kind(message, hint=hint, wanted=wanted, free=free)
+
+
+ALLOW_MORE = "memory_limit= of the call, or tp.set_memory_limit(…), allows more"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What there would be, and its bytes: 0 where they are not known; or up to so many."""
+
+    what: str
+    size: int
+    up_to: bool = False
+
+    @property
+    def told(self) -> str:
+        """The bytes in words."""
+        return f"{'up to ' if self.up_to else ''}{bytes_text(self.size)}"
+
+
+def over_limit(parts: Sequence[Part], limit: int, hint: str | None = None) -> OutOfMemoryError:
+    """Make the error of what takes more at once than the user allows.
+
+    >>> print(over_limit([Part("C", 3 * 10**9), Part("T", 10**9, True)], 2 * 10**9))
+    Expected memory for C (3.0 GB) and T (up to 1.0 GB), up to 4.0 GB, found a limit of 2.0 GB
+    hint: memory_limit= of the call, or tp.set_memory_limit(…), allows more
+    """
+    told = [f"{part.what} ({part.told})" if part.size else part.what for part in parts]
+    listed = " and ".join((", ".join(told[:-1]), told[-1])) if len(told) > 1 else told[0]
+    total = Part("", sum(part.size for part in parts), any(part.up_to for part in parts))
+    whole = f", {total.told}" if len(parts) > 1 and total.size else ""
+    return OutOfMemoryError(
+        f"Expected memory for {listed}{whole}, found a limit of {bytes_text(limit)}",
+        hint=f"{hint}; {ALLOW_MORE}" if hint else ALLOW_MORE,
+        wanted=total.size or None,
+        free=limit,
+    )
 
 
 def bytes_text(count: int) -> str:

@@ -15,6 +15,7 @@ from taco_py.execute.assemble_result import plain
 from taco_py.execute.run import (
     ASSEMBLE_AGAIN,
     Execution,
+    begin,
     compute,
     index_dtype_of,
     run,
@@ -66,6 +67,7 @@ def _before_last(plan: Plan, execution: Execution) -> KernelStep | None:
     *before, last = plan.steps
     if not isinstance(last, KernelStep) or last.problem.result.format.is_dense:
         return None
+    begin(plan, execution)
     for step in before:
         execution.tensors[step.target] = run_step(step, execution, False)
     return last

@@ -23,7 +23,7 @@ from codegen.records import dataclass
 from codegen.runtime.free_memory import TRUSTED, UNKNOWN, ShortageError
 from codegen.toolchain.errors import ToolchainError
 from taco_py.diagnostics.errors import OutOfMemoryError
-from taco_py.diagnostics.memory_errors import out_of_memory
+from taco_py.diagnostics.memory_errors import Part, out_of_memory, over_limit
 from taco_py.interop.in_order import satisfies
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import accesses
@@ -222,7 +222,9 @@ def check_plan(plan: Plan, tensors: Mapping[str, TensorData], out: bool) -> None
     if out and needs and needs[-1].step is plan.steps[-1]:
         del needs[-1]
     total = sum(need.size for need in needs)
-    if not TRUSTED < total <= UNKNOWN:  # more cannot be addressed, which others say
+    if (
+        not TRUSTED < total <= UNKNOWN or KERNELS.memory.on
+    ):  # more cannot be addressed, which others say
         return
     try:
         KERNELS.pool.require(total)
@@ -232,9 +234,7 @@ def check_plan(plan: Plan, tensors: Mapping[str, TensorData], out: bool) -> None
         most = max(needs, key=lambda need: need.size)
         if isinstance(most.step, KernelStep):
             raise shortage(most.step, most.sizes, error) from error
-        raise out_of_memory(
-            f"{most.step.target}, a dense copy", error.wanted, error.free
-        ) from error
+        raise no_room(f"{most.step.target}, a dense copy", error) from error
 
 
 def _needs(plan: Plan, tensors: Mapping[str, TensorData]) -> Iterator[Need]:
@@ -279,7 +279,8 @@ def shortage(step: KernelStep, sizes: Mapping[str, int], error: MemoryError) -> 
         if form.is_dense:
             remedies.insert(0, "a sparse result by format=")
     what = " and ".join(made or [f"what {step.target} is computed with"])
-    if not isinstance(error, ShortageError) and target.indices:
+    limited = KERNELS.memory.on and KERNELS.memory.limit is not None
+    if not isinstance(error, ShortageError) and target.indices and not limited:
         itemsize = np.dtype(step.problem.result.dtype).itemsize
         least = stored_bytes(tuple(sizes[i] for i in target.indices), 1, form, itemsize)
         free = KERNELS.pool.free()
@@ -289,6 +290,10 @@ def shortage(step: KernelStep, sizes: Mapping[str, int], error: MemoryError) -> 
 
 def no_room(what: str, error: MemoryError, hint: str | None = None) -> OutOfMemoryError:
     """Make the error of `what`, with the bytes that `error` knows, or those that are free now."""
+    if isinstance(error, ShortageError) and error.limited:
+        return over_limit([Part(what, error.wanted)], error.free, hint)
+    if KERNELS.memory.on and (limit := KERNELS.memory.limit) is not None:
+        return over_limit([Part(what, 0)], limit, hint)
     wanted = error.wanted if isinstance(error, ShortageError) else None
     free = error.free if isinstance(error, ShortageError) else KERNELS.pool.free()
     return out_of_memory(what, wanted, free if free < UNKNOWN else None, hint)

@@ -26,8 +26,10 @@ from taco_py.execute.assemble_result import assembled
 from taco_py.execute.first_allocation import first_room
 from taco_py.execute.guard import check_plan, check_sparse, shortage, with_room
 from taco_py.execute.new_array import new_array
+from taco_py.execute.peak_memory import Moment, last_reads
 from taco_py.execute.residence import Residence
 from taco_py.execute.transform import gathered, transformed, unfused
+from taco_py.execute.within_limit import Watch, over, watch
 from taco_py.execute.work import useful_threads
 from taco_py.interop.in_order import satisfies
 from taco_py.interop.numpy_arrays import dense_of
@@ -47,7 +49,6 @@ from taco_py.plan.ir.nodes import (
     Unfuse,
 )
 from taco_py.plan.ir.plan import Plan
-from taco_py.plan.ir.program import reads
 from taco_py.storage.check import check
 from taco_py.storage.pack import canonical
 from taco_py.storage.room import bytes_of, too_little
@@ -76,6 +77,8 @@ class Execution:
     machine  that the plan was made for: how much work is worth several threads
     side     what kernels have stored besides, by the target and the number of the side result
     there    the arrays that are on a device, None where no kernel runs on one
+    watch    what checks it where a user limits memory
+    moment   what there may be at the step at hand, where that is more than the limit
     """
 
     tensors: dict[str, TensorData]
@@ -88,6 +91,13 @@ class Execution:
     machine: Machine = NOMINAL
     side: dict[tuple[str, int], TensorData] = field(default_factory=dict)
     there: Residence | None = None
+    watch: Watch | None = None
+    moment: Moment | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether other operands of these sizes fit too, whatever they store."""
+        return self.watch is not None and self.watch.fits
 
 
 def run(plan: Plan, execution: Execution) -> TensorData:
@@ -103,30 +113,29 @@ def run(plan: Plan, execution: Execution) -> TensorData:
 
 def run_all(plan: Plan, execution: Execution) -> dict[str, TensorData]:
     """Every result of the plan, by name. Raises OutOfMemoryError as `run` does."""
-    check_plan(plan, execution.tensors, execution.out is not None)
-    _compile_ahead(plan, execution)
-    unread = _unread_after(plan)
+    begin(plan, execution)
+    unread = last_reads(plan)
     for number, step in enumerate(plan.steps, 1):
         last = number == len(plan.steps)
+        if execution.watch is not None:
+            execution.moment = execution.watch.at(number - 1, execution.tensors)
         execution.tensors[step.target] = run_step(step, execution, last)
         for name in unread.get(number, ()):
             execution.tensors.pop(name, None)
     return {name: execution.tensors[name] for name in plan.program.results}
 
 
-def _unread_after(plan: Plan) -> dict[int, list[str]]:
-    """The temporaries that no step reads any more, by the number of the last that does."""
-    made = {step.target for step in plan.steps} - {*plan.program.results}
-    last = {
-        name: number
-        for number, step in enumerate(plan.steps, 1)
-        for name in reads(step)
-        if name in made
-    }
-    found: dict[int, list[str]] = {}
-    for name, number in last.items():
-        found.setdefault(number, []).append(name)
-    return found
+def begin(plan: Plan, execution: Execution) -> None:
+    """Compile the kernels of a plan and see whether there is room for what it makes.
+
+    Raises OutOfMemoryError where there is not.
+    """
+    out = execution.out is not None
+    check_plan(plan, execution.tensors, out)
+    _compile_ahead(plan, execution)
+    if KERNELS.memory.on:
+        compiled = partial(_kernel, execution=execution, phase=EVALUATE)
+        execution.watch = watch(plan, execution.tensors, compiled, execution.threads, out)
 
 
 def _compile_ahead(plan: Plan, execution: Execution) -> None:
@@ -243,6 +252,8 @@ def _compute(
     except OutOfMemoryError:
         raise
     except MemoryError as error:
+        if execution.watch is not None and execution.moment is not None:
+            raise over(execution.moment, execution.watch.limit, True) from error
         operands = {n: execution.tensors[step.source(n)] for n, _ in step.problem.operands}
         raise shortage(step, sizes_of(step, operands), error) from error
 
@@ -293,7 +304,11 @@ def _computed(
         kernel.call(*_arguments(kernel, {**operands, target: result}, step, threads, there))
         return result
     check_sparse(step, operands, sizes_of(step, operands))
-    grown = kernel.call(*_arguments(kernel, operands, step, threads, there))
+    arguments = _arguments(kernel, operands, step, threads, there)
+    if execution.watch is None or execution.moment is None:
+        return assembled(kernel, step, shape, kernel.call(*arguments))
+    with KERNELS.memory.spend(execution.moment.spare(execution.watch.limit)):
+        grown = kernel.call(*arguments)
     return assembled(kernel, step, shape, grown)
 
 

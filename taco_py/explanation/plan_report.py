@@ -11,6 +11,7 @@ from taco_py.execute.transform import transformed
 from taco_py.execute.work import told_threads
 from taco_py.explanation.gpu_resources import told_resources
 from taco_py.explanation.memory_traffic import told_traffic
+from taco_py.explanation.peak import told_peak
 from taco_py.explanation.summary import summary
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.nodes import (
@@ -48,6 +49,8 @@ def explain(
     """
     known = None if tensors is None else _with_copies(plan, tensors)
     lines = [*summary(plan, limit)]
+    if tensors is not None and not plan.machine.is_gpu:
+        lines += told_peak(plan, kernels, tensors, limit)
     lines += [f"copy      {copy}" for copy in copies]
     lines += [f"budget    {cut}" for cut in plan.cuts]
     lines += [f"result    {plan.stored}"] if plan.stored else []

@@ -11,44 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from enum import Enum
 from operator import index as as_integer
 from typing import TypeVar
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
 from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.formats.level_kind import ADDED_KINDS, KINDS, LevelKind
 
 T = TypeVar("T")
-
-
-class LevelKind(Enum):
-    DENSE = "dense"
-    COMPRESSED = "compressed"
-    SINGLETON = "singleton"
-
-    __hash__ = object.__hash__  # each is there once; formats are hashed often while a plan is made
-
-
-@dataclass(frozen=True, slots=True)
-class KindProperties:
-    """What is true of every level of a kind.
-
-    full        every coordinate of the mode is present
-    branchless  exactly one coordinate per parent position
-    arrays      the index arrays it owns
-    """
-
-    full: bool
-    branchless: bool
-    arrays: tuple[str, ...]
-
-
-KINDS: dict[LevelKind, KindProperties] = {
-    LevelKind.DENSE: KindProperties(full=True, branchless=False, arrays=()),
-    LevelKind.COMPRESSED: KindProperties(False, False, ("pos", "crd")),
-    LevelKind.SINGLETON: KindProperties(False, True, ("crd",)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,36 +33,34 @@ class Level:
 
     @property
     def full(self) -> bool:
-        return KINDS[self.kind].full
+        return self.kind.full
 
     @property
     def branchless(self) -> bool:
-        return KINDS[self.kind].branchless
+        return self.kind.branchless
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        return KINDS[self.kind].arrays
+        return self.kind.arrays
 
     @property
     def letter(self) -> str:
         """The level's letter, which does not say whether it is ordered."""
-        return LETTER_OF[Level(self.kind, unique=self.unique)]
+        return self.kind.letter if self.unique else self.kind.repeated
 
 
 LETTERS: dict[str, Level] = {
-    "d": Level(LevelKind.DENSE),
-    "s": Level(LevelKind.COMPRESSED),
-    "u": Level(LevelKind.COMPRESSED, unique=False),
-    "c": Level(LevelKind.SINGLETON),
-    "q": Level(LevelKind.SINGLETON, unique=False),
+    **{kind.letter: Level(kind) for kind in KINDS.values()},
+    **{kind.repeated: Level(kind, unique=False) for kind in KINDS.values() if kind.repeated},
 }
-LETTER_OF = {level: letter for letter, level in LETTERS.items()}
-NAMED = {"CSR": "ds", "CSC": "ds:1,0", "DCSR": "ss"}
+NAMED = {"CSR": "ds", "CSC": "ds:1,0", "DCSR": "ss", "DCSC": "ss:1,0"}
 """Names of formats in their letters."""
-OF_ANY_ORDER = ("coo", "csf", "dense")
+OF_ANY_ORDER = ("coo", "csf", "dense", "hash", "dok")
 """Names of formats that have as many levels as the tensor has modes."""
-CONVERTED = ("dia", "lil", "dok")
-"""Formats of scipy's that operands are converted from."""
+CONVERTED = ("lil",)
+"""Formats of scipy's that operands are converted from, and nothing is stored in."""
+SIZED = {"nm": '"nm(2,4)"'}
+"""How formats with sizes are written."""
 
 
 def _all_are(items: object, kind: type) -> bool:
@@ -132,13 +101,8 @@ class Format:
                 f"found {self.mode_order}",
                 hint='write one number for each level, as in "ds:1,0"',
             )
-        for above, level in zip((None, *self.levels), self.levels, strict=False):
-            if level.branchless and (above is None or above.full):
-                raise FormatError(
-                    "Expected a singleton level below a compressed or singleton level, found it "
-                    f"{'at the root' if above is None else 'below a dense level'}",
-                    hint='COO is "uc" for matrices: a compressed level, then singletons',
-                )
+        for place, level in enumerate(self.levels):
+            _check_above(level.kind, self.levels[:place])
         is_dense = all(level.kind is LevelKind.DENSE for level in self.levels)
         object.__setattr__(self, "is_dense", is_dense)  # asked for again and again, both
         object.__setattr__(self, "_hash", hash((self.levels, self.mode_order)))
@@ -203,8 +167,9 @@ class Format:
                 f"Expected level letters as a string, found {text!r}", hint='as in "ds:1,0"'
             )
         letters, _, order = NAMED.get(text.upper(), text).partition(":")
+        levels = [_level_of(letter) for letter in letters]
         for place, letter in enumerate(letters):
-            if letter not in LETTERS:
+            if levels[place] is None:
                 raise FormatError(
                     f"Expected level letters out of {', '.join(LETTERS)}, found {letter!r} at "
                     f"place {place} of {text!r}",
@@ -224,13 +189,36 @@ class Format:
                 f"{len(letters)}",
                 hint='as in "ds:1,0"',
             )
-        return cls(tuple(LETTERS[letter] for letter in letters), modes)
+        return cls(tuple(level for level in levels if level is not None), modes)
 
     def __str__(self) -> str:
         letters = "".join(level.letter for level in self.levels)
         if self.mode_order == tuple(range(self.order)):
             return letters
         return f"{letters}:{','.join(map(str, self.mode_order))}"
+
+
+def _check_above(kind: LevelKind, above: tuple[Level, ...]) -> None:
+    """Raise FormatError where a level may not stand below these."""
+    if len(above) < kind.above:
+        found = "it at the root" if not above else f"it below {len(above)} alone"
+        raise FormatError(
+            f"Expected {'a level' if kind.above == 1 else f'{kind.above} levels'} above a "
+            f"{kind.value} level, found {found}",
+            hint='COO is "uc" for matrices: a compressed level, then singletons',
+        )
+    if kind is LevelKind.SINGLETON and above[-1].full:
+        raise FormatError(
+            "Expected a singleton level below a compressed or singleton level, found it below a "
+            "dense level",
+            hint='COO is "uc" for matrices: a compressed level, then singletons',
+        )
+
+
+def _level_of(letter: str) -> Level | None:
+    """The level that a letter stands for, None where it is none."""
+    added = ADDED_KINDS.by_letter(letter)
+    return LETTERS.get(letter) if added is None else Level(added)
 
 
 MOST_LEVELS = 64
@@ -246,6 +234,8 @@ def _other_format(word: str) -> str:
             f"operands of scipy's {word} are converted to CSR, and nothing is stored in it; the "
             f"names are {', '.join((*NAMED, *OF_ANY_ORDER))}"
         )
+    if word.lower() in SIZED:
+        return f"write its sizes, as in {SIZED[word.lower()]}"
     hint = (
         "d dense, s compressed, u compressed with duplicates, c singleton, q singleton with "
         f"duplicates; or {', '.join((*NAMED, *OF_ANY_ORDER))}"
@@ -302,6 +292,33 @@ def CSF(order: int) -> Format:  # noqa: N802
     return Format.parse("s" * _checked_order(order, 0))
 
 
+def HASH(order: int) -> Format:  # noqa: N802
+    """Return the format of hash tables below a dense root: one for each row of a matrix.
+
+    >>> str(HASH(2)), str(HASH(1))
+    ('dh', 'h')
+
+    order  the number of modes, from 1 to 64
+
+    Raises FormatError for another number.
+    """
+    order = _checked_order(order, 1)
+    return Format.parse("h" if order == 1 else "d" + "h" * (order - 1))
+
+
+def DOK(order: int) -> Format:  # noqa: N802
+    """Return the format of hash tables of hash tables: every level hashed.
+
+    >>> str(DOK(2))
+    'hh'
+
+    order  the number of modes, from 1 to 64
+
+    Raises FormatError for another number.
+    """
+    return Format.parse("h" * _checked_order(order, 1))
+
+
 def _checked_order(order: int, least: int) -> int:
     """The number of levels as an int. Raises FormatError."""
     try:
@@ -319,6 +336,7 @@ def _checked_order(order: int, least: int) -> int:
 CSR = Format.parse("CSR")
 CSC = Format.parse("CSC")
 DCSR = Format.parse("DCSR")
+DCSC = Format.parse("DCSC")
 
 
 def named(text: str, order: int) -> Format:
@@ -327,5 +345,6 @@ def named(text: str, order: int) -> Format:
     >>> named("coo", 3) == COO(3), named("csr", 2) == Format.parse("ds")
     (True, True)
     """
-    make = {"coo": COO, "csf": CSF, "dense": dense}.get(text.lower())
+    makers = {"coo": COO, "csf": CSF, "dense": dense, "hash": HASH, "dok": DOK}
+    make = makers.get(text.lower())
     return Format.parse(text) if make is None else make(order)

@@ -8,7 +8,6 @@ stored modes are those of plain formats.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from operator import index as as_integer
 from typing import Any
@@ -112,11 +111,32 @@ class RemappedFormat:
             found.append(size)
         return tuple(found)
 
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The stored modes that no index of a text is over, as numbers of entries."""
+        return tuple(k for k, each in enumerate(self.modes) if each.is_summed)
+
+    @property
+    def is_walkable(self) -> bool:
+        """Whether loops over stored modes have all indices of a text, whole or in blocks."""
+        kinds = Whole | Quotient | Remainder
+        return all(each.is_summed or isinstance(each, kinds) for each in self.modes)
+
+    def check(self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any) -> None:
+        """Raise FormatError where entries cannot be stored so: a matrix that is not symmetric."""
+        for each in dict.fromkeys(map(type, self.modes)):
+            next(mode for mode in self.modes if type(mode) is each).check(
+                coordinates, shape, values
+            )
+
     def stored(
-        self, coordinates: Sequence[Coordinates], shape: Sequence[int]
+        self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any = None
     ) -> tuple[Coordinates, ...]:
-        """Map entries' coordinates, an array a mode, to those over the stored modes."""
-        return tuple(each.of(coordinates, shape) for each in self.modes)
+        """Map entries' coordinates, an array a mode, to those over the stored modes.
+
+        values  of the entries, which runs of equal ones are made of
+        """
+        return tuple(each.of(coordinates, shape, values) for each in self.modes)
 
     def logical(
         self, stored: Sequence[Coordinates], shape: Sequence[int]
@@ -173,7 +193,7 @@ def BSR(blocks: int | Sequence[int]) -> RemappedFormat:  # noqa: N802 - the fiel
 
     Raises FormatError for sizes below 1.
     """
-    sizes = _sizes(blocks if isinstance(blocks, Sequence) else (blocks, blocks), "BSR")
+    sizes = sizes_of_blocks(blocks if isinstance(blocks, Sequence) else (blocks, blocks), "BSR")
     if len(sizes) != 2:
         raise FormatError(
             f"Expected rows and columns of a block, found {len(sizes)} numbers",
@@ -200,7 +220,7 @@ def Blocked(blocks: Sequence[int], format: Format | str = "csf") -> RemappedForm
 
     Raises FormatError for sizes below 1, or as many modes as the format has not.
     """
-    sizes = _sizes(blocks, "Blocked")
+    sizes = sizes_of_blocks(blocks, "Blocked")
     outer = named(format, len(sizes)) if isinstance(format, str) else format
     if not isinstance(outer, Format) or outer.order != len(sizes):
         raise FormatError(
@@ -224,7 +244,7 @@ def Blocked(blocks: Sequence[int], format: Format | str = "csf") -> RemappedForm
     return RemappedFormat(name, inner, (*modes, *rests))
 
 
-def _sizes(blocks: Any, what: str) -> tuple[int, ...]:
+def sizes_of_blocks(blocks: Any, what: str) -> tuple[int, ...]:
     """The sizes of blocks as ints. Raises FormatError."""
     try:
         found = tuple(-1 if isinstance(n, bool) else as_integer(n) for n in blocks)
@@ -235,33 +255,3 @@ def _sizes(blocks: Any, what: str) -> tuple[int, ...]:
             f"Expected sizes of blocks of 1 or more, found {blocks!r}", hint=f"as in {what}((3, 3))"
         )
     return found
-
-
-_WRITTEN = re.compile(r"\s*(bsr|bcsr|blocked)\s*\(([^()]*)\)\s*", re.IGNORECASE)
-
-
-def remapped(format: Any) -> RemappedFormat | None:
-    """Read a remapped format, or a text of one as in "bsr(3,3)"; None of everything else.
-
-    >>> print(remapped("bsr(3,2)"), remapped("blocked(2,1,3,sss)"), remapped("ds"))
-    BSR(3,2) Blocked(2,1,3,sss) None
-
-    Raises FormatError for a text of one that has no such sizes.
-    """
-    if isinstance(format, RemappedFormat):
-        return format
-    found = _WRITTEN.fullmatch(format) if isinstance(format, str) else None
-    if found is None:
-        return None
-    name, inside = found.group(1).lower(), found.group(2).replace(" ", "")
-    numbers = re.match(r"(?:\d+(?:,|$))*", inside)
-    head = numbers.group(0) if numbers is not None else ""
-    sizes, rest = [int(n) for n in head.split(",") if n], inside[len(head) :]
-    if name == "blocked" and sizes:
-        return Blocked(sizes, rest or "csf")
-    if rest or len(sizes) not in (1, 2):
-        raise FormatError(
-            f"Expected the rows and columns of a block, found {inside!r} in {format!r}",
-            hint='as in "bsr(3,3)"',
-        )
-    return BSR(sizes if len(sizes) == 2 else sizes[0])

@@ -1,5 +1,7 @@
-"""Arrays of other libraries, by the protocols that they offer: read in place where these allow it.
+"""Arrays of other libraries: of those in the table of partners, and by the protocols that all
+others offer. They are read in place where their layout allows it.
 
+__binsparse__                 sparse arrays, with __binsparse_descriptor__
 coords, data, fill_value      coordinate lists (pydata/sparse) of any order, or with a fill value
 tocsr(), tocoo()              sparse arrays (pydata/sparse, …): scipy's arrays
 __array_interface__           memory of the library's own
@@ -17,11 +19,29 @@ import numpy as np
 
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.fill import fill_of
+from taco_py.interop.partners.partners import partner_of
 from taco_py.storage.borrow import from_coordinates, require_dtype
+from taco_py.storage.containers.binsparse import is_described
+from taco_py.storage.containers.binsparse import read as read_described
 from taco_py.storage.tensor_data import TensorData
 
 SPARSE = ("to_scipy_sparse", "tocsr", "tocoo")
 """Methods that give a scipy.sparse array."""
+
+
+def foreign_data(obj: Any) -> Any:
+    """The stored tensor of an object of another library, or another object that stands for it.
+
+    Raises OperandTypeError, which names the object's module, where it offers none.
+    """
+    partner = partner_of(obj)
+    found = None if partner is None else partner.read(obj)
+    if found is not None:
+        return found
+    if is_described(obj):
+        return read_described(obj)
+    listed = coordinate_list(obj)
+    return readable(obj) if listed is None else listed
 
 
 def readable(obj: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import lru_cache
+from types import FrameType
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -25,6 +26,23 @@ KINDS = ("csr_array", "csc_array", "coo_array", "csr_matrix", "csc_matrix", "coo
 def is_scipy_sparse(x: object) -> TypeGuard[Any]:
     """Whether `x` is a scipy.sparse array or matrix of any format."""
     return bool(sp.issparse(x))
+
+
+HANDS_BACK = frozenset({
+    "_comparison", "_divide", "_matmul_dispatch", "_multiply_2d_with_broadcasting", "multiply"
+})  # fmt: skip
+"""Functions of scipy.sparse that return NotImplemented where NumPy makes no array of an operand."""
+
+
+def is_operand_of_scipy(caller: FrameType | None) -> bool:
+    """Whether an array is asked for by an operator of scipy.sparse, which hands back to the other
+    operand what is an object to NumPy.
+
+    caller  the frame that asks
+    """
+    if caller is None or caller.f_code.co_name not in HANDS_BACK:
+        return False
+    return str(caller.f_globals.get("__name__", "")).startswith("scipy.sparse.")
 
 
 def from_scipy(A: Any) -> TensorData:  # noqa: N803 - the field's name for a matrix

@@ -22,5 +22,6 @@ def weighed_operands(
         if access.tensor not in operands or not provenance.counts_ranges(variable):
             continue
         form = operands[access.tensor].format
-        if not form.is_dense and form.stored(access.indices)[0] == index:
+        usual = all(level.kind.usual for level in form.levels)
+        if usual and not form.is_dense and form.stored(access.indices)[0] == index:
             yield access

@@ -1,13 +1,16 @@
 """What each level kind contributes to generated code, one kind a file.
 
 A level is either *located* (a coordinate gives its position: dense) or *iterated* (positions give
-their coordinates: compressed, singleton, and the workspaces a consumer walks). Chou et al. 2018,
-section 3.
+their coordinates: all others, and the workspaces a consumer walks). Chou et al. 2018, section 3.
 """
 
 from taco_py.levels.compressed import Compressed
 from taco_py.levels.dense import locate, locate_strided
-from taco_py.levels.protocol import Iterated, LevelStorage
+from taco_py.levels.kinds import functions_of
+from taco_py.levels.protocol import Above, Iterated, LevelStorage
 from taco_py.levels.singleton import Singleton
 
-__all__ = ["Compressed", "Iterated", "LevelStorage", "Singleton", "locate", "locate_strided"]
+__all__ = [
+    "Above", "Compressed", "Iterated", "LevelStorage", "Singleton", "functions_of", "locate",
+    "locate_strided",
+]  # fmt: skip

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from codegen import build
-from codegen.ir import Array, Expr, Stmt, Store
+from codegen.ir import Array, Const, Expr, Search, Stmt, Store
 from codegen.records import dataclass
+from taco_py.levels.protocol import EachStored
 
 
 @dataclass(frozen=True, slots=True)
-class Compressed:
+class Compressed(EachStored):
     """The level functions over its two arrays."""
 
     pos: Array
@@ -22,6 +23,12 @@ class Compressed:
     def coordinate(self, position: Expr) -> Expr:
         """`crd[position]`."""
         return build.load_index(self.crd, position)
+
+    def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
+        """By halves; the first of all for coordinate 0."""
+        if coordinate == Const(0):
+            return begin
+        return Search(self.crd, begin, end, coordinate)
 
     def append(self, position: Expr, coordinate: Expr) -> Stmt:
         """`crd[position] = coordinate`."""

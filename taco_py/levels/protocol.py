@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from codegen.ir import Array, Expr, Stmt
+from codegen.ir import TRUE, Array, Expr
 from codegen.records import dataclass
 
 
@@ -16,10 +16,30 @@ class LevelStorage:
     crd: Array | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Above:
+    """What is known above a level, None where nobody asks or where nothing is.
+
+    parent      the position of the level above
+    size        of the level's mode
+    coordinate  of the level above
+    grand       the position of the level above that one
+    whole       whether the level above has every coordinate of its mode
+    path        the coordinates of all levels above, the outermost first, "None" where not known
+    """
+
+    parent: Expr | None = None
+    size: Expr | None = None
+    coordinate: Expr | None = None
+    grand: Expr | None = None
+    whole: bool = False
+    path: tuple[Expr | None, ...] = ()
+
+
 class Iterated(Protocol):
     """A level whose stored coordinates are met position by position.
 
-    branchless: exactly one position below each parent position, so that no loop is needed.
+    branchless: at most one position below each parent position, so that no loop is needed.
     """
 
     @property
@@ -33,6 +53,41 @@ class Iterated(Protocol):
         """The coordinate stored at `position`."""
         ...
 
-    def append(self, position: Expr, coordinate: Expr) -> Stmt:
-        """Store `coordinate` at `position`, which is behind all others so far."""
+    def present(self, position: Expr) -> Expr:
+        """Whether a coordinate is stored at `position`."""
         ...
+
+    def below(self, position: Expr) -> Expr:
+        """The position that levels below, and the values, have for what is at `position`."""
+        ...
+
+    def origin(self, parent: Expr) -> Expr | None:
+        """The position that coordinate 0 has, where every coordinate has one; else None."""
+        ...
+
+    def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr | None:
+        """The first of some positions whose coordinate is at least this one; None where only a look
+        at each of them tells."""
+        ...
+
+
+class EachStored:
+    """A level of which each position has a coordinate, and a place of its own for what is below."""
+
+    __slots__ = ()
+
+    def present(self, position: Expr) -> Expr:
+        """True."""
+        return TRUE
+
+    def below(self, position: Expr) -> Expr:
+        """`position` itself."""
+        return position
+
+    def origin(self, parent: Expr) -> Expr | None:
+        """Not every coordinate has a position."""
+        return None
+
+    def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr | None:
+        """Only a look at each tells."""
+        return None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from codegen import build
 from codegen.ir import Array, Expr, Stmt, Store
 from codegen.records import dataclass
+from taco_py.levels.protocol import EachStored
 
 
 @dataclass(frozen=True, slots=True)
-class Singleton:
+class Singleton(EachStored):
     """The level functions over its one array."""
 
     crd: Array

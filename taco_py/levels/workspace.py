@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from codegen import build
-from codegen.ir import Array, Count, Expr, Key, Ranked, Stmt, Table
+from codegen.ir import Array, Count, Expr, Key, Ranked, Table
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import InternalError
-
-
-def _not_a_result(name: str) -> InternalError:
-    return InternalError(f"The workspace level {name} was asked to append as a result does")
+from taco_py.levels.protocol import EachStored
 
 
 @dataclass(frozen=True, slots=True)
-class RowList:
+class RowList(EachStored):
     """A row workspace: `count` coordinates that were written, as they came or sorted, are in `list`
     from `base` on."""
 
@@ -30,12 +26,9 @@ class RowList:
         """`list[base + position]`."""
         return build.load_index(self.list, build.add(self.base, position))
 
-    def append(self, position: Expr, coordinate: Expr) -> Stmt:
-        raise _not_a_result(self.list.name)
-
 
 @dataclass(frozen=True, slots=True)
-class TableMode:
+class TableMode(EachStored):
     """One mode of a sorted hash workspace, whose keys are coordinates linearised row-major.
 
     `inner` is the product of the sizes of the modes behind this one; `size` is its own, or None for
@@ -57,6 +50,3 @@ class TableMode:
         """`key / inner % size` of the entry with this rank."""
         quotient = build.div(Key(self.table, Ranked(self.table, position)), self.inner)
         return quotient if self.size is None else build.mod(quotient, self.size)
-
-    def append(self, position: Expr, coordinate: Expr) -> Stmt:
-        raise _not_a_result(self.table.name)

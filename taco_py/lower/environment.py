@@ -16,11 +16,10 @@ from codegen.types import BOOL, ScalarType, scalar
 from taco_py.concrete.nodes import Assembly, Statement, Workspace, WorkspaceKind
 from taco_py.concrete.tree import workspaces_of
 from taco_py.diagnostics.errors import InternalError
-from taco_py.formats import LevelKind
 from taco_py.iteration.copied_pattern import CopiedPattern, copied_pattern
 from taco_py.iteration.graph import IterationGraph, all_iterators, regions_of
 from taco_py.iteration.region import Iterator, Regions
-from taco_py.levels import Compressed, Iterated, LevelStorage, Singleton
+from taco_py.levels import Above, Compressed, Iterated, LevelStorage, Singleton, functions_of
 from taco_py.levels.workspace import RowList, TableMode
 from taco_py.lower.bindings import Source
 from taco_py.notation.checks import all_indices
@@ -123,13 +122,30 @@ class Environment:
         """The level functions of a level of an operand that stores coordinates."""
         return level_functions(self.tensors[access.tensor], level)
 
-    def iterated(self, iterator: Iterator) -> Iterated:
-        """The level functions of a sparse level, or of a workspace's mode."""
+    def iterated(self, iterator: Iterator, scope: Scope) -> Iterated:
+        """The level functions of a sparse level, or of a workspace's mode, at one point."""
         tensor = iterator.access.tensor
         if tensor in self.workspaces:
             return self._workspace_level(self.workspaces[tensor], iterator.level)
-        arrays = self.tensors[tensor]
-        return level_functions(arrays, iterator.level)
+        arrays, level = self.tensors[tensor], iterator.level
+        form = arrays.type.format
+        return functions_of(
+            form.levels[level].kind, arrays.levels[level], self._above(iterator, scope)
+        )
+
+    def _above(self, iterator: Iterator, scope: Scope) -> Above:
+        """What is known above a level of an operand."""
+        access, level = iterator.access, iterator.level
+        stored = self.problem.stored(access)
+        path = tuple(self.indices[i] if i in scope.bound else None for i in stored[:level])
+        return Above(
+            scope.position(access, level - 1),
+            self.sizes[stored[level]],
+            path[-1] if path else None,
+            scope.position(access, level - 2) if level else None,
+            bool(level) and self.problem.type_of(access.tensor).format.levels[level - 1].full,
+            path,
+        )
 
     def _workspace_level(self, arrays: WorkspaceArrays, level: int) -> Iterated:
         if arrays.list is not None and arrays.count is not None:
@@ -144,14 +160,14 @@ class Environment:
 
 
 def level_functions(arrays: TensorArrays, level: int) -> Compressed | Singleton:
-    """The level functions of a level that owns a crd array."""
-    storage = arrays.levels[level]
-    match arrays.type.format.levels[level].kind, storage:
-        case LevelKind.COMPRESSED, LevelStorage(pos=Array() as pos, crd=Array() as crd):
-            return Compressed(pos, crd)
-        case LevelKind.SINGLETON, LevelStorage(crd=Array() as crd):
-            return Singleton(crd)
-    raise InternalError(f"Level {level} of {arrays.values.name} stores no coordinates")
+    """The level functions of a level that lists its coordinates."""
+    kind = arrays.type.format.levels[level].kind
+    found = (
+        functions_of(kind, arrays.levels[level], Above()) if kind.usual and not kind.full else None
+    )
+    if not isinstance(found, Compressed | Singleton):
+        raise InternalError(f"Level {level} of {arrays.values.name} lists no coordinates")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from codegen import build
-from codegen.ir import Declare, Expr, For, LoopKind, Stmt, Var
+from codegen.ir import TRUE, Declare, Expr, For, LoopKind, Stmt, Var
 from codegen.passes.vectorize import carried
 from codegen.types import BOOL
 from taco_py.concrete.nodes import INSIDE_BLOCKS, Forall, Unit
@@ -231,6 +231,7 @@ def _over_dimension(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]
     check_alone(it, walks)
     for walk in walks:
         yield Declare(walk.position, walk.start)
+        yield from it.skip(walk)
     present = {w.iterator: Var(f"at_{w.position.name}", BOOL) for w in walks}
     code: list[Stmt] = []
     for walk in walks:
@@ -244,6 +245,7 @@ def _over_dimension(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]
     code += choose(cases)
     for walk in walks:
         code.append(build.increment(walk.position, as_count(present[walk.iterator])))
+        code += it.skip(walk)
     if any(body for _, body in cases):
         extent = it.walker.extent()
         yield _for(it.env, it.forall, it.scope, it.index, extent, *code)
@@ -257,15 +259,21 @@ def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]
     if isinstance(it.result, Given) and walk.iterator.access.tensor in it.result.rows:
         yield from _over_given(it, it.result, walk)
         return
-    code = [
-        Declare(it.index, it.coordinate(walk, walk.position), constant=True),
-        *it.case(it.lattice.below(it.alone(walk))[0], (walk,)),
-        *_reset(it, walk),
-    ]
-    if len(code) == 1:
+    inside = (*it.case(it.lattice.below(it.alone(walk))[0], (walk,)), *_reset(it, walk))
+    if not inside:
         return
+    level = it.env.iterated(walk.iterator, it.scope)
+    parent = it.scope.position(walk.iterator.access, walk.iterator.level - 1)
+    origin = None if parent is None else level.origin(parent)
+    if parent is not None and origin is not None and (start, walk.stop) == level.bounds(parent):
+        yield _over_places(it, walk, origin, inside)
+        return
+    here = Declare(it.index, it.coordinate(walk, walk.position), constant=True)
+    code = [here, build.if_(it.present(walk), build.block(*inside))]
+    if it.present(walk) == TRUE:
+        code = [here, *inside]
     known = Declare(walk.position, start, constant=True)
-    if it.env.iterated(walk.iterator).branchless:
+    if it.env.iterated(walk.iterator, it.scope).branchless:
         yield known
         yield from code
     elif it.env.graph.at_most_one(it.forall.index, walk.iterator):
@@ -273,6 +281,17 @@ def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]
     else:
         extent = Interval(start, walk.stop)
         yield _for(it.env, it.forall, it.scope, walk.position, extent, *code)
+
+
+def _over_places(it: LoopLowering, walk: Walk, origin: Expr, inside: tuple[Stmt, ...]) -> For:
+    """Every coordinate of a level in which each has a position, where it is stored."""
+    position = build.add(origin, it.index)
+    known = Declare(walk.position, position, constant=True)
+    level = it.env.iterated(walk.iterator, it.scope)
+    present = level.present(position)
+    extent = Interval(build.const(0), it.size)
+    body = build.if_(present, build.block(*inside))
+    return _for(it.env, it.forall, it.scope, it.index, extent, known, body)
 
 
 def _over_given(it: LoopLowering, result: Given, walk: Walk) -> Iterator[Stmt]:

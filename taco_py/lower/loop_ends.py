@@ -7,9 +7,8 @@ from codegen.ir import Expr, Stmt, Var
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import InternalError
 from taco_py.iteration import region
-from taco_py.levels import Compressed
 from taco_py.lower.environment import Environment, Scope
-from taco_py.lower.ranges import Entries, Ranges, chain, named
+from taco_py.lower.ranges import Ranges, chain, named
 from taco_py.provenance.relations import Interval, Pos
 
 
@@ -77,7 +76,7 @@ class Walker:
                 f"Level {iterator.level} of {iterator.access.tensor} is walked before its parent"
             )
         position = self.env.position_var(iterator.access, iterator.level)
-        whole = Interval(*self.env.iterated(iterator).bounds(parent))
+        whole = Interval(*self.env.iterated(iterator, self.scope).bounds(parent))
         left = self.left_of(iterator, whole)
         if left is not whole:
             left = self.in_variables(left, position.name)
@@ -86,8 +85,8 @@ class Walker:
 
     def left_of(self, iterator: region.Iterator, segment: Interval) -> Interval:
         """The part of a segment of positions that loops over tiles leave."""
-        level = self.env.iterated(iterator)
-        if not isinstance(level, Compressed):
+        level = self.env.iterated(iterator, self.scope)
+        if level.search(segment.lo, segment.hi, build.const(0)) is None:
             return segment
         left = self.scope.left.get((iterator.access, iterator.level))
         if left is not None:
@@ -96,9 +95,12 @@ class Walker:
         tile = self.coordinates if left is None else self.scope.piece_of(self.index)
         if tile is None or tile == Ranges(self.env, self.scope).whole(self.index):
             return segment
-        first = named(self.env, "begin", Entries(level, segment).search(tile.lo), self.prelude)
-        rest = Interval(first, segment.hi)
-        return Interval(first, Entries(level, rest).search(tile.hi))
+        found = level.search(segment.lo, segment.hi, tile.lo)
+        assert found is not None
+        first = named(self.env, "begin", found, self.prelude)
+        last = level.search(first, segment.hi, tile.hi)
+        assert last is not None
+        return Interval(first, last)
 
     def in_variables(self, interval: Interval, name: str) -> Interval:
         lo = named(self.env, f"{name}_begin", interval.lo, self.prelude)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from codegen import build
-from codegen.ir import Expr, Stmt, Var
+from codegen.ir import TRUE, Expr, Stmt, Var, While
 from codegen.records import dataclass
 from codegen.types import INT64
 from taco_py.concrete.nodes import Forall
@@ -49,7 +49,18 @@ class LoopLowering:
         return variable if ranges.remaining(variable) is None else None
 
     def coordinate(self, walk: Walk, position: Expr) -> Expr:
-        return self.env.iterated(walk.iterator).coordinate(position)
+        return self.env.iterated(walk.iterator, self.scope).coordinate(position)
+
+    def present(self, walk: Walk) -> Expr:
+        """Whether a coordinate is stored where a walk stands."""
+        return self.env.iterated(walk.iterator, self.scope).present(walk.position)
+
+    def skip(self, walk: Walk) -> Iterator[Stmt]:
+        """The loop that goes on to the next position that stores a coordinate."""
+        present = self.present(walk)
+        if present != TRUE:
+            absent = build.and_(walk.remains, build.not_(present))
+            yield While(absent, build.block(build.increment(walk.position)))
 
     def case(self, point: Point, walks: tuple[Walk, ...]) -> tuple[Stmt, ...]:
         """The body where exactly the iterators of `point` are present."""
@@ -57,7 +68,9 @@ class LoopLowering:
         scope = self.scope.within(self.forall.index, frozenset(others))
         for walk in walks:
             if walk.iterator in point.iterators:
-                scope = scope.at(walk.iterator.access, walk.iterator.level, walk.position)
+                level = self.env.iterated(walk.iterator, self.scope)
+                below = level.below(walk.position)
+                scope = scope.at(walk.iterator.access, walk.iterator.level, below)
         return tuple(self.body(scope))
 
     def alone(self, walk: Walk) -> Point:

@@ -24,6 +24,8 @@ def merge(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
         if not isinstance(walk.stop, Var):
             yield Declare(_end(walk), walk.stop, constant=True)
     walks = tuple(w if isinstance(w.stop, Var) else _with_end(w) for w in walks)
+    for walk in walks:
+        yield from it.skip(walk)
     if it.forall.mode.merge is Merge.GALLOP:
         yield from _gallop(it, walks)
         return
@@ -73,7 +75,7 @@ def _gallop(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
 
 
 def _leap(it: LoopLowering, walk: Walk) -> Stmt:
-    level = it.env.iterated(walk.iterator)
+    level = it.env.iterated(walk.iterator, it.scope)
     if not isinstance(level, Compressed):
         raise InternalError(f"No coordinate can be searched for in {walk.iterator}")
     start = build.add(walk.position, 1)
@@ -95,7 +97,7 @@ def _rest(it: LoopLowering, walk: Walk) -> Iterator[Stmt]:
         return
     here = Declare(it.index, it.coordinate(walk, walk.position), constant=True)
     advance = build.increment(walk.position)
-    yield While(walk.remains, build.block(here, *body, advance))
+    yield While(walk.remains, build.block(here, *body, advance, *it.skip(walk)))
 
 
 def _merge_point(it: LoopLowering, point: Point, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
@@ -134,6 +136,7 @@ def _advance(
     for walk in walks:
         if walk.iterator in case.iterators:
             yield build.increment(walk.position)
+            yield from it.skip(walk)
         elif not any(set(c.iterators) == {*case.iterators, walk.iterator} for c in cases):
             yield from _advance_met(it, (walk,))
 
@@ -141,3 +144,4 @@ def _advance(
 def _advance_met(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
     for walk in walks:
         yield build.increment(walk.position, as_count(build.eq(walk.coordinate, it.index)))
+        yield from it.skip(walk)

@@ -366,6 +366,24 @@ class LoopCosts:
         return min(1.0, made / max(self.innermost, 1.0))
 
 
+def order_matters(problem: Problem, term: Term, access: Access) -> bool:
+    """Whether levels of `access` that come in no order are merged with others, or appended from."""
+    form = problem.type_of(access.tensor).format
+    if all(level.kind.ordered for level in form.levels):
+        return False
+    if is_sparse(problem.result.format) or form.levels[0].kind.gaps:
+        return True
+    for other in accesses(problem.assignment.value):  # other terms may be merged with this one
+        met = set(sparse_levels(problem, other)) & set(access.indices)
+        if other != access and met:
+            return True
+    levels = {access: sparse_levels(problem, access)}
+    regions = Regions(levels, frozenset())
+    nothing = term.operator.identity_of(np.dtype(problem.result.dtype)) or 0
+    lattices = (build_lattice(regions.expression(term.body, i, nothing)) for i in access.indices)
+    return any(each.full and each.iterators for each in lattices)
+
+
 def repeats_matter(
     problem: Problem, term: Term, access: Access, order: tuple[str, ...] = ()
 ) -> bool:

@@ -28,7 +28,7 @@ from taco_py.iteration.graph import conflicts
 from taco_py.legal.stored import is_full
 from taco_py.notation.nodes import Access
 from taco_py.order.beam import first_order, written_first
-from taco_py.order.loop_costs import LoopCosts, Outside, State, asked, repeats_matter
+from taco_py.order.loop_costs import LoopCosts, Outside, State, asked, order_matters, repeats_matter
 from taco_py.order.steps import EVERY_SET_LOOPS, Steps, asked_of_steps, loops_of
 from taco_py.problem import Problem
 
@@ -221,7 +221,9 @@ class _Search:
 def needs_copy(problem: Problem, term: Term, access: Access, order: Order) -> bool:
     """Whether `access` cannot be walked as it is stored when loops run in this order.
 
-    Either a sparse level comes before one above it, or a level that may repeat coordinates is
-    merged with another, or appended from.
+    Either a sparse level comes before one above it, or a level that may repeat coordinates, or has
+    them in no order, is merged with another, or appended from.
     """
-    return conflicts(problem, access, order) or repeats_matter(problem, term, access, order)
+    if conflicts(problem, access, order) or repeats_matter(problem, term, access, order):
+        return True
+    return order_matters(problem, term, access)

@@ -20,8 +20,9 @@ from taco_py.convert.remap import plain_format
 from taco_py.formats import Format, LevelKind, RemappedFormat
 from taco_py.formats.stored_modes import Quotient, Remainder, StoredMode
 from taco_py.legal.stored import is_sparse
-from taco_py.notation.checks import accesses, all_indices
-from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
+from taco_py.notation.checks import accesses, all_indices, with_linearity
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.notation.operators import ADD
 from taco_py.notation.printer import to_text
 from taco_py.notation.tree import map_accesses, map_children
 
@@ -64,6 +65,11 @@ class CutAssignment:
     plain: Mapping[str, str]
 
     @property
+    def numbers(self) -> bool:
+        """Whether loops run over the numbers of entries of an operand."""
+        return any(isinstance(p.form, RemappedFormat) and p.form.slots for p in self.parts)
+
+    @property
     def static(self) -> tuple[tuple[str, int], ...]:
         """The sizes of blocks that are constants of kernels."""
         found = ((self.halves[index][1], size) for index, size in self.cuts.items())
@@ -82,8 +88,9 @@ def cut_assignment(
     met = _met(assignment, forms)
     plain: dict[str, str] = {}
     for name, form in forms.items():
-        if isinstance(form, RemappedFormat) and not form.is_blocked:
-            plain[name] = f"no loops run over {form.mapping}"
+        if isinstance(form, RemappedFormat):
+            why = _unwalkable(name, form, assignment, forms)
+            plain.update({name: why} if why else {})
     added = assignment.target.tensor
     if assignment.operator is not None and isinstance(forms.get(added), RemappedFormat):
         plain[added] = "a value is added to it"
@@ -92,9 +99,36 @@ def cut_assignment(
         if refusal is None:
             break
         plain.update(refusal)
-    if not cuts:
+    if not any(True for _ in _blocked(met, forms, plain)):
         return None, plain
     return _over_stored(assignment, forms, cuts, plain), plain
+
+
+def _unwalkable(
+    name: str, form: RemappedFormat, assignment: Assignment, forms: Mapping[str, AnyFormat]
+) -> str:
+    """Why no loops run over what an operand stores, "" where they can."""
+    if not form.is_walkable:
+        return f"no loops run over {form.mapping}"
+    if not form.slots:
+        return ""
+    for access, linear in with_linearity(assignment.value):
+        if access.tensor != name:
+            continue
+        if not linear:
+            return f"the value is not linear in {name}, whose entries are summed over their places"
+        if len(set(access.indices)) < len(access.indices):
+            return f"{to_text(access)} is a diagonal"
+        for other in accesses(assignment.value):
+            met = set(other.indices) & set(access.indices)
+            if other != access and is_sparse_form(forms[other.tensor]) and met:
+                return f"{other.tensor}, which is sparse, has {', '.join(sorted(met))} too"
+    return ""
+
+
+def is_sparse_form(form: AnyFormat) -> bool:
+    """Whether an operand leaves coordinates out."""
+    return isinstance(form, RemappedFormat) or is_sparse(form)
 
 
 def _met(assignment: Assignment, forms: Mapping[str, AnyFormat]) -> tuple[Access, ...]:
@@ -171,47 +205,84 @@ def _over_stored(
     names = Names((*all_indices(assignment), *forms))
     halves = {i: (names.fresh(f"{i}0"), names.fresh(f"{i}1")) for i in cuts}
     tensors = Names((*forms, assignment.target.tensor))
-    parts: dict[tuple[str, tuple[int, ...]], Part] = {}
+    to = _ToStored(forms, cuts, plain, names, halves, tensors, {}, [])
+    target = assignment.target
+    if assignment.operator is not None and target.tensor in forms:
+        to.access(target)  # it keeps its name: it is the operand that is met first
+    value = to.summed(assignment.value)
+    own = Access(target.tensor, to.adjacent(target.indices), target.span)
+    whole = replace(assignment, target=own, value=value)
+    sizes = tuple(cuts.get(index, 0) for index in target.indices)
+    return CutAssignment(assignment, whole, (*to.parts.values(),), sizes, halves, cuts, plain)
 
-    def adjacent(indices: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(half for index in indices for half in halves.get(index, (index,)))
 
-    def over(access: Access) -> Access:
-        form = forms[access.tensor]
-        sizes = tuple(cuts.get(index, 0) for index in access.indices)
-        stored = isinstance(form, RemappedFormat) and access.tensor not in plain
+@dataclass(frozen=True, slots=True, eq=False)
+class _ToStored:
+    """Expressions over the modes of tensors → over stored modes.
+
+    parts  the operands that are met
+    slots  the numbers of entries that are to be summed over around the expression at hand
+    """
+
+    forms: Mapping[str, AnyFormat]
+    cuts: Mapping[str, int]
+    plain: Mapping[str, str]
+    names: Names
+    halves: Mapping[str, tuple[str, str]]
+    tensors: Names
+    parts: dict[tuple[str, tuple[int, ...]], Part]
+    slots: list[str]
+
+    def adjacent(self, indices: tuple[str, ...]) -> tuple[str, ...]:
+        """Indices, those that are cut as two."""
+        return tuple(half for index in indices for half in self.halves.get(index, (index,)))
+
+    def access(self, access: Access) -> Access:
+        """The access of what an operand stores, or of a view of it."""
+        form = self.forms[access.tensor]
+        stored = isinstance(form, RemappedFormat) and access.tensor not in self.plain
+        name = self._part(access, form, stored).name
+        if not stored or not isinstance(form, RemappedFormat):
+            return Access(name, self.adjacent(access.indices), access.span)
+        numbers = {form.modes[place]: self.names.fresh("k") for place in form.slots}
+        modes = tuple(
+            numbers[each] if each in numbers else _stored_index(each, access, self.halves)
+            for each in form.modes
+        )
+        self.slots.extend(numbers.values())
+        return Access(name, modes, access.span)
+
+    def _part(self, access: Access, form: AnyFormat, stored: bool) -> Part:
+        """The operand that an access reads."""
+        sizes = tuple(self.cuts.get(index, 0) for index in access.indices)
         key = (access.tensor, sizes)
-        if key not in parts:
-            taken = any(part.access.tensor == access.tensor for part in parts.values())
-            name = tensors.fresh(f"{access.tensor}_in_blocks") if taken else access.tensor
+        if key not in self.parts:
+            taken = any(part.access.tensor == access.tensor for part in self.parts.values())
+            name = self.tensors.fresh(f"{access.tensor}_in_blocks") if taken else access.tensor
             own = form if stored or isinstance(form, Format) else plain_format(form.order)
-            parts[key] = Part(name, access, sizes, own)
-        modes = adjacent(access.indices)
-        if stored and isinstance(form, RemappedFormat):
-            modes = tuple(_stored_index(each, access, halves) for each in form.modes)
-        return Access(parts[key].name, modes, access.span)
+            self.parts[key] = Part(name, access, sizes, own)
+        return self.parts[key]
 
-    def body(expr: Expr) -> Expr:
+    def summed(self, expr: Expr) -> Expr:
+        """An expression, summed over the numbers of its operands' entries."""
+        before = len(self.slots)
+        found = self.expression(expr)
+        for slot in self.slots[before:]:
+            found = Reduce(ADD, slot, found)
+        del self.slots[before:]
+        return found
+
+    def expression(self, expr: Expr) -> Expr:
+        """An expression, whose operands' entries are summed around it where it is no sum."""
         if isinstance(expr, Access):
-            return over(expr)
-        found = map_children(expr, body)
-        if isinstance(found, Reduce) and found.index in halves:
-            outer, inner = halves[found.index]
+            return self.access(expr)
+        apart = isinstance(expr, Reduce) or (isinstance(expr, Call) and expr.operator.additive)
+        found = map_children(expr, self.summed if apart else self.expression)
+        if isinstance(found, Reduce) and found.index in self.halves:
+            outer, inner = self.halves[found.index]
             inside = replace(found, index=inner)
             return replace(found, index=outer, body=inside)
         return found
-
-    target = assignment.target
-    if assignment.operator is not None and target.tensor in forms:
-        over(target)  # it keeps its name: it is the operand that is met first
-    value = body(assignment.value)
-    whole = replace(
-        assignment,
-        target=Access(target.tensor, adjacent(target.indices), target.span),
-        value=value,
-    )
-    sizes = tuple(cuts.get(index, 0) for index in target.indices)
-    return CutAssignment(assignment, whole, (*parts.values(),), sizes, halves, cuts, plain)
 
 
 def _stored_index(each: StoredMode, access: Access, halves: Mapping[str, tuple[str, str]]) -> str:

@@ -166,7 +166,7 @@ class RemappedCall:
         shape = tuple(sizes[index] for index in cut.written.target.indices)
         whole = filled_up(shape, cut.target) == shape and self.wish.asked is None
         whole = whole and self.wish.modes == stored_modes(cut.target)
-        blocks = (*cut.cuts.items(),)
+        blocks = (*cut.cuts.items(), filled_up(shape, cut.target) == shape)
         told = (to_text(cut.assignment), *self.identity, blocks, str(self.wish.form), *makers)
         inner = adjacent(shape, cut.target)
         return Layout(makers, order, shape, inner, whole, ("blocks", *told))
@@ -188,11 +188,15 @@ class RemappedCall:
             short = find(call_key(layout.identity, made))
             if short is None:
                 return None
-            if len(operands) > count:
-                out = operands[count]
-                fits = self.takes(out, layout)
-                return out if fits and short(*made, out.reshape(layout.inner)) is not None else None
+            out = operands[count] if len(operands) > count else None
+            if out is not None and self.takes(out, layout):
+                return None if short(*made, out.reshape(layout.inner)) is None else out
+            if out is not None and self.fills(layout):
+                return None  # it is of another shape
             found = short(*made)
+            if out is not None:
+                whole = None if found is None else self.finished(found, layout.shape)
+                return out if copied_into(out, whole) else None
             if layout.whole and type(found) is np.ndarray:
                 return found.reshape(layout.shape)
             return None if found is None else self.finished(found, layout.shape)
@@ -203,9 +207,12 @@ class RemappedCall:
         """Whether the kernels write into `out` themselves, or there is none."""
         if out is None:
             return True
-        cuts = self.cut.target
         fits = isinstance(out, np.ndarray) and out.shape == layout.shape
-        return fits and filled_up(layout.shape, cuts) == layout.shape
+        return fits and self.fills(layout)
+
+    def fills(self, layout: Layout) -> bool:
+        """Whether blocks fill the result."""
+        return filled_up(layout.shape, self.cut.target) == layout.shape
 
     def inner_out(self, out: Any, layout: Layout) -> Any:
         """`out` over stored modes: a view."""
@@ -239,6 +246,15 @@ class RemappedCall:
     def settings(self, settings: Settings) -> Settings:
         """The settings of the statement over stored modes."""
         return replace(settings, static=self.cut.static, format=self.wish.form)
+
+
+def copied_into(out: Any, found: Any) -> bool:
+    """Copy a result into the user's array; False where that is another one, which others refuse."""
+    fits = isinstance(out, np.ndarray) and isinstance(found, np.ndarray)
+    if not fits or (out.shape, out.dtype) != (found.shape, found.dtype) or not out.flags.writeable:
+        return False
+    np.copyto(out, found)
+    return True
 
 
 def _in_kind(tensor: Tensor, wish: Wish) -> Any:
@@ -363,6 +379,9 @@ def remapped_call(
         return None, plain
     containers = {name: container(obj, forms[name]) for name, obj in objects.items()}
     wish = wish_of(cut, containers, forms, settings.format)
+    if cut.numbers and wish.kind.kind != ARRAY:
+        why = "the result is sparse, and entries that are numbered are not in its order"
+        return None, dict.fromkeys(blocks, why)
     cut = with_target(cut, wish.modes)
     call = RemappedCall(cut, wish, forms, identity, {})
     shapes = {name: shape_of(obj) for name, obj in objects.items()}
@@ -410,11 +429,11 @@ def wish_of(
     plain: AnyFormat | None = asked or as_format(format, order)
     kind = plain_kind(cut.written, containers, forms, plain)
     beside = stored_modes(cut.target)
-    if not any(cut.target):
+    if not any(cut.target) and not (kind.kind == ARRAY and cut.numbers):
         form = plain if isinstance(plain, Format) else None
         return Wish(asked, kind, form, beside)
     if kind.kind == ARRAY:
-        whole = plain is not None or TENSOR not in containers.values()
+        whole = plain is not None or TENSOR not in containers.values() or cut.numbers
         return Wish(plain, kind, dense(len(beside)) if whole else None, beside)
     if asked is not None and asked.cuts == cut.target and asked.is_blocked:
         return Wish(asked, kind, asked.inner, asked.modes)

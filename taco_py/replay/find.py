@@ -16,6 +16,7 @@ import numpy as np
 from codegen.records import dataclass
 from codegen.toolchain.errors import ToolchainError
 from taco_py.kernels import KERNELS, find_routine, is_routine
+from taco_py.values.byte_counts import sizes_of_objects
 
 ShortCall = Callable[..., Any]
 
@@ -25,7 +26,28 @@ def find(key: tuple[object, ...] | None) -> ShortCall | None:
     if key is None:
         return None
     found: ShortCall | None = KERNELS.memo.get(key)
-    return recall(key) if found is None else found
+    if found is None:
+        found = recall(key)
+    return found if not KERNELS.memory.on or found is None else known_to_fit(key, found)
+
+
+def known_to_fit(key: tuple[object, ...], call: ShortCall) -> ShortCall:
+    """The short way where a user limits memory: for operands of sizes for which it is known that
+    they fit, whatever they store. Others take the long way, which looks."""
+
+    if KERNELS.memory.limit is None:  # it is of another thread
+        return call
+
+    def call_if_it_fits(*values: Any) -> Any:
+        fits = KERNELS.memo.get(fit_key(key, values))
+        return call(*values) if fits else None
+
+    return call_if_it_fits
+
+
+def fit_key(key: tuple[object, ...], values: tuple[Any, ...]) -> tuple[object, ...]:
+    """What is remembered under is whether calls with such operands fit into the limit."""
+    return ("fits", KERNELS.memory.limit, key, sizes_of_objects(values))
 
 
 def array_maker(made: str) -> Callable[..., Any]:

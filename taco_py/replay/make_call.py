@@ -16,9 +16,11 @@ from taco_py.replay.find import Parts, ShortCall, define, keep
 from taco_py.replay.helpers import Helper, resolved, to_plain
 from taco_py.replay.operand_text import NUMBERS, READINGS, as_it_is
 from taco_py.replay.state import Task
+from taco_py.values.byte_counts import sizes_of_objects
 from taco_py.values.operands import Given
 
 MOST_WAYS = 8
+MOST_SIZES = 256
 
 
 def make_call(task: Task, prelude: Prelude, limit: int) -> tuple[ShortCall, Parts | None]:
@@ -95,7 +97,7 @@ class Ways:
     to begin another one.
     """
 
-    __slots__ = ("__weakref__", "_tries", "_types", "calls")
+    __slots__ = ("__weakref__", "_fits", "_tries", "_types", "calls")
 
     def __init__(self) -> None:
         self.clear()
@@ -106,6 +108,22 @@ class Ways:
         self.calls: list[ShortCall] = []
         self._types: set[tuple[object, ...]] = set()
         self._tries = 0
+        self._fits: set[tuple[object, ...]] = set()
+
+    def within(self, objects: Mapping[str, Any]) -> list[ShortCall]:
+        """The ways that may be taken where a user limits memory: none for operands of sizes of
+        which it is not known that they fit."""
+        mine = KERNELS.memory.limit is not None  # else it is of another thread
+        return [] if mine and self._key(objects) not in self._fits else self.calls
+
+    def note_fit(self, objects: Mapping[str, Any]) -> None:
+        """Remember that operands of these sizes fit, whatever they store."""
+        if len(self._fits) >= MOST_SIZES:
+            self._fits = set()
+        self._fits.add(self._key(objects))
+
+    def _key(self, objects: Mapping[str, Any]) -> tuple[object, ...]:
+        return (KERNELS.memory.limit, *objects, *sizes_of_objects((*objects.values(),)))
 
     def add(
         self,

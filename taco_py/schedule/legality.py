@@ -249,7 +249,10 @@ def _check_positions(loops: Loops, problem: Problem, pos: Pos) -> None:
             "fuse indices in the order in which the operand stores them",
         )
     last = form.levels[levels[-1]]
-    if last.full or (last.branchless and len(levels) == 1):
+    walked = [form.levels[level] for level in levels]
+    unusual = [level for level in walked if not level.kind.usual]
+    if unusual or last.full or (last.branchless and len(levels) == 1):
+        last = unusual[0] if unusual else last
         raise refused(
             pos,
             f"the level of {pos.tensor} for {roots[-1]} is {last.kind.value}",

@@ -14,6 +14,7 @@ from codegen.records import dataclass
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.notation.nodes import Access
 from taco_py.notation.tree import map_accesses
+from taco_py.notebook.markup import table
 from taco_py.provenance.relations import Bound, Pos, Relation
 from taco_py.schedule.commands import (
     Command,
@@ -195,6 +196,10 @@ class Schedule:
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.commands))
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: a command on each line."""
+        return table((str(place), each) for place, each in enumerate(self.commands, 1))
 
 
 def _leaves_loops(command: Command) -> bool:

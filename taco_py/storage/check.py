@@ -18,6 +18,7 @@ from taco_py.diagnostics.errors import (
 )
 from taco_py.formats import CSC, CSR, LevelKind
 from taco_py.storage.borrow import require_dtype
+from taco_py.storage.by_level.level_packing import packing_of
 from taco_py.storage.sizes import level_sizes
 from taco_py.storage.tensor_data import Array, TensorData, ordered
 
@@ -34,6 +35,8 @@ def check(data: TensorData) -> None:
     """
     check_lengths(data)
     for place, size in enumerate(level_sizes(data.shape, data.format)):
+        if not data.format.levels[place].kind.usual:
+            continue  # `check_lengths` has looked
         if data.levels[place].pos is not None:
             check_monotone(data, place)
         if data.levels[place].crd is not None:
@@ -56,13 +59,18 @@ def check_lengths(data: TensorData) -> None:
                 f"Expected values of shape {data.shape}, found {data.values.shape}", hint=REBUILD
             )
         return
-    count = 1
+    counts = [1]
     sizes = level_sizes(data.shape, data.format)
     for place, (level, size) in enumerate(zip(data.format.levels, sizes, strict=True)):
         if level.kind is LevelKind.DENSE:
-            count *= size
-            continue
-        count = check_level(data, place, count)
+            counts.append(counts[-1] * size)
+        elif level.kind.usual:
+            counts.append(check_level(data, place, counts[-1]))
+        else:
+            packing, arrays = packing_of(level.kind), data.levels[place]
+            packing.check(arrays, counts, size)
+            counts.append(packing.count(arrays, counts[-1], size))
+    count = counts[-1]
     if data.values.shape != (count,):
         raise StructureError(
             f"Expected a vector of {count} values, one a position of the last level, found shape "

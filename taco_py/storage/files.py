@@ -1,9 +1,9 @@
-"""Tensors in files: FROSTT .tns, Matrix Market .mtx, scipy's .npz, each also compressed."""
+"""Tensors in files: texts (FROSTT .tns, TACO's .ttx, Matrix Market .mtx), and the kinds of files
+in the table of `containers`; each also compressed."""
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
@@ -18,14 +18,19 @@ from taco_py.diagnostics.errors import (
     FileFormatError,
     FormatError,
     NumberOverflowError,
-    TacoError,
 )
 from taco_py.fill import Fill, as_number, fill_of
-from taco_py.formats import COO, CSC, CSF, CSR, Format, named
+from taco_py.formats import COO, CSF, CSR, Format, named
 from taco_py.notation.half_types import number_kind
-from taco_py.storage.borrow import as_dtype, from_compressed, from_coordinates
-from taco_py.storage.check import check, check_shape
-from taco_py.storage.mtx import Matrix, mtx_text, read_mtx
+from taco_py.storage.borrow import as_dtype, from_coordinates
+from taco_py.storage.check import check_shape
+from taco_py.storage.containers.container import Container
+from taco_py.storage.containers.containers import (
+    ENDINGS,
+    container_named,
+    container_that_starts,
+)
+from taco_py.storage.mtx import Matrix, mtx_bytes, read_mtx
 from taco_py.storage.pack import pack_coo, unpack
 from taco_py.storage.room import room
 from taco_py.storage.sources import COMPRESSIONS, Source, as_path, source_of, suffix
@@ -33,7 +38,8 @@ from taco_py.storage.tensor_data import Array, TensorData, dense_data
 from taco_py.storage.text import TableReader
 from taco_py.storage.tns import read_tns, tns_text
 
-KNOWN = ".tns, .ttx, .mtx, .npz, each also with .gz, .bz2, .xz or .zst"
+TEXTS = (".tns", ".ttx", ".mtx")
+KNOWN = f"{', '.join((*TEXTS, *ENDINGS))}, each also with .gz, .bz2, .xz or .zst"
 
 
 def read(
@@ -42,29 +48,88 @@ def read(
     shape: Sequence[int] | int | None = None,
     dtype: DTypeLike | None = None,
     reader: TableReader | None = None,
+    key: str | None = None,
 ) -> TensorData:
     """Read the tensor in a file, and check its structure.
 
     path    of the file, or an open file of text or bytes
     format  a Format or its letters; where not given, CSF for .tns, dense for arrays in .mtx,
-            `matrix_format` for the other matrices there, and for .npz the format it was saved in
+            `matrix_format` for the other matrices there, and elsewhere the one it was saved in
     shape   where the file does not say, or to enlarge it; else the largest coordinates
     dtype   of the values, which must be numbers that it holds, but for rounding to float32; where
             not given, float64 for .tns, and as the file says elsewhere
     reader  of long tables of numbers, where there is one that is faster
+    key     of the tensor in a file of several
 
-    Duplicates are summed. Raises FileNotFoundError, FileFormatError naming the file and the line,
+    Duplicates are summed, but for those of a coordinate list (COO), which has the entries of a text
+    in their order. Raises FileNotFoundError, FileFormatError naming the file and the line,
     StructureError for an .npz whose arrays contradict each other, or OutOfMemoryError.
     """
     wanted_dtype = None if dtype is None else as_dtype(dtype, "dtype")
     sizes = None if shape is None else check_shape(shape)
     with room(f"the tensor in {str(path)!r}"):
-        source = source_of(path)
-        data = data_from(source, format, sizes, reader)
+        data, name = found_in(path, format, sizes, reader, key)
         if wanted_dtype is None:
             return data
-        values = converted(data.values, wanted_dtype, source.name)
-        return replace(data, values=values, fill=converted_fill(data, wanted_dtype, source.name))
+        values = converted(data.values, wanted_dtype, name)
+        return replace(data, values=values, fill=converted_fill(data, wanted_dtype, name))
+
+
+def found_in(
+    path: Any,
+    format: Format | str | None,
+    shape: tuple[int, ...] | None,
+    reader: TableReader | None,
+    key: str | None,
+) -> tuple[TensorData, str]:
+    """The tensor in a file, and the file's name in messages."""
+    container = file = None
+    if not hasattr(path, "read") or isinstance(path, os.PathLike):  # the file is left to a library
+        file = as_path(path)
+        container = container_named(file.name)
+    if container is not None and file is not None:
+        check_key(container, key, str(file))
+        data, name = container.read(file, str(file), key or ""), str(file)
+        return stored_as_asked(data, format, shape, name), name
+    source = source_of(path)
+    container = container_of(source)
+    check_key(container, key, source.name)
+    if container is None:
+        return data_from(source, format, shape, reader), source.name
+    data = container.read(BytesIO(source.content), source.name, key or "")
+    return stored_as_asked(data, format, shape, source.name), source.name
+
+
+def container_of(source: Source) -> Container | None:
+    """The kind of a file by its ending or what it starts with; None for a text."""
+    low = source.name.lower()
+    plain = next((low.removesuffix(end) for end in COMPRESSIONS if low.endswith(end)), low)
+    named = container_named(plain)
+    if named is not None or source.suffix in TEXTS:
+        return named
+    return container_that_starts(source.content)
+
+
+def check_key(container: Container | None, key: Any, name: str) -> None:
+    """Raise FileFormatError for a key of a file that holds one tensor."""
+    if key is not None and (container is None or not container.keyed or not isinstance(key, str)):
+        raise FileFormatError(
+            f"{name}: Expected no key, for such a file holds one tensor, found {key!r}"
+            if isinstance(key, str)
+            else f"{name}: Expected the key of a tensor as a text, found {key!r}",
+            hint='HDF5 files (.h5, .h5ad) hold several, as in key="layers/counts"',
+        )
+
+
+def stored_as_asked(
+    data: TensorData, format: Format | str | None, shape: tuple[int, ...] | None, name: str
+) -> TensorData:
+    """A tensor of a file in a format and with sizes that are asked for."""
+    found = enlarged(shape, data.shape, name)
+    wanted = chosen(format, data.format, name)
+    if wanted == data.format and found == data.shape:
+        return data
+    return pack_coo(*unpack(data, drop_fill=True), found, wanted, fill=data.fill)
 
 
 def data_from(
@@ -79,11 +144,9 @@ def data_from(
         case ".tns" | ".ttx":
             coords, values, found, fill = read_tns(content, name, shape, reader)
             wanted = chosen(format, CSF(len(found)), name)
-            return pack_coo(coords, values, found, wanted, fill=fill)
+            return listed(coords, values, found, wanted, fill)
         case ".mtx":
             return data_from_mtx(read_mtx(content, name, reader), name, format, shape)
-        case ".npz":
-            return data_from_npz(content, name, format, shape)
         case other:
             raise FileFormatError(
                 f"Expected a file name that ends in one of {KNOWN}, found {other!r} in {name!r}",
@@ -137,9 +200,9 @@ def converted_fill(data: TensorData, dtype: np.dtype[Any], name: str) -> Fill:
         raise FileFormatError(f"{name}: {error.message}", hint=error.hint) from None
 
 
-def write(data: TensorData, path: str | Path) -> None:
-    """Store a tensor in a .tns or .mtx file, compressed where the name ends in .gz,
-    .bz2, .xz or .zst.
+def write(data: TensorData, path: str | Path, key: str | None = None) -> None:
+    """Store a tensor in a file whose name says how, compressed where it ends in .gz, .bz2, .xz or
+    .zst.
 
     Values are written with as many digits as it takes to read the same numbers back, and a fill
     value other than 0 as a comment. Raises
@@ -147,19 +210,29 @@ def write(data: TensorData, path: str | Path) -> None:
     """
     path = as_path(path)
     check_suffix(path)
-    text = mtx_text(data) if suffix(path) == ".mtx" else tns_text(data)
-    content = text.encode()
     way = COMPRESSIONS.get(path.suffix.lower())
-    path.write_bytes(content if way is None else way.compress(content))
+    container = container_named(path.name if way is None else path.stem)
+    check_key(container, key, str(path))
+    if container is None:
+        ending = suffix(path)
+        content = mtx_bytes(data) if ending == ".mtx" else tns_text(data, ending == ".ttx").encode()
+        path.write_bytes(content if way is None else way.compress(content))
+    elif way is None:
+        container.write(data, path, key or "")
+    else:
+        buffer = BytesIO()
+        container.write(data, buffer, key or "")
+        path.write_bytes(way.compress(buffer.getvalue()))
 
 
 def check_suffix(path: Path) -> None:
     """Raise FileFormatError for the name of a file that `write` does not know how to write."""
-    if suffix(path) not in (".tns", ".ttx", ".mtx"):
+    name = path.stem if path.suffix.lower() in COMPRESSIONS else path.name
+    if suffix(path) not in TEXTS and container_named(name) is None:
         raise FileFormatError(
-            f"Expected a file name that ends in .tns or .mtx (and then .gz, .bz2, .xz or .zst), "
-            f"found {suffix(path)!r} in {str(path)!r}",
-            hint="scipy.sparse.save_npz writes .npz files",
+            f"Expected a file name that ends in one of {KNOWN}, found {suffix(path)!r} in "
+            f"{str(path)!r}",
+            hint="as in matrix.mtx, tensor.tns or matrix.h5ad",
         )
 
 
@@ -185,13 +258,22 @@ def data_from_mtx(
     if matrix.array is None:
         usual = matrix_format(found, len(matrix.values))
         wanted = chosen(format, usual, name)
-        return pack_coo(matrix.coords, matrix.values, found, wanted, fill=matrix.fill)
+        return listed(matrix.coords, matrix.values, found, wanted, matrix.fill)
     dense = Format.parse("dd")
     data = dense_data(matrix.array, dense, matrix.fill)
     wanted = chosen(format, dense, name)
     if wanted == dense and found == matrix.shape:
         return data
     return pack_coo(*unpack(data, drop_fill=True), found, wanted, fill=matrix.fill)
+
+
+def listed(
+    coords: Sequence[Array], values: Array, shape: tuple[int, ...], format: Format, fill: Fill
+) -> TensorData:
+    """The tensor of a file's entries: as a coordinate list in their order, duplicates included."""
+    if format == COO(len(shape)):
+        return replace(from_coordinates(coords, values, shape), fill=fill)
+    return pack_coo(coords, values, shape, format, fill=fill)
 
 
 def enlarged(asked: tuple[int, ...] | None, found: tuple[int, ...], name: str) -> tuple[int, ...]:
@@ -204,40 +286,3 @@ def enlarged(asked: tuple[int, ...] | None, found: tuple[int, ...], name: str) -
             hint="shape= may enlarge a tensor, not cut it",
         )
     return asked
-
-
-def data_from_npz(
-    content: bytes, name: str, format: Format | str | None, shape: tuple[int, ...] | None
-) -> TensorData:
-    """A matrix saved by scipy.sparse.save_npz."""
-    import scipy.sparse as sp
-
-    try:
-        stored: Any = sp.load_npz(BytesIO(content))
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise FileFormatError(
-            f"{name}: Expected a file written by scipy.sparse.save_npz, found one that scipy "
-            f"cannot read ({error})",
-            hint="fetch the file again, or save it with scipy.sparse.save_npz",
-        ) from error
-    data = saved_data(stored, name)
-    found = enlarged(shape, data.shape, name)
-    wanted = chosen(format, data.format, name)
-    if wanted == data.format and found == data.shape:
-        return data
-    return pack_coo(*unpack(data), found, wanted)
-
-
-def saved_data(stored: Any, name: str) -> TensorData:
-    """A loaded scipy matrix as checked TensorData: CSR and CSC as they are, the rest as COO."""
-    try:
-        if stored.format in ("csr", "csc") and stored.ndim == 2:
-            format = CSR if stored.format == "csr" else CSC
-            data = from_compressed(stored.indptr, stored.indices, stored.data, stored.shape, format)
-        else:
-            plain = stored.tocoo()
-            data = from_coordinates(plain.coords, plain.data, plain.shape)
-        check(data)
-    except TacoError as error:
-        raise type(error)(f"{name}: {error.message}", hint=error.hint) from error
-    return data

@@ -14,8 +14,11 @@ others take them for 0.
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
@@ -115,9 +118,9 @@ def require_square(banner: Banner, shape: tuple[int, int], text: Text) -> None:
         )
 
 
-def require_no_diagonal(banner: Banner, on_diagonal: Array, text: Text) -> None:
+def require_no_diagonal(on_diagonal: Array, text: Text) -> None:
     """A skew-symmetric matrix has zeros there, which are left out."""
-    if banner.symmetry == "skew-symmetric" and on_diagonal.any():
+    if on_diagonal.any():
         raise text.fault(
             text.line_of_entry(int(on_diagonal.argmax())),
             "Expected no nonzero on the diagonal of a skew-symmetric matrix, found one",
@@ -128,7 +131,8 @@ def read_coordinates(banner: Banner, shape: tuple[int, int], count: int, text: T
     """The entries of a coordinate file."""
     row = banner.row(shape)
     rows, columns, values = read_entries(text, row, shape, count, banner.field)
-    require_no_diagonal(banner, (rows == columns) & (values != 0), text)
+    if banner.symmetry == "skew-symmetric":
+        require_no_diagonal((rows == columns) & (values != 0), text)
     if banner.symmetry != "general":
         mirrored = np.flatnonzero(rows != columns)
         rows, columns, values = (
@@ -166,36 +170,38 @@ def reflected(banner: Banner, values: Array) -> Array:
             return values
 
 
-def mtx_text(data: TensorData) -> str:
-    """The matrix as Matrix Market text: array for an all-dense format, else coordinate."""
+def mtx_bytes(data: TensorData) -> bytes:
+    """The matrix as Matrix Market text: array for an all-dense format, else coordinate.
+
+    scipy writes it (Lugowski 2023): each number with as few digits as it takes to read it back.
+    """
+    from scipy.io import mmwrite
+
     if data.format.order != 2:
         raise FormatError(
             f"Expected a tensor of order 2 for a Matrix Market file, found order "
             f"{data.format.order}",
             hint="FROSTT files (.tns) hold any order",
         )
-    rows, columns = data.shape
     kind = data.dtype.kind
     field = {"b": "integer", "i": "integer", "u": "unsigned-integer", "c": "complex"}.get(
         kind, "real"
     )
+    stream = BytesIO()
+    comment = "".join(fill_comment(data, ""))
+    told: Any = {"comment": comment, "field": field, "symmetry": "general"}
     if data.format.is_dense:
-        lines = value_words(data.values.T.reshape(-1))
-        sizes, layout = f"{rows} {columns}", "array"
+        mmwrite(stream, in_plain_type(data.values), **told)
     else:
         coords, values = unpack(data, drop_fill=True)
-        places = [map(str, (column.astype(np.int64) + 1).tolist()) for column in coords]
-        lines = list(map(" ".join, zip(*places, value_words(values), strict=True)))
-        sizes, layout = f"{rows} {columns} {len(lines)}", "coordinate"
-    banner = f"%%MatrixMarket matrix {layout} {field} general"
-    return "\n".join((banner, *fill_comment(data, "%"), sizes, *lines)) + "\n"
+        parts: Any = (in_plain_type(values), tuple(coords))
+        mmwrite(stream, sp.coo_array(parts, shape=data.shape), **told)
+    return stream.getvalue()
 
 
-def value_words(values: Array) -> list[str]:
-    """Each value with as many digits as it takes to read it back."""
-    if values.dtype.kind == "c":
-        pairs = zip(values.real.tolist(), values.imag.tolist(), strict=True)
-        return [f"{real!r} {imag!r}" for real, imag in pairs]
-    plain = values.astype(np.uint8) if values.dtype.kind == "b" else values
-    plain = plain.astype(computed_dtype(plain.dtype), copy=False)
-    return [repr(value) for value in plain.tolist()]
+def in_plain_type(values: Array) -> Array:
+    """Values in a type that scipy writes with all digits: truths as 0 and 1, floats of 64 bits."""
+    if values.dtype.kind == "b":
+        return values.astype(np.uint8)
+    wide = {"f": np.float64, "c": np.complex128}.get(computed_dtype(values.dtype).kind)
+    return values if wide is None else values.astype(wide, copy=False)

@@ -21,6 +21,7 @@ from taco_py.diagnostics.errors import FormatError
 from taco_py.fill import Fill, as_number, differs
 from taco_py.formats import CSC, CSR, Format
 from taco_py.notation.half_types import computed_dtype
+from taco_py.storage.by_level.level_tree import asks_order, is_usual, list_tree, pack_tree
 from taco_py.storage.coordinates import (
     ascends,
     fuse,
@@ -54,12 +55,14 @@ def pack_coo(
     format: Format,
     index_dtype: DTypeLike | None = None,
     fill: Fill = "",
+    unique: bool = False,
 ) -> TensorData:
     """The tensor with these entries, stored in `format`; duplicates are summed (bool: or).
 
     coords       an (nnz, order) array or one array a mode, integers within `shape`, in any order
     index_dtype  int32 or int64; None takes int32 where every size and the number of entries fit
     fill         the value of all other elements, also where a dense level stores them
+    unique       whether it is known that there are no duplicates
 
     The inputs are never written to; the result may share their memory where they are in order
     already. Raises IndexOverflowError when the index type or the address space cannot hold the
@@ -74,7 +77,7 @@ def pack_coo(
     columns = [modes[mode] for mode in format.mode_order]
     wanted = stored_bytes(shape, len(values), format, values.dtype.itemsize)
     with room(f"a tensor of shape {shape} in the format {format}", wanted, SPARSER):
-        return packed(columns, values, shape, format, index_dtype, fill)
+        return packed(columns, values, shape, format, index_dtype, fill, unique)
 
 
 def packed(
@@ -84,6 +87,7 @@ def packed(
     format: Format,
     index_dtype: DTypeLike | None,
     fill: Fill = "",
+    unique: bool = False,
 ) -> TensorData:
     """`pack_coo` for columns in level order."""
     if format.is_dense:
@@ -92,7 +96,8 @@ def packed(
         outer, inner = columns
         if is_distributable(outer, inner, level_sizes(shape, format)):
             return pack_matrix(outer, inner, values, shape, format, index_dtype, fill)
-    columns, values = sort_and_sum(columns, values, level_sizes(shape, format))
+    if not (unique and not is_usual(format) and not asks_order(format)):
+        columns, values = sort_and_sum(columns, values, level_sizes(shape, format))
     return pack_sorted(columns, values, shape, format, index_dtype, fill)
 
 
@@ -124,6 +129,8 @@ def pack_sorted(
 ) -> TensorData:
     """`pack_coo` for columns in level order whose entries ascend strictly, not all dense."""
     dtype = index_type(shape, len(values), index_dtype)
+    if not is_usual(format):
+        return pack_tree(columns, values, shape, format, dtype, fill)
     levels, places, count = pack_levels(columns, shape, format, dtype)
     if places is not None:
         values = scatter_sum(count, places, values, fill)
@@ -241,7 +248,10 @@ def unpack(data: TensorData, drop_fill: bool = False) -> tuple[tuple[Array, ...]
     if data.format.is_dense:
         columns, values = unpack_dense(data, drop_fill)
     else:
-        columns, values = expand(data), data.values
+        if is_usual(data.format):
+            columns, values = expand(data), data.values
+        else:
+            columns, values = list_tree(data)
         if drop_fill and data.format.levels[-1].full:
             kept = np.flatnonzero(differs(values, data.fill) if data.fill else values)
             columns, values = [column[kept] for column in columns], values[kept]
@@ -260,7 +270,8 @@ def unpack_dense(data: TensorData, drop_fill: bool) -> tuple[list[Array], Array]
 
 
 def expand(data: TensorData, levels: Collection[int] | None = None) -> list[Array]:
-    """One coordinate a stored value and level, from the arrays of a format that is not all dense.
+    """One coordinate a stored value and level, from the arrays of a format that is not all dense;
+    of unusual kinds of levels none where no coordinate is stored.
 
     levels  those that are asked for, without a coordinate for each element of dense levels inside
             all of them; None for all
@@ -268,6 +279,8 @@ def expand(data: TensorData, levels: Collection[int] | None = None) -> list[Arra
     Going up from the values, `first[p]` is where the values below position p begin, so that each
     coordinate is repeated first[p+1] - first[p] times.
     """
+    if not is_usual(data.format):
+        return list_tree(data)[0]
     sizes = level_sizes(data.shape, data.format)
     counts = level_counts(data)
     dtype = index_dtype_of(data)
@@ -314,6 +327,8 @@ def is_sorted(data: TensorData) -> bool:
     """Whether coordinates ascend below every parent (lexicographically down a chain, as in COO)."""
     if data.sorted is not None:
         return data.sorted
+    if not is_usual(data.format):
+        return all(level.kind.ordered for level in data.format.levels)
     return all(
         chain_ascends(data, start, stop, strictly=False) for start, stop in sparse_chains(data)
     )
@@ -323,6 +338,8 @@ def is_unique(data: TensorData) -> bool:
     """Whether no coordinate tuple is stored twice."""
     if data.unique is not None:
         return data.unique
+    if not is_usual(data.format):
+        return not has_duplicates(list_tree(data)[0], level_sizes(data.shape, data.format))
     spans = list(sparse_chains(data))
     if all(chain_ascends(data, start, stop, strictly=True) for start, stop in spans):
         return True
@@ -354,6 +371,9 @@ def canonical(data: TensorData) -> TensorData:
     """
     if data.sorted and data.unique:
         return data
+    if not is_usual(data.format):
+        coords, values = unpack(data)
+        return pack_coo(coords, values, data.shape, data.format, index_dtype_of(data), data.fill)
     spans = list(sparse_chains(data))
     if all(chain_ascends(data, start, stop, strictly=True) for start, stop in spans):
         return replace(data, sorted=True, unique=True)

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from taco_py.diagnostics.errors import OutOfMemoryError
-from taco_py.diagnostics.memory_errors import ADDRESSABLE, out_of_memory
+from taco_py.diagnostics.memory_errors import ADDRESSABLE, Part, out_of_memory, over_limit
 from taco_py.formats import Format
+from taco_py.kernels import KERNELS
 
 LARGE = 1 << 26
 """Bytes from which on it is worth a look at what is free, which takes as long as 0.3 MB to fill."""
@@ -29,6 +30,8 @@ def room(what: str, wanted: int = 0, hint: str | None = None) -> Iterator[None]:
     what    is made in the block
     wanted  bytes that it takes at least
     """
+    if KERNELS.memory.on and wanted > (KERNELS.memory.limit or wanted):
+        raise over_limit([Part(what, wanted)], KERNELS.memory.limit or 0, hint)
     if wanted > LARGE:
         free = ADDRESSABLE if (known := free_bytes()) is None else known
         if wanted > min(free, ADDRESSABLE):
@@ -38,6 +41,8 @@ def room(what: str, wanted: int = 0, hint: str | None = None) -> Iterator[None]:
     except OutOfMemoryError:
         raise
     except MemoryError as error:
+        if KERNELS.memory.on and (limit := KERNELS.memory.limit) is not None:
+            raise over_limit([Part(what, max(wanted, bytes_of(error)))], limit, hint) from error
         raise too_little(what, max(wanted, bytes_of(error)), hint) from error
 
 
@@ -48,8 +53,8 @@ def too_little(what: str, wanted: int, hint: str | None = None) -> OutOfMemoryEr
 
 def bytes_of(error: MemoryError) -> int:
     """The bytes of which an error says that they were wanted; 0 where it says nothing."""
-    if isinstance(error, OutOfMemoryError):
-        return error.wanted or 0
+    if (wanted := getattr(error, "wanted", None)) is not None:
+        return int(wanted)
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     if shape is None or dtype is None:
         return 0
@@ -72,6 +77,26 @@ def stored_bytes(shape: tuple[int, ...], entries: int, format: Format, itemsize:
         else:
             total += (count + 1) * index_size
             count = some
+    return total + count * itemsize
+
+
+def stored_most(
+    shape: tuple[int, ...], entries: int, format: Format, itemsize: int, index: int
+) -> int:
+    """Bytes that so many entries take at most in a format, each below a parent of its own.
+
+    >>> stored_most((10, 10), 0, Format.parse("ds"), 8, 4)
+    44
+    """
+    count, total = 1, 0
+    for level, size in zip(format.levels, format.stored(shape), strict=True):
+        if level.full:
+            count *= size
+            continue
+        if "pos" in level.arrays:
+            total += (count + 1) * index
+        count = entries
+        total += count * index
     return total + count * itemsize
 
 

@@ -14,6 +14,7 @@ from taco_py.diagnostics.errors import AddressError, IndexOverflowError, Operand
 from taco_py.diagnostics.memory_errors import bytes_text
 from taco_py.formats import Format, LevelKind
 from taco_py.storage.borrow import as_dtype
+from taco_py.storage.by_level.level_tree import counts_of
 from taco_py.storage.room import free_bytes
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
@@ -44,10 +45,7 @@ def level_sizes(shape: tuple[int, ...], format: Format) -> tuple[int, ...]:
 
 def level_counts(data: TensorData) -> list[int]:
     """The number of positions above each level, and at last the number of values."""
-    counts = [1]
-    for arrays, size in zip(data.levels, level_sizes(data.shape, data.format), strict=True):
-        counts.append(counts[-1] * size if arrays.crd is None else len(arrays.crd))
-    return counts
+    return counts_of(data)
 
 
 def position_count(sizes: Sequence[int]) -> int:
@@ -100,8 +98,9 @@ def with_index_dtype(data: TensorData, index_dtype: DTypeLike) -> TensorData:
 def index_dtype_of(data: TensorData) -> np.dtype[Any]:
     """The dtype of the tensor's own index arrays; for dense levels alone, the one it would get."""
     for arrays in data.levels:
-        if arrays.crd is not None:
-            return arrays.crd.dtype
+        held = arrays.pos if arrays.crd is None else arrays.crd
+        if held is not None:
+            return held.dtype
     return index_type(data.shape, data.nnz, None)
 
 

@@ -84,7 +84,9 @@ COMPRESSIONS = {
 }  # fmt: skip
 """By the end of a file's name."""
 
-BANNER, ZIP = b"%%matrixmarket", b"PK\x03\x04"
+BANNER = b"%%matrixmarket"
+BINARY = (b"PK\x03\x04", b"\x89HDF", b"PAR1")
+"""What files start with that are no texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +123,10 @@ def source_of(given: Any) -> Source:
 
 def ending_of(content: bytes, said: str) -> str:
     """The ending that a file's name says, or that its content shows where the name says none."""
-    if said in (".tns", ".ttx", ".mtx", ".npz"):
+    if said in (".tns", ".ttx", ".mtx"):
         return said
-    if content.startswith(ZIP):
-        return ".npz"
+    if content.startswith(BINARY):
+        return said
     words = content[:80].lower().split()[:2]
     is_matrix = words[:1] in ([BANNER], [BANNER[1:]]) and words[1:] != [b"tensor"]
     return ".mtx" if is_matrix else ".tns"

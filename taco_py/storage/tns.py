@@ -27,6 +27,7 @@ from taco_py.storage.table import read_table
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.storage.text import BLANKS_HINT, EXACT, TableReader, Text, shown
 
+TTX_BANNER = "%%MatrixMarket tensor coordinate real general"
 FILL_COMMENT = re.compile(rb"[#%]+\s*fill_value\s*[:=]?\s*(\S+)")
 SHAPE_COMMENT = re.compile(rb"[#%]+\s*shape\s*[:=]?\s*[\[(]?([\d\s,x]+)", re.IGNORECASE)
 
@@ -193,8 +194,8 @@ def header_line(text: Text, count: int) -> tuple[int, ...]:
     return sizes
 
 
-def tns_text(data: TensorData) -> str:
-    """The tensor as .tns text; FormatError for a scalar or complex values."""
+def tns_text(data: TensorData, ttx: bool = False) -> str:
+    """The tensor as .tns text, or as .ttx; FormatError for a scalar or complex values."""
     if data.format.order == 0 or data.dtype.kind == "c":
         found = "a scalar" if data.format.order == 0 else f"{data.dtype} values"
         raise FormatError(
@@ -209,4 +210,7 @@ def tns_text(data: TensorData) -> str:
     numbers = numbers.astype(computed_dtype(numbers.dtype), copy=False)
     rows = map(" ".join, zip(*columns, map(repr, numbers.tolist()), strict=True))
     shape = " ".join(map(str, data.shape))
+    if ttx:
+        fill, sizes = fill_comment(data, "%"), f"{shape} {len(values)}"
+        return "\n".join((TTX_BANNER, *(fill or ("%",)), sizes, *rows)) + "\n"
     return "\n".join((f"# shape {shape}", *fill_comment(data, "#"), *rows)) + "\n"

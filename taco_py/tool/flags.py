@@ -76,6 +76,7 @@ FLAGS: dict[str, Flag] = {
     "write-time": Flag("<file>", "Write times as compile,mean,stdev,median in ms to a file."),
     "verify": Flag("", "Compare the result with a dense evaluation, for small sizes."),
     "nthreads": Flag("<number>", "So many threads at most."),
+    "memory-limit": Flag("<size>", "Refuse what takes more memory at once, as in 2GB or 512MiB."),
     "prefix": Flag("<prefix>", "What the names of functions begin with."),
     "help": Flag("", "Print this; -help=scheduling prints the scheduling commands.", optional=True),
     "version": Flag("", "Print the version."),

@@ -33,6 +33,7 @@ from taco_py.storage.pack import to_dense
 from taco_py.storage.sources import suffix
 from taco_py.tool.data import Declared, declared, made_up, read_operands
 from taco_py.tool.flags import CommandLine, UsageError
+from taco_py.values.byte_counts import check_memory_limit
 from taco_py.values.settings import Settings, check_threads
 from taco_py.values.tensor import Tensor
 
@@ -98,7 +99,8 @@ def prepare(line: CommandLine) -> Job:
     start = perf_counter()
     schedule = Schedule.parse(", ".join(line.all("s")))
     threads = check_threads(line.count("nthreads", None))
-    settings = Settings(schedule=schedule, threads=threads, target=target)
+    limit = check_memory_limit(line.last("memory-limit") or None)
+    settings = Settings(schedule=schedule, threads=threads, target=target, memory_limit=limit)
     kernel = compiled(draft(line.text, given, dict(facts.dtypes)), settings)
     return Job(line, assignment, result, kernel, operands, perf_counter() - start)
 

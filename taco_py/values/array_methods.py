@@ -10,7 +10,7 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError
 from taco_py.values.behaviour import BEHAVIOUR
 
 if TYPE_CHECKING:
@@ -112,7 +112,12 @@ class ArrayMethods:
         return iter([self[place] for place in range(len(self))])
 
     def __bool__(self) -> bool:
-        """Return the truth of a Tensor of one element. Raises OperandTypeError for others."""
+        """Return the truth of a Tensor of one element. Raises DimensionError for others."""
+        if any(size != 1 for size in self.shape):
+            raise DimensionError(
+                f"Expected a Tensor of one element for a truth, found one of shape {self.shape}",
+                hint="ask T.any() or T.all()",
+            )
         return bool(one_number(self, "a truth", "ask T.any() or T.all()"))
 
     def __float__(self) -> float:
@@ -127,6 +132,33 @@ class ArrayMethods:
         """Return the complex number of a Tensor of one element."""
         return complex(one_number(self, "a number", "reduce it, as by .sum()"))
 
+    def __round__(self, ndigits: int = 0) -> Any:
+        """Round the elements, halves to even."""
+        return BEHAVIOUR.find("round")(self, ndigits)
+
+    def __index__(self) -> int:
+        """Return the whole number of a Tensor of one, whose type is one of whole numbers."""
+        found = one_number(self, "an index", "reduce it, as by .argmax()")
+        if found.dtype.kind not in "iu":
+            raise OperandTypeError(
+                f"Expected a whole number for an index, found one of {found.dtype}", hint="int(T)"
+            )
+        return int(found)
+
+    @property
+    def device(self) -> str:
+        """Return "cpu"; `tp.device` makes tensors of a GPU."""
+        return "cpu"
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Any:
+        """Return the tensor itself for "cpu". Raises OperandError for another device."""
+        if device != "cpu" or stream is not None:
+            raise OperandError(
+                f'Expected the device "cpu" and no stream, found {device!r}',
+                hint="tp.device(T) moves a tensor to a GPU",
+            )
+        return self
+
     def sum(self, axis: Axis = None, *, keepdims: bool = False, dtype: Any = None) -> Any:
         """Add up over modes, all where axis is None; small integers in 64 bits, as NumPy."""
         return BEHAVIOUR.find("reduced")("sum", self, axis, keepdims, dtype)
@@ -135,9 +167,9 @@ class ArrayMethods:
         """Multiply over modes, all where axis is None."""
         return BEHAVIOUR.find("reduced")("prod", self, axis, keepdims, dtype)
 
-    def mean(self, axis: Axis = None, *, keepdims: bool = False) -> Any:
+    def mean(self, axis: Axis = None, *, keepdims: bool = False, dtype: Any = None) -> Any:
         """Return the mean over modes, of all elements where axis is None."""
-        return BEHAVIOUR.find("reduced")("mean", self, axis, keepdims)
+        return BEHAVIOUR.find("reduced")("mean", self, axis, keepdims, dtype)
 
     def min(self, axis: Axis = None, *, keepdims: bool = False) -> Any:
         """Return the least over modes; a NaN is least."""
@@ -175,9 +207,63 @@ class ArrayMethods:
         """Return the first place of the largest, of all elements where axis is None."""
         return BEHAVIOUR.find("place_of_extremum")("argmax", self, axis, keepdims)
 
-    def reshape(self, *shape: Any) -> Any:
-        """Give the elements another shape, in row-major order; one size may be -1."""
-        return BEHAVIOUR.find("reshape")(self, *shape)
+    def cumsum(self, axis: int | None = None, dtype: Any = None) -> Any:
+        """Add up along a mode, of all elements in row-major order where axis is None."""
+        return BEHAVIOUR.find("cumulative")("sum", self, axis, dtype)
+
+    def cumprod(self, axis: int | None = None, dtype: Any = None) -> Any:
+        """Multiply along a mode, of all elements in row-major order where axis is None."""
+        return BEHAVIOUR.find("cumulative")("prod", self, axis, dtype)
+
+    def sort(self, axis: int | None = -1, *, descending: bool = False) -> Any:
+        """Return the tensor sorted along a mode; this one stays as it is."""
+        return BEHAVIOUR.find("sort")(self, axis, descending)
+
+    def argsort(self, axis: int | None = -1, *, descending: bool = False) -> Any:
+        """Return the positions that sort along a mode, of a dense tensor."""
+        return BEHAVIOUR.find("argsort")(self, axis, descending)
+
+    def unique(self) -> Any:
+        """Return the distinct elements in ascending order, all NaN as one, in a dense vector."""
+        return BEHAVIOUR.find("distinct_values")(self, True)
+
+    def take(self, indices: Any, axis: int | None = None) -> Any:
+        """Take elements at positions along a mode, of all in row-major order without axis."""
+        return BEHAVIOUR.find("take")(self, indices, axis)
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Any:
+        """Repeat each element along a mode, so often as one number or one for each says."""
+        return BEHAVIOUR.find("repeat")(self, repeats, axis)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        """Take the diagonal of two modes as the last mode of the result."""
+        return BEHAVIOUR.find("diagonal")(self, offset, axis1, axis2)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+        """Add up the diagonal of two modes."""
+        return self.diagonal(offset, axis1, axis2).sum(-1, dtype=dtype)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Any:
+        """Exchange two modes, in the same arrays."""
+        return BEHAVIOUR.find("moveaxis")(self, (axis1, axis2), (axis2, axis1))
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+        """Give the elements another shape, in row-major order; one size may be -1.
+
+        order  "F" for column-major order, the first mode fastest
+        copy   whether the result shares no memory with this tensor
+        """
+        sizes = shape[0] if len(shape) == 1 else shape
+        if order not in ("C", "F"):
+            raise OperandTypeError(
+                f'Expected the order "C" or "F", found {order!r}', hint='order="C" is row-major'
+            )
+        if order == "F":
+            given = tuple(sizes) if isinstance(sizes, Sequence) else (sizes,)
+            found = BEHAVIOUR.find("reshape")(self.T, given[::-1]).T
+        else:
+            found = BEHAVIOUR.find("reshape")(self, sizes)
+        return found.copy() if copy else found
 
     def ravel(self) -> Any:
         """Return all elements along one mode."""

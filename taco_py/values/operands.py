@@ -38,7 +38,7 @@ OPTIONS = frozenset(
         "format", "out", "dtype", "casting", "schedule", "threads", "static", "libraries",
         "schedule_budget",
         "forbid", "allow", "path", "outputs", "border", "shape", "semiring", "mask", "replace",
-        "target",
+        "target", "memory_limit",
     }
 )  # fmt: skip
 """The keywords of `evaluate`, which cannot be the names of operands there."""
@@ -219,7 +219,7 @@ def copies_made(objects: Mapping[str, Any], given: Mapping[str, Given]) -> list[
         if reason is not None:
             found.append(f"{name}: copied, for the array is {reason}")
         dtype = getattr(obj, "dtype", g.data.dtype)
-        if dtype.newbyteorder("=") != g.data.dtype:
+        if isinstance(dtype, np.dtype) and dtype.newbyteorder("=") != g.data.dtype:
             found.append(f"{name}: values converted from {dtype} to {g.data.dtype}")
         if g.lined_up:
             found.append(f"{name}: {_lined_up(as_data(obj).values)}")

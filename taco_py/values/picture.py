@@ -6,12 +6,12 @@ than two modes the first ones are the rows; a vector is one row.
 
 from __future__ import annotations
 
-from html import escape
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from taco_py.notebook.markup import beside, table
 from taco_py.storage.pack import unpack
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SQUARES = 48
 """Rows and columns of a picture, at most."""
+LONG = 6
+"""How many times longer the one side may be for the picture to have its shape."""
 SIDE = 5
 """The side of a square in pixels."""
 
@@ -34,8 +36,7 @@ def html(T: Tensor) -> str:  # noqa: N803
     ]  # fmt: skip
     if T.data.fill:
         rows.append(("fill value", T.fill_value))
-    cells = "".join(f"<tr><th>{name}</th><td>{escape(str(each))}</td></tr>" for name, each in rows)
-    return f'<div style="display:flex;gap:1em"><table>{cells}</table>{spy(T.data)}</div>'
+    return beside(table(rows), spy(T.data))
 
 
 def spy(data: TensorData) -> str:
@@ -58,11 +59,23 @@ def spy(data: TensorData) -> str:
     )
 
 
+def squares_of(sides: tuple[int, int]) -> list[int]:
+    """Rows and columns of the picture: as long as the sides are, unless one is much longer.
+
+    >>> squares_of((60, 120)), squares_of((3, 10**6))
+    ([24, 48], [3, 48])
+    """
+    longest = max(sides)
+    if longest > LONG * min(sides):
+        return [min(side, SQUARES) for side in sides]
+    return [max(1, round(side * min(1.0, SQUARES / longest))) for side in sides]
+
+
 def _counted(data: TensorData) -> tuple[Array, Array]:
     """How many entries are in each block of the matrix, and how many elements it has."""
     split = len(data.shape) - 1
     sides = prod(data.shape[:split]), data.shape[-1]
-    shown = [min(side, SQUARES) for side in sides]
+    shown = squares_of(sides)
     columns, _ = unpack(data, drop_fill=True)
     outer = np.zeros(len(columns[0]), np.float64)
     for column, size in zip(columns[:split], data.shape[:split], strict=True):

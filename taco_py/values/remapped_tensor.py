@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from taco_py.convert.remap import plain_format, remap, unmap, whole
-from taco_py.formats import Format
-from taco_py.formats.remapped import RemappedFormat, remapped
+from taco_py.formats import Format, RemappedFormat, remapped
 from taco_py.interop.scipy_blocks import from_bsr, is_bsr, to_bsr
 from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.values.byte_counts import limited
 from taco_py.values.tensor import Tensor, as_format
 
 BSR_CLASSES = ("bsr_array", "bsr_matrix")
@@ -32,17 +32,20 @@ class RemappedTensor(Tensor):
     format  how its modes derive from those of this tensor
     shape   of this tensor
 
+    reason  why it is in that format, where that was chosen for it
+
     `data` is the same tensor in a plain format, CSR of a matrix: made when it is first asked for,
     and kept.
     """
 
-    __slots__ = ("_as_plain", "_format", "_plain", "_shape", "stored")
+    __slots__ = ("_as_plain", "_format", "_plain", "_shape", "reason", "stored")
 
     def __init__(
         self, stored: Tensor | TensorData, format: RemappedFormat, shape: tuple[int, ...]
     ) -> None:
         self.stored = stored if isinstance(stored, Tensor) else Tensor(stored)
         self._format, self._shape = format, shape
+        self.reason = ""
         self._plain: TensorData | None = None
         self._as_plain: Tensor | None = None
         self._signature = None
@@ -111,15 +114,23 @@ class RemappedTensor(Tensor):
             self._as_plain = Tensor(self.data)
         return self._as_plain
 
-    def to_numpy(self) -> Array:
-        """Return the n-D array, a fresh one."""
+    def to_numpy(self, *, memory_limit: int | str | None = None) -> Array:
+        """Return the n-D array, a fresh one.
+
+        memory_limit  bytes that it may take, as in `evaluate`
+        """
+        if memory_limit is not None:
+            return limited(RemappedTensor.to_numpy, locals())
         if self._format.is_blocked:
             return whole(self.stored.data, self._format, self._shape)
         return super().to_numpy()
 
-    def to_dense(self) -> Tensor:
-        """Return the same tensor in the dense format."""
-        return Tensor.from_numpy(self.to_numpy())
+    def to_dense(self, *, memory_limit: int | str | None = None) -> Tensor:
+        """Return the same tensor in the dense format.
+
+        memory_limit  bytes that it may take, as in `evaluate`
+        """
+        return Tensor.from_numpy(self.to_numpy(memory_limit=memory_limit))
 
     def to_scipy(self, kind: str | None = None) -> Any:
         """Return a bsr_array around the same arrays where it is BSR, else as Tensors do.
@@ -147,13 +158,18 @@ class RemappedTensor(Tensor):
         out."""
         return self._entries(plain_format(self.order)).to_coo()
 
-    def to_format(self, format: Format | RemappedFormat | str) -> Tensor:
+    def to_format(
+        self, format: Format | RemappedFormat | str, *, memory_limit: int | str | None = None
+    ) -> Tensor:
         """Return the same tensor in another format; itself where it has that format already.
 
         format  a Format, its letters or its name
+        memory_limit  bytes that it may take, as in `evaluate`
 
         The fill value stays. Zeros of blocks are left out of formats without blocks.
         """
+        if memory_limit is not None:
+            return limited(RemappedTensor.to_format, locals())
         wanted = remapped(format)
         if wanted == self._format:
             return self
@@ -169,11 +185,14 @@ class RemappedTensor(Tensor):
         """The entries that have not the fill value, in a plain format."""
         return Tensor(unmap(self.stored.data, self._format, self._shape, wanted, drop_fill=True))
 
-    def astype(self, dtype: DTypeLike) -> Tensor:
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
         """Return a tensor of the same pattern with values converted as NumPy does.
 
         dtype  of the values
+        copy   whether a tensor of this type is copied
         """
+        if not copy and np.dtype(dtype) == self.dtype:
+            return self
         return RemappedTensor(self.stored.astype(dtype), self._format, self._shape)
 
     def copy(self) -> Tensor:

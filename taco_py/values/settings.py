@@ -44,6 +44,7 @@ class Settings:
     forbid     the rules that take no part, by name
     allow      what a plan may lose: see `check_allow`
     target     what kernels run on: "c", "cuda" or "cuda-emulated"
+    memory_limit  bytes that calls of a kernel may take at once, None for what the process may
     """
 
     format: Format | str | None = None
@@ -66,6 +67,7 @@ class Settings:
     forbid: frozenset[str] = frozenset()
     allow: frozenset[str] = frozenset()
     target: str = "c"
+    memory_limit: int | None = None
 
     @property
     def counts(self) -> bool:

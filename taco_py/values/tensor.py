@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -16,16 +17,11 @@ from taco_py.diagnostics.errors import (
     OperandTypeError,
 )
 from taco_py.fill import fill_of
-from taco_py.formats import COO, CSC, CSF, CSR, Format, named
-from taco_py.formats.remapped import RemappedFormat, remapped
+from taco_py.formats import CSF, Format, RemappedFormat, named, remapped
 from taco_py.interop.in_order import with_order
 from taco_py.interop.numpy_arrays import from_numpy
-from taco_py.interop.scipy_arrays import (
-    from_scipy,
-    is_scipy_sparse,
-    require_zero_fill,
-    to_scipy,
-)
+from taco_py.interop.partners.scipy_and_numpy import write_sparse
+from taco_py.interop.scipy_arrays import from_scipy, is_operand_of_scipy, is_scipy_sparse
 from taco_py.storage import check as structure
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.pack import is_sorted, is_unique, pack_coo, to_dense, unpack
@@ -35,12 +31,12 @@ from taco_py.storage.tensor_data import (
     Array,
     LevelArrays,
     TensorData,
-    ordered,
     stores_all,
     with_values,
 )
 from taco_py.values.array_methods import ArrayMethods
 from taco_py.values.behaviour import BEHAVIOUR
+from taco_py.values.byte_counts import limited
 from taco_py.values.coordinate_table import (
     coordinate_columns,
     exact_numbers,
@@ -48,12 +44,13 @@ from taco_py.values.coordinate_table import (
     one_of,
     require_given,
 )
+from taco_py.values.exchange_methods import ExchangeMethods
 from taco_py.values.keys import of_array
 from taco_py.values.picture import html
 from taco_py.values.stored_facts import StoredFacts
 
 
-class Tensor(StoredFacts, ArrayMethods):
+class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
     """Hold an immutable tensor in one of the formats: sizes, index arrays of each level, values.
 
     >>> T = tp.Tensor.from_coo(([0, 1], [2, 0]), [5.0, 6.0], (2, 3))
@@ -197,15 +194,24 @@ class Tensor(StoredFacts, ArrayMethods):
             )
         return self._signature
 
-    def to_numpy(self) -> Array:
+    def to_numpy(self, *, memory_limit: int | str | None = None) -> Array:
         """Return the n-D array: a fresh one, except of a dense tensor, whose own it is.
+
+        memory_limit  bytes that it may take, as in `evaluate`
 
         Where nothing is stored it has the fill value.
         """
+        if memory_limit is not None:
+            return limited(Tensor.to_numpy, locals())
         return to_dense(self._data)
 
-    def to_dense(self) -> Tensor:
-        """Return the same tensor in the dense format; itself where it is dense already."""
+    def to_dense(self, *, memory_limit: int | str | None = None) -> Tensor:
+        """Return the same tensor in the dense format; itself where it is dense already.
+
+        memory_limit  bytes that it may take, as in `evaluate`
+        """
+        if memory_limit is not None:
+            return limited(Tensor.to_dense, locals())
         return self if self.format.is_dense else Tensor(from_numpy(self.to_numpy()))
 
     def to_scipy(self, kind: str | None = None) -> Any:
@@ -216,24 +222,12 @@ class Tensor(StoredFacts, ArrayMethods):
 
         Raises FormatError for a scalar, another kind, and a fill value that is not 0.
         """
-        require_zero_fill(self._data)
         if kind is not None and not isinstance(kind, str):
             raise FormatError(
                 f"Expected the name of a scipy.sparse class, found {kind!r}",
                 hint='as in .to_scipy("csr_array")',
             )
-        if kind is None:
-            kind = {CSR: "csr_array", CSC: "csc_array"}.get(ordered(self.format), "coo_array")
-        if self.order == 0:
-            raise FormatError(
-                "Expected a tensor of order 1 or more, found a scalar", hint="use .to_numpy()"
-            )
-        kind = f"{kind}_array" if kind in ("csr", "csc", "coo") else kind
-        wanted = {"csr": CSR, "csc": CSC}.get(kind[:3]) if self.order == 2 else None
-        data = self._data
-        if wanted is None and not data.format.is_coo:
-            wanted = COO(self.order)
-        return to_scipy(data if wanted is None else convert(data, wanted), kind)
+        return write_sparse(self._data, kind or "")
 
     def to_coo(self) -> tuple[Array, Array]:
         """Return an (nnz, order) array of coordinates, and the values, in storage order.
@@ -248,13 +242,18 @@ class Tensor(StoredFacts, ArrayMethods):
                 return np.zeros((len(values), 0), dtype=np.int64), values.copy()
             return np.stack(coords, axis=1), values.copy()
 
-    def to_format(self, format: Format | RemappedFormat | str) -> Tensor:
+    def to_format(
+        self, format: Format | RemappedFormat | str, *, memory_limit: int | str | None = None
+    ) -> Tensor:
         """Return the same tensor in another format; itself where it has that format already.
 
         format  a Format, its letters or its name, as in "bsr(3,3)"
+        memory_limit  bytes that it may take, as in `evaluate`
 
         The fill value stays. From a dense format to a sparse one, what has it is left out.
         """
+        if memory_limit is not None:
+            return limited(Tensor.to_format, locals())
         form = remapped(format)
         if form is not None:
             stored: Tensor = BEHAVIOUR.find("in_remapped_format")(self, form)
@@ -266,15 +265,18 @@ class Tensor(StoredFacts, ArrayMethods):
         """The same tensor in a format, where one is given."""
         return self if format is None else self.to_format(format)
 
-    def astype(self, dtype: DTypeLike) -> Tensor:
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
         """Return a tensor of the same pattern with values converted as NumPy does.
 
         dtype  of the values
+        copy   whether a tensor of this type is copied
 
         The fill value is converted too. Raises NumberOverflowError where that is infinite or NaN
         and `dtype` one of integers.
         """
         wanted = as_dtype(dtype, "dtype")
+        if not copy and wanted == self.dtype:
+            return self
         with room(f"values of {wanted}", self._data.values.size * wanted.itemsize):
             return Tensor(with_values(self._data, self._data.values.astype(wanted)))
 
@@ -300,12 +302,18 @@ class Tensor(StoredFacts, ArrayMethods):
         """Pickle the arrays, without what was looked up about them for calls."""
         return Tensor, (self._data,)
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NoReturn:
-        """Refused, so that no tensor becomes a dense array by accident."""
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        """Refused, so that no tensor becomes a dense array by accident.
+
+        An operator of scipy.sparse gets an object of NumPy, and leaves the operation to the Tensor.
+        """
+        if is_operand_of_scipy(sys._getframe(1)):
+            found = np.empty((), object)
+            found[()] = self
+            return found
         raise OperandTypeError(
             "Expected an array, found a Tensor, which is not made dense silently",
-            hint="call .to_scipy() to keep it sparse, or .to_numpy() if the dense array fits; of "
-            "a scipy.sparse operand on the left of an operator make a Tensor: tp.tensor(A) * T",
+            hint="call .to_scipy() to keep it sparse, or .to_numpy() if the dense array fits",
         )
 
 
@@ -321,13 +329,10 @@ def as_data(obj: Any) -> TensorData:
         return from_numpy(numbers(obj, None))
     if isinstance(obj, np.ndarray | np.generic | int | float | complex):
         return from_numpy(obj)
-    from taco_py.interop.foreign import coordinate_list, readable
+    from taco_py.interop.foreign import foreign_data
 
-    listed = coordinate_list(obj)
-    if listed is not None:
-        return listed
-    found = readable(obj)
-    return from_scipy(found) if is_scipy_sparse(found) else from_numpy(found)
+    found = foreign_data(obj)
+    return found if isinstance(found, TensorData) else as_data(found)
 
 
 def operand_data(obj: Any) -> TensorData:

@@ -32,6 +32,7 @@ CASES: tuple[tuple[str, Callable[[Any, Any], Any]], ...] = (
 )
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize(("text", "numpys"), CASES)
 def test_they_are_numpys(text: str, numpys: Callable[[Any, Any], Any], dtype: str) -> None:

@@ -45,6 +45,7 @@ def operands(text: str, size: int, count: int) -> dict[str, Any]:
     return {name: value for name, value in every.items() if f"{name}[" in text}
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("form", ["CSR", "CSC", "COO", "ss", "sd"])
 @pytest.mark.parametrize("text", PATTERNS)
 def test_values_are_those_of_the_oracle(text: str, form: str) -> None:

@@ -51,6 +51,7 @@ def strided(array: Any, rng: np.random.Generator) -> Any:
     return array
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("large", [0, 1, 20, 131, pytest.param(260, marks=pytest.mark.user_flags)])
 @pytest.mark.parametrize("text", TEXTS)

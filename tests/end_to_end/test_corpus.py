@@ -4,7 +4,7 @@
 which every two formats of every two operands, and of every operand and the result, meet, and each
 rarer format in each place; `some` is `pairs` for up to two operands of up to two modes and `few`
 beyond; `all` tries every combination of the usual formats, which takes hours. `few` is the default,
-`some` is that of `--thorough`.
+`some` is that of `--thorough`: each other row of it, in turn (`--rotation`).
 
 Each row is tried with operands that store some of their elements, and with those that store none
 or all of them, in turn.
@@ -98,7 +98,11 @@ def check(case: Case, choice: Choice, pattern: Pattern) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_expression(case: Case, request: pytest.FixtureRequest) -> None:
-    tried = choices(case, request.config.getoption("--combinations"))
+    combinations = request.config.getoption("--combinations")
+    tried = choices(case, combinations)
+    turn = request.config.getoption("--rotation")
+    if combinations in ("few", "some") and turn != "all" and len(tried) > 1:
+        tried = tried[(int(turn) + CASES.index(case)) % 2 :: 2]
     first = CASES.index(case) % 3
     faults = faults_of(case, [row for place, row in enumerate(tried) if place % 3 != first])
     KERNELS.compile_with(())

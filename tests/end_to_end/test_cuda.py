@@ -54,6 +54,7 @@ BY_GROUPS = (
 SCHEDULES = {"spmv_entries": BY_ENTRIES, "spmv_groups": BY_GROUPS}
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("form", ["CSR", "CSC", "dense"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_corpus(case: Case, form: str) -> None:

@@ -79,6 +79,7 @@ TEXTS = (
 )
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8", "complex128", "bool"])
 @pytest.mark.parametrize("text", TEXTS)
 def test_what_is_made_of_rows(text: str, dtype: str) -> None:

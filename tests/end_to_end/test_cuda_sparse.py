@@ -42,6 +42,7 @@ def formats(case: Case) -> tuple[str, ...]:
     return rows[SPARSE.index(case) % len(rows)]
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("case", SPARSE, ids=lambda case: case.name)
 def test_corpus(case: Case) -> None:
     *forms, result = formats(case)
@@ -86,6 +87,7 @@ def chosen(text: str, given: dict[str, Any]) -> dict[str, Any]:
     return {name: operand for name, operand in given.items() if f"{name}[" in text.split("=")[1]}
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("form", ["CSR", "COO", "ss"])
 @pytest.mark.parametrize("name", MAIN)
 def test_main_expressions(name: str, form: str) -> None:

@@ -34,6 +34,7 @@ def of_type(name: str) -> np.dtype[Any]:
     return np.dtype(name)
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("name", DTYPES)
 @pytest.mark.parametrize("case", SELECTION, ids=lambda case: case.name)
 def test_corpus_of_types(case: Case, name: str) -> None:
@@ -78,6 +79,7 @@ def test_rows_that_end_within_a_word(name: str, schedule: str | None) -> None:
         np.testing.assert_array_equal(truths, np.einsum("ij,jk->ik", a != 0, b != 0))
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("name", [n for n in DTYPES if n not in ("float16", "bfloat16")])
 def test_reductions_of_columns(name: str) -> None:
     """Rows are shared, so that many threads update an element."""

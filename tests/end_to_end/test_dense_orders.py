@@ -106,6 +106,7 @@ def test_products_with_small_factors_that_are_multiplied_first() -> None:
         assert taco_py.einsum("abdc,ac,adc->", *operands) == expected
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex128"])
 @pytest.mark.parametrize("middle", [0, 1, 7, 8, 30])
 @pytest.mark.parametrize("text", ["acb,ba->", "acb,ba->a", "acb,ab->b", "dacb,ba->", "dcab,ad->ab"])
@@ -120,6 +121,7 @@ def test_sums_outside_of_short_rows(text: str, middle: int, dtype: str) -> None:
     assert np.asarray(found).dtype == np.asarray(expected).dtype
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("few", [None, 0, 1, 2])
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ TEXTS = (
 )
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("dtype", ["float64", "uint16", "int8"])
 @pytest.mark.parametrize("text", TEXTS)
 def test_they_are_added_up_first(text: str, dtype: str) -> None:

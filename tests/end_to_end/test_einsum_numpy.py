@@ -74,6 +74,7 @@ def stored(arrays: list[Any], form: str) -> list[Any]:
     return [FORMS[form](first) if first.ndim else first, *rest]
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("subscripts", "shapes"), CALLS, ids=[call[0] for call in CALLS])
 def test_subscripts(subscripts: str, shapes: tuple[tuple[int, ...], ...], form: str) -> None:

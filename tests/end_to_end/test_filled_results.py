@@ -80,6 +80,7 @@ QUOTIENTS = (
 )  # fmt: skip
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64"])
 @pytest.mark.parametrize("text", QUOTIENTS)
 def test_what_is_absent_is_divided_as_its_type_is(text: str, dtype: str) -> None:

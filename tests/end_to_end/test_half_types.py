@@ -76,6 +76,7 @@ def same(found: Any, expected: Array) -> None:
     np.testing.assert_allclose(array.astype(float), expected.astype(float), digits, 1e-5)
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("name", HALVES)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_corpus(case: Case, name: str) -> None:
@@ -346,6 +347,7 @@ def test_several_statements_ask_for_a_wider_type() -> None:
 SEMIRINGS = ("min_plus", "max_times", "max_plus", "max_min", "min_first", "min_second", "min_max")
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("form", ["dense", "CSR", "ss"])
 @pytest.mark.parametrize("semiring", SEMIRINGS)
 def test_semirings_keep_the_type(semiring: str, form: str, dtype: np.dtype[Any]) -> None:

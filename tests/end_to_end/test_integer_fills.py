@@ -108,6 +108,7 @@ def test_random_expressions(
     require_numpys(text, arrays, {n: stored(array, forms[n]) for n, array in arrays.items()})
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(
     ("text", "dtype"),
@@ -144,6 +145,7 @@ def test_what_wraps_to_zero_is_sparse() -> None:
     np.testing.assert_array_equal(found.toarray(), np.eye(5))
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("signed", ["int8", "int64"])
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_signed_with_unsigned_integers_of_64_bits(relation: str, signed: str) -> None:
@@ -157,6 +159,7 @@ def test_signed_with_unsigned_integers_of_64_bits(relation: str, signed: str) ->
     np.testing.assert_array_equal(found, RELATIONS[relation](*arrays.values()).sum(axis=1))
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("number", [300, -1, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
 def test_literals_that_a_type_has_not_are_compared(dtype: str, number: int) -> None:

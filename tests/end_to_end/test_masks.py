@@ -53,6 +53,7 @@ def check(semiring, layouts, dtypes, kind, seed):
     return found
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("layouts", [("csr", "csr"), ("dense", "dense"), ("csr", "dense")])
 @pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "or_and", "plus_pair"])

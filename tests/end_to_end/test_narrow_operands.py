@@ -144,6 +144,7 @@ WRAPPING = [
 ]  # fmt: skip
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.parametrize("text", WRAPPING)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16", "uint32", "int64", "uint64"])
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])

@@ -119,6 +119,7 @@ def plans(text: str, operands: dict[str, Any]) -> Iterator[Settings]:
     yield from (replace(plain, reversed=frozenset((each,))) for each in decisions)
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("text", (*TEXTS, *PRODUCTS))
 def test_what_is_absent_is_zero_in_every_format(text: str, form: str) -> None:

@@ -157,6 +157,7 @@ def far_list(columns: int = FAR) -> Any:
     return sp.coo_array((np.array([1.0, 2.0, 3.0, 4.0]), (rows, across)), shape=(FAR, columns))
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("form", [None, "uq", "ss", "ss:1,0"])
 @pytest.mark.parametrize("text", TEXTS)
 def test_no_array_is_as_long_as_rows_that_outnumber_entries_by_far(

@@ -74,6 +74,7 @@ def _check(text: str, operands: dict[str, Any]) -> None:
     np.testing.assert_array_equal(found, expected)  # of small integers, which are exact
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_and_type(form: str, dtype: str) -> None:

@@ -97,6 +97,7 @@ NESTED = (
 )
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("text", NESTED)
 @pytest.mark.parametrize("dtype", ["int32", "int64", "float64", "uint8"])
 @pytest.mark.parametrize("semiring", ["min_plus", "max_times", "min_min", "min_first"])

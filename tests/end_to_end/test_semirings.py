@@ -132,6 +132,7 @@ def check(semiring, left, right, dtypes, seed, shape=(5, 6, 4), **options):
     return found
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("semiring", NAMES)
 @pytest.mark.parametrize("layouts", [("csr", "csr"), ("csr", "dense"), ("dense", "csc")])
 def test_matrix_products(semiring, layouts):
@@ -149,6 +150,7 @@ def test_drawn_products(semiring, left, right, first, second, seed, shape):
         check(semiring, left, right, (first, second), seed, shape)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("sparse_vector", [False, True])
 @pytest.mark.parametrize("semiring", ["min_plus", "max_times", "or_and", "min_second", "any_pair"])
@@ -248,6 +250,7 @@ def test_semirings_of_ones_own():
     np.testing.assert_array_equal(found, least)
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize(
     "given",
     ["min_plus", "max_times", "min_max", "any_pair", "or_and", "plus_times", "times_plus",

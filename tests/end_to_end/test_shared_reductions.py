@@ -40,6 +40,7 @@ def bits(array):
     return np.asarray(array).tobytes()
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("race", ["Temporary", "Ordered"])
 @pytest.mark.parametrize(("text", "semiring"), TEXTS)
 def test_copies_of_each_thread_give_the_bits_of_one_loop(text, semiring, race):

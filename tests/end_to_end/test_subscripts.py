@@ -133,6 +133,7 @@ def test_against_the_oracle(text: str, operands: dict[str, Any], options: dict[s
     check(text, operands, options)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("form", ["csc", "coo", "tensor", "dense"])
 @pytest.mark.parametrize(
     ("text", "operands", "options"),
@@ -178,6 +179,7 @@ AT: dict[str, np.ufunc] = {
 """NumPy's functions for the operators of assignments."""
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     "dtype", ["bool", "int8", "uint8", "int64", "uint64", "float16", "float64"]
 )
@@ -279,6 +281,7 @@ ONES: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("semiring", [None, "min_plus", "max_times", "plus_pair", "or_and"])
 @pytest.mark.parametrize("has", [False, True])
 @pytest.mark.parametrize(("text", "notes"), ONES, ids=[text for text, _ in ONES])

@@ -43,6 +43,7 @@ CASES: tuple[tuple[str, Callable[[Any, Any], Any]], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("form", ["dense", "csr", "coo", "tensor"])
 @pytest.mark.parametrize(("text", "numpys"), CASES)
 def test_they_are_numpys(text: str, numpys: Callable[[Any, Any], Any], form: str) -> None:

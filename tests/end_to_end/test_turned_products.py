@@ -42,6 +42,7 @@ def integers(text: str, sizes: dict[str, int], dtype: str, seed: int = 0) -> lis
     return [rng.integers(-4, 5, [sizes[i] for i in term]).astype(dtype) for term in terms]
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("text, sizes, copied, kept", CASES)
 def test_what_is_turned(

@@ -41,6 +41,7 @@ def operands_of(text: str, form: str) -> dict[str, Any]:
     return {name: value for name, value in every.items() if f"{name}[" in text}
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
 @pytest.mark.parametrize("text", TEXTS)
 def test_temporaries_are_read_as_they_are_stored(text: str, form: str) -> None:

@@ -62,7 +62,9 @@ def test_what_is_no_format_is_refused(make: object, message: str) -> None:
 
 
 DIAGONALS = RemappedFormat("diagonals", Format.parse("sd"), (Difference(1, 0), Whole(0)))
-SLOTS = RemappedFormat("slots", Format.parse("dss"), (Slot(0), Whole(0), Whole(1)))
+SLOTS = RemappedFormat(
+    "slots", Format.parse("dss"), (Slot(Whole(1), (Whole(0),)), Whole(0), Whole(1))
+)
 FORMATS = [BSR((3, 2)), BSR(1), BCSR((1, 5)), Blocked((1, 3), "ss"), DIAGONALS, SLOTS]
 
 
@@ -83,8 +85,8 @@ def test_coordinates_there_and_back(form: RemappedFormat, m: int, n: int, seed: 
 def test_counters_count_the_entries_of_a_row() -> None:
     rows, columns = np.array([2, 0, 2, 2, 0]), np.array([1, 0, 0, 2, 3])
     slots, _, _ = SLOTS.stored((rows, columns), (3, 4))
-    assert slots.tolist() == [0, 0, 1, 2, 1]
-    assert SLOTS.mapping == "(i,j) -> (#i, i, j)"
+    assert slots.tolist() == [1, 0, 0, 2, 1]
+    assert SLOTS.mapping == "(i,j) -> (#j in i, i, j)"
 
 
 def test_diagonals_are_counted_from_the_least() -> None:

@@ -164,6 +164,7 @@ def needed(text: str) -> list[str]:
     return [name for name in SHAPES if f"{name}[" in text.split("=", 1)[1]]
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(("text", "storage"), product(TEXTS, STORAGES))
 def test_results_are_those_of_the_oracle(text: str, storage: str) -> None:
     sparse = {"A": storage, "B": "csr"}

@@ -46,6 +46,7 @@ def test_a_term_is_summed_once(text: str) -> None:
     assert "whose loop would repeat it" in tp.explain(text, operands)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     "around",
     [

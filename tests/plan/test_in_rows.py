@@ -89,6 +89,7 @@ def test_both_are_told_with_what_they_cost() -> None:
 SMALL = {"i": 300, "j": 200, "k": 50, "r": 16}
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("text", [text for text, _ in ACROSS] + list(ALONG))
 @pytest.mark.parametrize("dtype", ["float64", "int8", "complex64"])
 @pytest.mark.parametrize("memory", ["C", "F", "strided"])

@@ -173,6 +173,7 @@ def test_a_sparse_result_of_one_mode_is_gathered_from_a_list_in_any_order() -> N
     assert not any(isinstance(step, Reformat) for step in made.steps)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("text", GATHERED)
 @pytest.mark.parametrize("form", ["s", "u"])
 @settings(max_examples=15, deadline=None)

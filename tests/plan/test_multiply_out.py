@@ -593,6 +593,7 @@ def test_sums_that_are_equal_are_multiplied_out_by_themselves(text: str) -> None
     assert all(len(all_indices(kernel.problem.assignment)) <= 3 for kernel in made.kernels)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("text", SQUARED)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "complex128"])
 def test_numbers_of_sums_that_are_equal(text: str, dtype: str) -> None:
@@ -613,6 +614,7 @@ def test_numbers_of_sums_that_are_equal(text: str, dtype: str) -> None:
     )
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("text", TWICE)
 @pytest.mark.parametrize("n", [0, 1, 30])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int64"])

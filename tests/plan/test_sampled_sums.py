@@ -46,6 +46,7 @@ def operands_of(text: str, form: str, n: int = 8, seed: int = 0, density: float 
     return {name: each for name, each in named.items() if f"{name}[" in text}
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "ss", "ds:1,0"])
 @pytest.mark.parametrize("text", TEXTS)
 def test_values_are_those_of_the_text(text: str, form: str) -> None:
@@ -70,6 +71,7 @@ def test_values_with_rows_that_store_nothing(text: str, seed: int, density: floa
     np.testing.assert_allclose(found.toarray(), expected, rtol=1e-12)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("form", ["csr", "csc", "ds"])
 @pytest.mark.parametrize("text", TEXTS[:9])
 def test_no_sum_is_computed_where_the_mask_stores_nothing(text: str, form: str) -> None:

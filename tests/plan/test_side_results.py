@@ -71,6 +71,7 @@ def test_how_many_kernels_several_results_take(
     assert program_text(parse_program(printed)) == printed
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(("text", "outputs", "fill"), [case[:3] for case in CASES])
 @pytest.mark.parametrize("format", ["csr", "csc", "coo", "dcsr"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

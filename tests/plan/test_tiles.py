@@ -201,6 +201,7 @@ def operand(rng: np.random.Generator, dtype: str) -> NDArray[np.generic]:
     return (rng.random((12, 12)) * (1 if dtype[0] in "fc" else 127)).astype(dtype)
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("text", VALUES)
 @pytest.mark.parametrize("p", DTYPES)
 @pytest.mark.parametrize("q", DTYPES)

@@ -122,6 +122,7 @@ WRAPPING = (
 )
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("text", WRAPPING)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32"])
 @pytest.mark.parametrize("sparse", [False, True])

@@ -104,6 +104,7 @@ TENSORS = {
 }
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("form", ["sss", "dss", "uqq", "dds"])
 @pytest.mark.parametrize("name", TENSORS)
 def test_tensors(name: str, form: str) -> None:

@@ -75,6 +75,7 @@ def used(text: str) -> dict[str, str]:
     return {name: name for name in ARRAYS if f"{name}[" in text.partition("=")[2]}
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("result", ["sparse", "dense"])
 @pytest.mark.parametrize(("text", "schedule"), SCHEDULES)
 def test_results(text: str, schedule: str, result: str) -> None:

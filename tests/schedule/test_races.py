@@ -70,6 +70,7 @@ def check(case: Program, schedule: str) -> None:
         same(result, case.expected())
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(("text", "forms", "result", "schedule"), SUMMING)
 def test_summing(

@@ -266,6 +266,7 @@ REDUCTIONS = {
 }
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_units_reduce_by_any_operator(name: str, dtype: str) -> None:

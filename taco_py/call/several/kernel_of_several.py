@@ -30,6 +30,7 @@ from taco_py.formats import Format
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import accesses
 from taco_py.notation.printer import to_text
+from taco_py.notebook.folded_report import Report
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options
@@ -38,6 +39,7 @@ from taco_py.problem import TensorType
 from taco_py.replay.call_text import by_name
 from taco_py.replay.make_call import Ways, make_call, reads_in_place
 from taco_py.storage.tensor_data import on_host
+from taco_py.values.byte_counts import check_memory_limit
 from taco_py.values.device_tensor import place_of
 from taco_py.values.operands import Given, check_given, check_orders, check_sizes, give
 from taco_py.values.result_table import ResultKind
@@ -80,7 +82,16 @@ class KernelOfSeveral:
         """Explain the kernels as `tp.explain` does."""
         limit = self.settings.threads or KERNELS.cores
         told = explain(self.plan, self.compiled, limit=limit)
-        return with_results(told, self.statements, self.typed, self.plan)
+        return Report(with_results(told, self.statements, self.typed, self.plan))
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: what it computes, and its C where it is unfolded."""
+        from taco_py.notebook.kernel_page import kernel_page
+
+        text = "; ".join(to_text(each) for each in self.statements.assignments)
+        stored = {name: (str(f), self.types[name].element) for name, f in self.formats.items()}
+        facts = {"outputs": ", ".join(self.outputs), "target": self.settings.target}
+        return kernel_page(text, stored, facts, self.source, self.explain())
 
     def __repr__(self) -> str:
         """The statements, and each operand's format and dtype, in one line."""
@@ -102,6 +113,7 @@ class KernelOfSeveral:
         *operands: Any,
         out: Any = None,
         threads: int | None = None,
+        memory_limit: int | str | None = None,
         **named: Any,
     ) -> Any:
         """Compute the outputs for these operands, a tuple where several were asked for.
@@ -109,15 +121,25 @@ class KernelOfSeveral:
         out      where a dense result is written, or such arrays by name; `y += …` begins from it,
                  unless `y` is passed
         threads  at most so many
+        memory_limit  bytes that it may take at once, as in `evaluate`
 
         Raises as `evaluate` does, and FormatError for another format.
         """
         given = by_place_and_name(tuple(self.formats), operands, named) if operands else named
+        most = check_memory_limit(memory_limit) or self.settings.memory_limit
+        if most is None:
+            return self._found(given, out, threads)
+        with KERNELS.memory.within(most):
+            return self._found(given, out, threads)
+
+    def _found(self, given: dict[str, Any], out: Any, threads: int | None) -> Any:
+        """The outputs for operands by name."""
         outs_by_name = by_output("out", out, self.outputs, self.outputs)
         asked = Asked(self.outputs, {}, outs_by_name, self.alone)
         outs = tuple(asked.outs[name] for name in self.outputs if name in asked.outs)
         limit = check_threads(threads) or self.settings.threads or KERNELS.cores
-        for call in self.writing.calls if outs else self.ways.calls:
+        ways = self.writing if outs else self.ways
+        for call in ways.within(given) if KERNELS.memory.on else ways.calls:
             result = call(given, *outs, limit)
             if result is not None:
                 return result
@@ -130,6 +152,8 @@ class KernelOfSeveral:
         check_outs_apart(asked.outs)
         execution = ready.start(replace(self.settings, threads=limit))
         made = run_all(self.plan, execution)
+        if execution.fits:
+            ways.note_fit(given)
         if not execution.wide and self.settings.target == "c":
             self._remember(ready, objects, asked, begun)
         found: list[Any] = []

@@ -18,7 +18,7 @@ from taco_py.convert.remap import plain_format
 from taco_py.formats import RemappedFormat, remapped
 from taco_py.kernels import KERNELS
 from taco_py.notation.printer import to_text
-from taco_py.remapped.remapped_call import RemappedCall, is_in_blocks, remapped_call
+from taco_py.remapped.remapped_call import RemappedCall, copied_into, is_in_blocks, remapped_call
 from taco_py.replay.find import find
 from taco_py.storage.tensor_data import TensorData
 from taco_py.values.keys import call_key
@@ -65,20 +65,28 @@ def over_blocks(
     """
     call, _ = remapped_call(read.assignment, objects, settings, () if key is None else (key[0],))
     layout = None if call is None else call.layout(objects)
-    if call is None or layout is None or not call.takes(out, layout):
+    if call is None or layout is None:
         return None
+    in_place = out is not None and call.takes(out, layout)
+    if out is not None and not in_place and call.fills(layout):
+        return None  # it is no such array
     assignment = call.cut.assignment
     settings = along(call.settings(settings), assignment, path)
     made = layout.made(objects)
     inner = None if key is None else call.key(layout, made.values())
-    target = None if out is None else call.inner_out(out, layout)
+    target = call.inner_out(out, layout) if in_place else None
     short, given = find(inner), made.values()
-    found = None if short is None else short(*given) if out is None else short(*given, target)
+    found = None if short is None else short(*given) if target is None else short(*given, target)
     if found is None:
         found = compute(assignment, made, settings, target, key=inner, cautions=read.cautions)
     if key is not None:
         KERNELS.memo.put(key, call.short_way(tuple(objects)))
-    return Found(call.finished(found, layout.shape) if out is None else out)
+    if in_place:
+        return Found(out)
+    whole = call.finished(found, layout.shape)
+    if out is None:
+        return Found(whole)
+    return Found(out) if copied_into(out, whole) else None
 
 
 def explained_over_blocks(
@@ -96,10 +104,16 @@ def explained_over_blocks(
     assignment = call.cut.assignment
     settings = along(call.settings(settings), assignment, path)
     told = explained(assignment, layout.made(objects), settings, seconds)
-    notes = [*told_result(call), *call.told(layout)]
+    notes = [*told_result(call), *call.told(layout), *told_reasons(objects)]
     notes += [_told_plain(name, objects[name], why) for name, why in plain.items()]
     lines = (f"{'' if at else 'reads':10}{note}" for at, note in enumerate(notes))
     return "\n".join((*lines, told))
+
+
+def told_reasons(objects: Mapping[str, Any]) -> list[str]:
+    """Why operands are in formats that were chosen for them."""
+    found = ((n, o) for n, o in objects.items() if isinstance(o, RemappedTensor) and o.reason)
+    return [f"{name} is in {obj.format}: {obj.reason}" for name, obj in found]
 
 
 def told_result(call: RemappedCall) -> list[str]:

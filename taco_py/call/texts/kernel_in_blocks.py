@@ -28,6 +28,7 @@ from taco_py.remapped.cut_operands import format_in_two
 from taco_py.remapped.remapped_call import (
     RemappedCall,
     container,
+    copied_into,
     form_of,
     is_in_blocks,
     plain_kind,
@@ -128,14 +129,17 @@ class KernelInBlocks:
         check_orders(assignment, shapes)
         check_sizes(assignment, shapes)
         layout = None if self.call is None else self.call.layout(objects)
-        if self.call is None or layout is None or not self.call.takes(out, layout):
+        if self.call is None or layout is None:
             return self._plainly(objects, out, threads)
         call = replace(self.call, wish=self._wish(self.call, objects))
         made = layout.made(objects)
-        if out is not None:
+        if out is not None and call.takes(out, layout):
             self.kernels["blocks"](**made, out=call.inner_out(out, layout), threads=threads)
             return out
-        return call.finished(self.kernels["blocks"](**made, threads=threads), layout.shape)
+        found = call.finished(self.kernels["blocks"](**made, threads=threads), layout.shape)
+        if out is None:
+            return found
+        return out if copied_into(out, found) else self._plainly(objects, out, threads)
 
     def _wish(self, call: RemappedCall, objects: Mapping[str, Any]) -> Any:
         """How the result is handed out: as these operands are."""

@@ -30,6 +30,7 @@ from taco_py.indexed.make_operands import Layout, Made, told_operands
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import to_text
+from taco_py.notebook.folded_report import Report
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.pack import pack_coo
 from taco_py.storage.tensor_data import Array
@@ -85,7 +86,15 @@ class KernelOfSubscripts:
         """Explain which operands a call makes, and the kernel over them, as `tp.explain` does."""
         first = next(iter(self.kernels.values()))
         lines = (f"{'' if at else 'reads':10}{note}" for at, note in enumerate(self.notes))
-        return "\n".join((*lines, first.explain()))
+        return Report("\n".join((*lines, first.explain())))
+
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: what it computes, and its C where it is unfolded."""
+        from taco_py.notebook.kernel_page import kernel_page
+
+        stored = {name: (str(f), str(self.dtypes[name])) for name, f in self.formats.items()}
+        text = to_text(self.read.assignment)
+        return kernel_page(text, stored, {}, self.source, self.explain())
 
     def __repr__(self) -> str:
         """The text, and each operand's format and dtype, in one line."""
@@ -100,12 +109,18 @@ class KernelOfSubscripts:
         return compile_subscripts, (self.read, self.stated, self.told)
 
     def __call__(
-        self, *operands: Any, out: Array | None = None, threads: int | None = None, **named: Any
+        self,
+        *operands: Any,
+        out: Array | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        **named: Any,
     ) -> Any:
         """Compute the result for these operands.
 
         out      where a dense result is written; `y += …` begins from it, unless `y` is passed
         threads  at most so many
+        memory_limit  bytes that it may take at once, as in `evaluate`
 
         Raises as `evaluate` does, and FormatError for another format.
         """
@@ -119,11 +134,12 @@ class KernelOfSubscripts:
         uses = accumulated(self.read.assignment, objects)
         mask = {name: obj for name, obj in objects.items() if name == _MASK and self._masked}
         objects = {name: obj for name, obj in objects.items() if name not in mask}
-        check_names(uses, objects, ("out", "threads"))
+        check_names(uses, objects, ("out", "threads", "memory_limit"))
         typed = {name: self._typed(name, obj) for name, obj in objects.items()}
         layout, text, made = self.indexed.made(typed, out)
         kernel = self._kernel(layout, text, made)
-        found = kernel(**made.objects, **mask, out=out, threads=threads)
+        asked: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit}
+        found = kernel(**made.objects, **mask, out=out, **asked)
         return to_device(found, place) if place and out is None else found
 
     @property

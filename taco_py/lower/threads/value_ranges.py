@@ -111,7 +111,7 @@ def _entries(env: Environment, forall: Forall, scope: Scope) -> Expr | None:
     parent = scope.position(iterator.access, iterator.level - 1)
     if parent is None:
         return None
-    return Interval(*env.iterated(iterator).bounds(parent)).length
+    return Interval(*env.iterated(iterator, scope).bounds(parent)).length
 
 
 def _rounds(env: Environment, statement: Statement) -> tuple[Expr, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from math import log
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from taco_py.diagnostics.source import Span
 from taco_py.notation.functions.averages import Places, mean, variance
 from taco_py.notation.functions.defined import DEFINED
 from taco_py.notation.nodes import Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, COMPILER, DIV, MUL, Law, Operator, power
+from taco_py.notation.operators import ADD, COMPILER, DIV, MUL, NEG, SUB, Law, Operator, power
 
 REAL = "biuf"
 INTEGERS = "biu"
@@ -243,6 +244,17 @@ TRUTHS = (
     *(FUNCTIONS[name] for name in ("isnan", "isinf", "isfinite")),
 )
 
+_COPYSIGN = FUNCTIONS["copysign"]
+
+
+def _logaddexp(a: Expr, b: Expr) -> Expr:
+    """log(exp(a) + exp(b)) = max(a, b) + log1p(exp(-|a - b|)), where a and b differ."""
+    apart = Call(FUNCTIONS["abs"], (Call(SUB, (a, b)),))
+    rest = Call(FUNCTIONS["log1p"], (Call(FUNCTIONS["exp"], (Call(NEG, (apart,)),)),))
+    equal = Call(ADD, (a, Literal(log(2))))
+    return Call(WHERE, (Call(EQUAL, (a, b)), equal, Call(ADD, (Call(MAX, (a, b)), rest))))
+
+
 COMPOSED: dict[str, Composed] = {
     "relu": Composed(1, lambda x: Call(MAX, (x, Literal(0)))),
     "square": Composed(1, lambda x: Call(power(2), (x,))),
@@ -253,6 +265,8 @@ COMPOSED: dict[str, Composed] = {
     "logical_or": Composed(2, lambda a, b: Call(OR, (nonzero(a), nonzero(b)))),
     "logical_xor": Composed(2, lambda a, b: Call(XOR, (nonzero(a), nonzero(b)))),
     "logical_not": Composed(1, lambda a: Call(NOT, (nonzero(a),))),
+    "signbit": Composed(1, lambda x: Call(LESS, (Call(_COPYSIGN, (Literal(1), x)), Literal(0)))),
+    "logaddexp": Composed(2, _logaddexp),
     "stored": Composed(1, lambda a: Call(COMPILER["stored"], (a,))),
 }
 """Functions that texts call and that are made of others, by their names."""

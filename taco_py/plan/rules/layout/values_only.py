@@ -68,6 +68,9 @@ def _walked_alone(sum_: Reduce, operands: Mapping[str, Operand]) -> Access | Non
     if more or len(sparse) != 1 or any(True for _ in reductions(term.body)):
         return None
     (access,) = sparse
+    levels = operands[access.tensor].type.format.levels
+    if any(level.kind.gaps or level.kind.shared for level in levels):
+        return None
     own = set(access.indices)
     others = {index for other in met if other != access for index in other.indices}
     alone = own <= set(term.reduced) and not own & others and restricts(term.body, access)

@@ -1,0 +1,165 @@
+"""Hold the element that one of two turns adds to while a sum runs over a row.
+
+    for p in first..last:                       y = Y[r]
+      c = crd[p]                                for p in first..last:
+      for w in 0..2:                              c = crd[p]
+        if w == 0 || r != c:           ->         y += A[p] * x[c]
+          Y[w == 0 ? r : c] +=                    if r != c:
+            A[p] * x[w == 0 ? c : r]                Y[c] += A[p] * x[r]
+                                                Y[r] = y
+
+Legal when the first turn adds to an element that does not depend on p, the second one to elements
+of which its condition says that they are others, and the loop reads none of that array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import is_
+from typing import Any
+
+from codegen.build import block
+from codegen.ir import (
+    Array,
+    Assign,
+    Binary,
+    Block,
+    Const,
+    Declare,
+    Expr,
+    For,
+    Function,
+    If,
+    Load,
+    LoopKind,
+    Module,
+    Stmt,
+    Store,
+    Table,
+    Var,
+)
+from codegen.names import Names
+from codegen.passes.blocks.held_lanes import declared_and_last
+from codegen.passes.simplify import simplify_tree
+from codegen.records import dataclass
+from codegen.tree import find, map_children, map_fields, walk
+from codegen.types import INT64
+from codegen.variables import assigned_vars, declared_vars, free_vars, substitute
+
+
+def hold_turns(module: Module) -> Module:
+    """`module` with such elements held wherever the pattern above occurs."""
+    return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
+
+
+def _function(function: Function) -> Function:
+    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    return map_fields(
+        function, lambda name, value: _below(value, names) if name == "body" else value
+    )
+
+
+def _below(node: Any, names: Names) -> Any:
+    """`node` with each sum that matches changed."""
+    if not isinstance(node, Block):
+        return map_children(node, lambda child: _below(child, names))
+    body: list[Stmt] = []
+    for stmt in node.body:
+        pair = match_pair(stmt) if isinstance(stmt, For) else None
+        body += [_below(stmt, names)] if pair is None else _held(pair, names)
+    same = len(body) == len(node.body) and all(map(is_, body, node.body))
+    return node if same else map_fields(node, lambda _, old: tuple(body))
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A sum over a row in two turns for each of its entries.
+
+    root    its loop
+    before  what this declares, before the turns
+    first   what the first turn adds to the element that is held
+    second  what the second one adds to others, and the condition
+    """
+
+    root: For
+    before: tuple[Declare, ...]
+    first: Store
+    second: If
+
+
+def match_pair(root: For) -> Pair | None:
+    """The sum whose loop is `root`; None where it has no two turns, or they may meet."""
+    if root.kind is not LoopKind.SERIAL or root.unroll or root.step != 1:
+        return None
+    split = declared_and_last(root.body)
+    if split is None or not isinstance(split[1], For) or not _counts_two(split[1]):
+        return None
+    before, turns = split
+    assert isinstance(turns, For)
+    first = _turn(turns.body, {turns.var: Const(0, INT64)})
+    second = _turn(turns.body, {turns.var: Const(1, INT64)})
+    if not isinstance(first, Store) or not isinstance(second, If):
+        return None
+    (other,) = second.then.body
+    if not isinstance(other, Store) or first.op != "+" or other.op != "+":
+        return None
+    if other.array != first.array or first.array.element.kind == "bool":
+        return None
+    if any(load.array == first.array for load in find(root, Load)):
+        return None
+    changing = assigned_vars(root) | declared_vars(root.body) | {root.var}
+    if free_vars(first.index) & changing or any(True for _ in find(first.index, Load)):
+        return None
+    if not _says_others(second.condition, first.index, other.index):
+        return None
+    return Pair(root, before, first, second)
+
+
+def _counts_two(loop: For) -> bool:
+    plain = loop.kind is LoopKind.SERIAL and loop.step == 1 and not loop.unroll
+    return plain and loop.start == Const(0, INT64) and loop.stop == Const(2, INT64)
+
+
+def _turn(body: Block, known: Mapping[Var, Expr]) -> Stmt | None:
+    """What one turn does, without what it declares; None where it does more than add."""
+    split = declared_and_last(body)
+    if split is None:
+        return None
+    declares, last = split
+    values = dict(known)
+    for each in declares:
+        values[each.var] = simplify_tree(substitute(each.value, values))
+    if isinstance(last, Store):
+        return simplify_tree(substitute(last, values))
+    if not isinstance(last, If) or last.orelse.body:
+        return None
+    condition = simplify_tree(substitute(last.condition, values))
+    inner = _turn(last.then, values)
+    if not isinstance(inner, Store):
+        return None
+    if condition == Const(True, condition.type if isinstance(condition, Const) else INT64):
+        return inner
+    return If(condition, Block((inner,)))
+
+
+def _says_others(condition: Expr, one: Expr, other: Expr) -> bool:
+    """Whether a condition is that two places differ."""
+    if not isinstance(condition, Binary) or condition.op != "!=":
+        return False
+    sides = (condition.left, condition.right)
+    return sides in ((one, other), (other, one))
+
+
+def _held(pair: Pair, names: Names) -> list[Stmt]:
+    """The sum with the element held."""
+    first, root = pair.first, pair.root
+    held = Var(names.fresh(f"{first.array.name}_held"), first.array.element)
+    add = Assign(held, first.value, "+", first.role)
+    body = block(*pair.before, add, pair.second)
+    note = f"an element of {first.array.name} in a variable while the sum over {root.var.name} runs"
+    loop = For(root.var, root.start, root.stop, body, root.step, note=note)
+    return [
+        Declare(held, Load(first.array, first.index), role=first.role),
+        loop,
+        Store(first.array, first.index, held, role=first.role),
+    ]

@@ -1,0 +1,105 @@
+"""The arrays that a function makes for itself, with their sizes as text in its parameters.
+
+    w = allocate(n_j)                        ("w", False, "8 * n_j")
+    in a loop that threads share             ("w", True, "8 * n_j"), for each thread
+
+A size that depends on what arrays hold is left out: nobody knows it before the function runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from codegen.ir import (
+    Allocate,
+    Binary,
+    Cast,
+    Const,
+    Declare,
+    For,
+    Function,
+    Invoke,
+    LoopKind,
+    Module,
+    Select,
+    Team,
+    Var,
+)
+from codegen.records import dataclass
+from codegen.tree import children
+
+LocalArray = tuple[str, bool, str]
+"""A name, whether each thread has one, and the text of its bytes."""
+_OPERATORS = {"+": "+", "-": "-", "*": "*", "/": "//", "%": "%"}
+
+
+def local_arrays(module: Module) -> tuple[LocalArray, ...]:
+    """Those of the functions that others call."""
+    walk = _Walk({function.name: function for function in module.functions}, [], set())
+    for function in module.exported:
+        names = {name: name for name in ("threads", *(s.name for s in function.scalars))}
+        walk.collect(function.body, names, False)
+    return tuple(walk.found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """The functions of a module, and what was found so far."""
+
+    functions: Mapping[str, Function]
+    found: list[LocalArray]
+    entered: set[str]
+
+    def collect(self, node: Any, known: dict[str, str], each: bool) -> None:
+        """Go through statements in order; `known` has the texts of variables that sizes depend on.
+
+        each  whether several threads come here, each for itself
+        """
+        match node:
+            case Declare(var, value, constant=True):
+                text = size_text(value, known)
+                if text is not None:
+                    known[var.name] = text
+            case Allocate(array, size):
+                text = size_text(size, known)
+                if text is not None:
+                    self.found.append((array.name, each, f"{array.element.itemsize} * {text}"))
+            case Invoke(name, scalars=scalars):
+                function = self.functions[name]
+                texts = [size_text(scalar, known) for scalar in scalars]
+                pairs = zip(function.scalars, texts, strict=False)
+                inner = {scalar.name: text for scalar, text in pairs if text is not None}
+                if name not in self.entered:  # of one that calls itself nobody knows how often
+                    self.entered.add(name)
+                    self.collect(function.body, {"threads": "threads", **inner}, each)
+                    self.entered.discard(name)
+            case Team():
+                each = True
+            case For(kind=LoopKind.PARALLEL):
+                each = True
+        for child in children(node):
+            self.collect(child, known, each)
+
+
+def size_text(expr: Any, known: dict[str, str]) -> str | None:
+    """An expression as text in the parameters; None where it depends on what arrays hold."""
+    match expr:
+        case Const(value):
+            return str(int(value.real)) if not isinstance(value, complex) else None
+        case Var(name):
+            return known.get(name)
+        case Cast(_, operand):
+            return size_text(operand, known)
+        case Select(_, then, orelse):
+            return _joined("max({}, {})", then, orelse, known)
+        case Binary("min" | "max" as op, left, right):
+            return _joined(op + "({}, {})", left, right, known)
+        case Binary(op, left, right) if op in _OPERATORS:
+            return _joined(f"({{}} {_OPERATORS[op]} {{}})", left, right, known)
+    return None
+
+
+def _joined(form: str, left: Any, right: Any, known: dict[str, str]) -> str | None:
+    parts = [size_text(left, known), size_text(right, known)]
+    return None if None in parts else form.format(*parts)

@@ -1,0 +1,237 @@
+"""Elements in order: sorting along a mode, places in a sorted vector, distinct elements.
+
+Of a sparse tensor the entries of each line are sorted, those below the fill value to the beginning
+and the others to the end: what lies between is not stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from taco_py.arrays.extremum_places import first_gaps
+from taco_py.arrays.lines_along import fill_number, lines_along
+from taco_py.arrays.reductions import place_of
+from taco_py.arrays.shapes import like, of_dense, reshape
+from taco_py.diagnostics.errors import DimensionError, FormatError, OperandTypeError
+from taco_py.fill import as_text
+from taco_py.storage.coordinates import unravel
+from taco_py.storage.pack import canonical
+from taco_py.storage.tensor_data import Array
+from taco_py.values.tensor import Tensor
+
+
+def sort(
+    T: Tensor,  # noqa: N803
+    axis: int | None = -1,
+    descending: bool = False,
+) -> Tensor:
+    """Sort the elements along a mode, all of them along one mode without axis; NaN are largest.
+
+    Raises OperandTypeError of complex numbers.
+    """
+    if axis is None:
+        return sort(reshape(T, -1), 0, descending)
+    place = place_of(axis, T.ndim)
+    _require_order(T)
+    if T.format.is_dense:
+        found = np.sort(T.to_numpy(), place)
+        return of_dense(np.array(np.flip(found, place)) if descending else found)
+    data = T.examined()
+    lines, fill = lines_along(data, place), fill_number(data)
+    order = np.lexsort((lines.values, lines.line))
+    values = lines.values[order]
+    below = values < fill if fill == fill else values == values
+    gap = np.repeat(lines.size - lines.counts, lines.counts)
+    along = lines.rank + np.where(below, 0, gap)
+    columns = list(lines.columns)  # within a line those of other modes are equal
+    columns[place] = lines.size - 1 - along if descending else along
+    return like(data, columns, values, T.shape)
+
+
+def argsort(
+    T: Tensor,  # noqa: N803
+    axis: int | None = -1,
+    descending: bool = False,
+) -> Tensor:
+    """Find the positions that sort the elements along a mode; equal ones keep their order.
+
+    Raises FormatError of a sparse tensor, whose positions are as many as its elements.
+    """
+    if axis is None:
+        return argsort(reshape(T, -1), 0, descending)
+    place = place_of(axis, T.ndim)
+    _require_order(T)
+    if not T.format.is_dense:
+        raise FormatError(
+            f"Expected a dense tensor to find positions that sort it, found one in the format "
+            f"{T.format}: a position for each element would be dense",
+            hint="call .to_dense() of it if the result fits into memory; np.sort(T) stays sparse",
+        )
+    numbers = T.to_numpy()
+    if not descending:
+        return of_dense(np.argsort(numbers, place, kind="stable"))
+    found = np.flip(np.argsort(np.flip(numbers, place), place, kind="stable"), place)
+    return of_dense(T.shape[place] - 1 - found)
+
+
+def _require_order(T: Tensor) -> None:  # noqa: N803
+    if T.dtype.kind == "c":
+        raise OperandTypeError(
+            f"Expected real numbers to sort, found {T.dtype}", hint="take abs(T) or T.real"
+        )
+
+
+# ---------------------------------------------------------------- places in a sorted vector
+
+
+def searchsorted(vector: Any, numbers: Any, side: str = "left", sorter: Any = None) -> Any:
+    """Find the places where numbers would be put into a sorted vector to keep it sorted.
+
+    vector   ascending, or ascending when taken at the positions `sorter`; of order 1
+    numbers  a Tensor, an array or a number
+    side     before ("left") or behind ("right") equal ones
+
+    Returns int64 in the shape of `numbers`, sparse where they are.
+    """
+    if side not in ("left", "right"):
+        raise OperandTypeError(f'Expected the side "left" or "right", found {side!r}', hint="left")
+    if len(vector.shape) != 1:
+        raise DimensionError(
+            f"Expected a sorted vector, found a tensor of shape {vector.shape}", hint="T.ravel()"
+        )
+    where = _finder(vector, side, sorter)
+    if not isinstance(numbers, Tensor):
+        found = where(np.asarray(numbers))
+        return of_dense(found) if found.ndim else found[()]
+    if numbers.format.is_dense:
+        return of_dense(np.asarray(where(numbers.to_numpy())))
+    data = canonical(numbers.examined())
+    fill = as_text(np.int64(where(np.asarray(fill_number(data)))))
+    return Tensor(replace(data, values=where(data.values), fill=fill))
+
+
+def _finder(vector: Any, side: str, sorter: Any) -> Any:
+    """A function of arrays that finds places in a vector."""
+    if not isinstance(vector, Tensor) or vector.format.is_dense:
+        array = vector.to_numpy() if isinstance(vector, Tensor) else np.asarray(vector)
+        order = sorter.to_numpy() if isinstance(sorter, Tensor) else sorter
+        return lambda numbers: np.asarray(_searched(array, numbers, side, order))
+    if sorter is not None:
+        raise FormatError(
+            "Expected a dense vector beside a sorter, found a sparse one",
+            hint="sort it first: np.sort(T) stays sparse",
+        )
+    data = vector.examined()
+    values, fill = lines_along(data, 0).values, fill_number(data)
+    absent = vector.shape[0] - len(values)
+
+    def search(numbers: Array) -> Array:
+        found = np.asarray(_searched(values, numbers, side))
+        passed = np.asarray(_searched(np.asarray([fill]), numbers, side))
+        places: Array = found + absent * passed
+        return places
+
+    return search
+
+
+def _searched(array: Array, numbers: Array, side: str, sorter: Any = None) -> Any:
+    """np.searchsorted in the type that both have together."""
+    wanted = np.result_type(array, numbers)
+    return np.searchsorted(
+        array.astype(wanted, copy=False), numbers.astype(wanted, copy=False), side, sorter
+    )  # type: ignore[call-overload]
+
+
+# ---------------------------------------------------------------- distinct elements
+
+
+class Distinct(NamedTuple):
+    """The distinct elements of a tensor in ascending order, as the standard names them.
+
+    values           a dense vector
+    indices          of each the first place in row-major order
+    inverse_indices  of each element its place in `values`, sparse where the tensor is
+    counts           how often each occurs
+    """
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+def distinct_values(T: Tensor, equal_nan: bool = False) -> Tensor:  # noqa: N803
+    """Find the distinct elements in ascending order, those not stored among them.
+
+    equal_nan  whether all NaN are one element
+
+    Raises FormatError for NaN that are not stored where each is an element of its own.
+    """
+    if T.format.is_dense:
+        return of_dense(np.unique(T.to_numpy(), equal_nan=equal_nan))
+    data = canonical(T.examined())
+    more = [fill_number(data)] if _absent(T, len(data.values), equal_nan) else []
+    numbers = np.append(data.values, np.asarray(more, data.dtype))
+    return of_dense(np.unique(numbers, equal_nan=equal_nan))
+
+
+def _absent(T: Tensor, stored: int, equal_nan: bool) -> int:  # noqa: N803
+    """The number of elements that are not stored."""
+    absent, fill = T.size - stored, fill_number(T.data)
+    if absent and fill != fill and not equal_nan:
+        raise FormatError(
+            f"Expected numbers where nothing is stored, found {absent} NaN, each an element of its "
+            "own",
+            hint="np.unique(T) takes all NaN for one",
+        )
+    return absent
+
+
+def distinct(T: Tensor, equal_nan: bool = False) -> Distinct:  # noqa: N803
+    """Find the distinct elements as `distinct_values`, where they are and how many.
+
+    Raises DimensionError for 2**63 elements or more, and as `distinct_values`.
+    """
+    if T.format.is_dense:
+        parts = np.unique(T.to_numpy(), True, True, True, equal_nan=equal_nan)
+        dense = [of_dense(np.asarray(each)) for each in parts]
+        return Distinct(dense[0], dense[1], reshape(dense[2], T.shape), dense[3])
+    line = lines_along(reshape(T, -1).examined(), 0)
+    absent = _absent(T, len(line.values), equal_nan)
+    places, numbers = line.places, line.values
+    if absent:  # the first of them, in its place among the others
+        gap = int(first_gaps(line)[0]) if len(places) else 0
+        place = int(np.searchsorted(places, gap))
+        places = np.insert(places, place, gap)
+        numbers = np.insert(numbers, place, fill_number(T.data))
+    parts = np.unique(numbers, True, True, True, equal_nan=equal_nan)
+    values, first, inverse, counts = parts
+    inverse = np.asarray(inverse, np.int64).reshape(-1)
+    fill = ""
+    if absent:
+        counts[inverse[place]] += absent - 1
+        fill = as_text(inverse[place])
+        inverse = np.delete(inverse, place)
+    source = replace(T.data, values=inverse[:0], fill=fill)
+    found = like(source, unravel(line.places, T.shape), inverse, T.shape)
+    return Distinct(of_dense(values), of_dense(places[first]), found, of_dense(counts))
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    *,
+    equal_nan: bool = True,
+) -> Any:
+    """Find the distinct elements in ascending order, and more that is asked for, as np.unique."""
+    if not (return_index or return_inverse or return_counts):
+        return distinct_values(ar, equal_nan)
+    found = distinct(ar, equal_nan)
+    asked = (return_index, return_inverse, return_counts)
+    more = [each for each, wanted in zip(found[1:], asked, strict=True) if wanted]
+    return (found.values, *more)

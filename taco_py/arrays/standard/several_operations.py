@@ -1,0 +1,339 @@
+"""Functions of the array API standard that are more than one operation on elements."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from taco_py.arrays import element_functions, matrix_products, scans, shapes, sorted_elements
+from taco_py.arrays import subscripts_of_modes as modes
+from taco_py.arrays.elementwise import elementwise
+from taco_py.arrays.extremum_places import place_of_extremum
+from taco_py.arrays.reductions import place_of, reduced
+from taco_py.arrays.reductions import std as std_of
+from taco_py.arrays.reductions import var as var_of
+from taco_py.arrays.standard.wrapped import tensors
+from taco_py.diagnostics.errors import DimensionError, OperandTypeError
+from taco_py.values.tensor import Tensor
+
+
+@tensors
+def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """Convert the elements to another type. Raises OperandTypeError of complex ones to real."""
+    if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
+        raise OperandTypeError(
+            f"Expected a complex type for {x.dtype}, found {np.dtype(dtype)}", hint="xp.real(x)"
+        )
+    return x if not copy and x.dtype == dtype else x.astype(dtype)
+
+
+# ---------------------------------------------------------------- elements
+
+
+@tensors
+def where(condition: Any, x1: Any, x2: Any, /) -> Any:
+    """Take elements of x1 where a condition holds, of x2 elsewhere."""
+    return elementwise("where", condition, x1, x2)
+
+
+@tensors
+def nextafter(x1: Any, x2: Any, /) -> Any:
+    """Find the next number of the type after each of x1 towards x2."""
+    return element_functions.nextafter(x1, x2)
+
+
+@tensors
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    """Bound elements; the type stays that of x."""
+    found = element_functions.clip(x, min, max)
+    return found if found.dtype == x.dtype else found.astype(x.dtype)
+
+
+@tensors
+def conj(x: Any, /) -> Any:
+    """Conjugate."""
+    return element_functions.conj(x)
+
+
+@tensors
+def real(x: Any, /) -> Any:
+    """Take real parts."""
+    return element_functions.real(x)
+
+
+@tensors
+def imag(x: Any, /) -> Any:
+    """Take imaginary parts."""
+    return element_functions.imag(x)
+
+
+# ---------------------------------------------------------------- reductions and scans
+
+
+@tensors
+def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the mean over modes."""
+    return reduced("mean", x, axis, keepdims)
+
+
+@tensors
+def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """Return the variance over modes."""
+    return var_of(x, axis, keepdims, correction)
+
+
+@tensors
+def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """Return the square root of the variance over modes."""
+    return std_of(x, axis, keepdims, correction)
+
+
+@tensors
+def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Count the elements that are not 0."""
+    return reduced("count", x, axis, keepdims)
+
+
+@tensors
+def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Find the first place of the least along a mode, of all without axis."""
+    return place_of_extremum("argmin", x, axis, keepdims)
+
+
+@tensors
+def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Find the first place of the largest along a mode, of all without axis."""
+    return place_of_extremum("argmax", x, axis, keepdims)
+
+
+def _scanned(name: str, x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
+    if axis is None:
+        if x.ndim != 1:
+            raise DimensionError(
+                f"Expected an axis for a tensor of order {x.ndim}, found none", hint="axis=0"
+            )
+        axis = 0
+    found = scans.cumulative(name, x, axis, dtype)
+    return scans.with_initial(name, found, place_of(axis, x.ndim)) if include_initial else found
+
+
+@tensors
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """Add up along a mode."""
+    return _scanned("sum", x, axis, dtype, include_initial)
+
+
+@tensors
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """Multiply along a mode."""
+    return _scanned("prod", x, axis, dtype, include_initial)
+
+
+@tensors
+def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
+    """Subtract each element from the next one along a mode, n times."""
+    return scans.diff(x, n, axis, prepend, append)
+
+
+# ---------------------------------------------------------------- shapes
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    """Put tensors one behind another along a mode."""
+    return shapes.concatenate(arrays, axis)
+
+
+def stack(arrays: Any, /, *, axis: int = 0) -> Any:
+    """Put tensors beside one another along a new mode."""
+    return shapes.stack(arrays, axis)
+
+
+@tensors
+def unstack(x: Any, /, *, axis: int = 0) -> Any:
+    """Take a tensor apart along a mode."""
+    return tuple(modes.as_tensor(each) for each in shapes.moveaxis(x, axis, 0))
+
+
+@tensors
+def expand_dims(x: Any, /, axis: int = 0) -> Any:
+    """Put a mode of size 1 in."""
+    return shapes.expand_dims(x, axis)
+
+
+@tensors
+def squeeze(x: Any, /, axis: Any) -> Any:
+    """Leave modes of size 1 out."""
+    return shapes.squeeze(x, axis)
+
+
+@tensors
+def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
+    """Give the elements another shape, in row-major order."""
+    found = shapes.reshape(x, shape)
+    return found.copy() if copy else found
+
+
+@tensors
+def permute_dims(x: Any, /, axes: Any) -> Any:
+    """Reorder the modes."""
+    return shapes.permute(x, axes)
+
+
+@tensors
+def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
+    """Move modes to other places."""
+    return shapes.moveaxis(x, source, destination)
+
+
+@tensors
+def matrix_transpose(x: Any, /) -> Any:
+    """Exchange the last two modes."""
+    return element_functions.matrix_transpose(x)
+
+
+@tensors
+def broadcast_to(x: Any, /, shape: Any) -> Any:
+    """Stretch modes of size 1 to a shape."""
+    return modes.broadcast_to(x, shape)
+
+
+@tensors
+def broadcast_arrays(*arrays: Any) -> Any:
+    """Stretch tensors to one shape."""
+    return modes.broadcast_arrays(*arrays)
+
+
+@tensors
+def flip(x: Any, /, *, axis: Any = None) -> Any:
+    """Reverse the order along modes."""
+    return modes.flip(x, axis)
+
+
+@tensors
+def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
+    """Move elements along modes, those beyond the end to the beginning."""
+    return modes.roll(x, shift, axis)
+
+
+@tensors
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
+    """Repeat each element along a mode."""
+    return modes.repeat(x, repeats, axis)
+
+
+@tensors
+def tile(x: Any, repetitions: Any, /) -> Any:
+    """Put copies of a tensor beside one another."""
+    return modes.tile(x, repetitions)
+
+
+# ---------------------------------------------------------------- products
+
+
+@tensors
+def matmul(x1: Any, x2: Any, /) -> Any:
+    """Multiply matrices, vectors or stacks of matrices."""
+    return matrix_products.matmul(x1, x2)
+
+
+@tensors
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+    """Sum products over pairs of modes."""
+    return matrix_products.tensordot(x1, x2, axes)
+
+
+@tensors
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """Sum products along a mode, of conjugates of the first."""
+    first = elementwise("conj", x1) if x1.dtype.kind == "c" else x1
+    if -min(x1.ndim, x2.ndim) <= axis < 0 and x1.shape[axis] != x2.shape[axis]:
+        raise DimensionError(
+            f"Expected modes of one size to sum over, found {x1.shape[axis]} and {x2.shape[axis]}",
+            hint="they do not stretch",
+        )
+    found = elementwise("multiply", first, x2)
+    return reduced("sum", found, axis, False, found.dtype)
+
+
+# ---------------------------------------------------------------- places, order, sets
+
+
+@tensors
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+    """Take elements at positions along a mode."""
+    return modes.as_tensor(modes.take(x, indices, 0 if axis is None else axis))
+
+
+@tensors
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
+    """Take at each place the element at the position that `indices` has there."""
+    return modes.take_along_axis(x, indices, axis)
+
+
+@tensors
+def nonzero(x: Any, /) -> Any:
+    """Find the coordinates of the elements that are not 0."""
+    return element_functions.nonzero(x)
+
+
+@tensors
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """Sort the elements along a mode."""
+    return sorted_elements.sort(x, axis, descending)
+
+
+@tensors
+def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """Find the positions that sort the elements along a mode, which is dense."""
+    return sorted_elements.argsort(x, axis, descending)
+
+
+@tensors
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
+    """Find the places where numbers would be put into a sorted vector."""
+    return sorted_elements.searchsorted(x1, x2, side, sorter)
+
+
+class Counts(NamedTuple):
+    """Distinct elements, and how often each occurs."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class Inverse(NamedTuple):
+    """Distinct elements, and of each element its place among them."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+@tensors
+def unique_values(x: Any, /) -> Any:
+    """Find the distinct elements."""
+    return sorted_elements.distinct_values(x)
+
+
+@tensors
+def unique_counts(x: Any, /) -> Counts:
+    """Find the distinct elements and how often each occurs."""
+    found = sorted_elements.distinct(x)
+    return Counts(found.values, found.counts)
+
+
+@tensors
+def unique_inverse(x: Any, /) -> Inverse:
+    """Find the distinct elements, and of each element its place among them."""
+    found = sorted_elements.distinct(x)
+    return Inverse(found.values, found.inverse_indices)
+
+
+@tensors
+def unique_all(x: Any, /) -> sorted_elements.Distinct:
+    """Find the distinct elements, where they are and how often."""
+    return sorted_elements.distinct(x)

@@ -1,0 +1,154 @@
+"""The format of a matrix that is used many times: `format="auto"`.
+
+What each format would store is counted in a sample of the rows, and what a product with a vector
+takes is expected of that: of values and coordinates as they come from memory, and of what starts
+anew with each row, block or slot.
+
+    27 points in 3 dimensions   SDIA(8): 1.04 values an entry in 0.13 slots    SDIA(8)
+    elasticity                  BSR(3,3): 1.00 values an entry in 0.11 blocks  BSR(3,3)
+    a graph                     SDIA(8): 7.9 values an entry                   CSR
+
+No format is chosen in which a product may be another number: only full blocks are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.convert.convert import convert
+from taco_py.convert.remap import in_order
+from taco_py.formats import BSR, CSR, SDIA, Format, RemappedFormat
+from taco_py.storage.tensor_data import Array, TensorData
+
+AnyFormat = Format | RemappedFormat
+SAMPLE = 1 << 16
+"""Entries that are looked at, about."""
+PIECES = 32
+"""Neighbouring rows are looked at together, in so many places."""
+LEAST = 1 << 12
+"""Entries below which a call takes longer than the product."""
+GAIN = 1.15
+"""How many times faster another format must be expected to be."""
+BLOCKS = ((2, 2), (3, 3), (4, 4), (6, 6), (8, 8))
+"""Blocks that are tried."""
+HEIGHT = 8
+"""Rows of the slices that are tried: lanes of a vector."""
+BYTE, ENTRY, ROW, SLOT, BLOCK = 0.06, 0.55, 3.0, 3.6, 1.5
+"""Nanoseconds for each byte that comes from memory; in CSR for each entry and row; for each slot of
+a slice; for each block. Measured on an EPYC on the matrices of `benchmarks/formats.py`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A format, what it would store for each entry, and the time a product with a vector takes.
+
+    values  stored values
+    units   rows, slots or blocks
+    time    nanoseconds
+    """
+
+    format: AnyFormat
+    values: float
+    units: float
+    time: float
+
+    def __str__(self) -> str:
+        name = "CSR" if self.format == CSR else str(self.format)
+        unit = {"C": "rows", "S": "slots", "B": "blocks"}[name[0]]
+        return (
+            f"{name:9} {self.values:6.2f} values in {self.units:5.3f} {unit:6} an entry, "
+            f"{self.time:5.2f} ns"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A format and why: all that were expected, the fastest first.
+
+    >>> import scipy.sparse as sp
+    >>> A = sp.diags_array([np.ones(9999), np.ones(10000)], offsets=[1, 0])
+    >>> tp.choose_format(A).format.name
+    'SDIA(8)'
+    """
+
+    format: AnyFormat
+    reason: str
+    expected: tuple[Expected, ...] = ()
+
+    def __str__(self) -> str:
+        name = "CSR" if self.format == CSR else str(self.format)
+        return "\n".join((f"{name}: {self.reason}", *(f"  {each}" for each in self.expected)))
+
+
+def choice_of(data: TensorData) -> Choice:
+    """Choose a format for a matrix that products read many times; CSR for what is no matrix, has
+    few entries, or a fill value."""
+    if len(data.shape) != 2 or data.fill:
+        return Choice(data.format, "only matrices whose fill value is 0 have other formats")
+    data = in_order(convert(data, CSR))
+    if data.nnz < LEAST:
+        return Choice(CSR, f"{data.nnz} entries take less time than a call")
+    rows, columns = _sampled(data)
+    found = sorted(_expected(data, rows, columns), key=lambda each: each.time)
+    csr = next(each for each in found if each.format == CSR)
+    best = found[0]
+    if best.format == CSR or csr.time < GAIN * best.time:
+        other = next(each for each in found if each.format != CSR)
+        gain = csr.time / other.time
+        return Choice(CSR, f"{other.format} would be {gain:.2f} times as fast", tuple(found))
+    return Choice(
+        best.format,
+        f"expected to be {csr.time / best.time:.2f} times as fast as CSR: {best.values:.2f} values "
+        f"are stored for each entry, and {1 / best.units:.1f} entries share a coordinate",
+        tuple(found),
+    )
+
+
+def _sampled(data: TensorData) -> tuple[Array, Array]:
+    """Rows and columns of entries in some places: all of slices and blocks of neighbouring rows."""
+    pos, crd = data.levels[1].pos, data.levels[1].crd
+    assert pos is not None and crd is not None
+    count = data.shape[0]
+    height = max(len(range(0, count, PIECES)), 1)
+    wanted = max(1, SAMPLE * count // max(1, data.nnz) // PIECES)
+    wanted = min(height, -(-wanted // 24) * 24)  # whole slices and blocks
+    starts = [min(piece * height // 24 * 24, count) for piece in range(PIECES)]
+    picked = [np.arange(start, min(start + wanted, count)) for start in dict.fromkeys(starts)]
+    chosen = np.unique(np.concatenate(picked))
+    lengths = pos[chosen + 1] - pos[chosen]
+    rows = np.repeat(chosen, lengths)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return rows, crd[np.repeat(pos[chosen].astype(np.int64), lengths) + within].astype(np.int64)
+
+
+def _expected(data: TensorData, rows: Array, columns: Array) -> Iterator[Expected]:
+    """What each format takes for an entry, as far as a sample tells."""
+    entries = max(1, len(rows))
+    itemsize = data.dtype.itemsize
+    index = 4 if data.levels[1].crd is None else data.levels[1].crd.dtype.itemsize
+    share = data.shape[0] / max(1, data.nnz)
+    bytes_csr = itemsize + index + share * index
+    yield Expected(CSR, 1.0, share, BYTE * bytes_csr + ENTRY + ROW * share)
+    slots = _distinct(rows // HEIGHT, columns - rows) / entries
+    bytes_slots = slots * (HEIGHT * itemsize + 2 * index)
+    time = BYTE * bytes_slots + SLOT * slots
+    yield Expected(SDIA(HEIGHT), slots * HEIGHT, slots, time)
+    for r, c in BLOCKS:
+        blocks = _distinct(rows // r, columns // c) / entries
+        if data.shape[0] % r or data.shape[1] % c or blocks * r * c > 1.0:
+            continue  # zeros that blocks store are numbers like others, beside an infinity
+        own = blocks * (r * c * itemsize + index)
+        time = BYTE * own + blocks * (BLOCK + ENTRY * r * c / 4)
+        yield Expected(BSR((r, c)), blocks * r * c, blocks, time)
+
+
+def _distinct(outer: Array, inner: Array) -> int:
+    """How many different pairs there are."""
+    if not len(outer):
+        return 0
+    low = int(inner.min())
+    width = int(inner.max()) - low + 1
+    return len(np.unique(outer.astype(np.int64) * width + (inner - low)))

@@ -1,0 +1,30 @@
+"""Ragged levels: below parent p lie the coordinates 0 … pos[p+1]-pos[p]-1, each with a value."""
+
+from __future__ import annotations
+
+from codegen import build
+from codegen.ir import Array, Expr
+from codegen.records import dataclass
+from taco_py.levels.protocol import EachStored
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged(EachStored):
+    """The level functions below one parent."""
+
+    pos: Array
+    parent: Expr
+    branchless: bool = False
+
+    def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
+        """`pos[parent]`, `pos[parent + 1]`."""
+        return build.load_index(self.pos, parent), build.load_index(self.pos, build.add(parent, 1))
+
+    def coordinate(self, position: Expr) -> Expr:
+        """`position - pos[parent]`."""
+        return build.sub(position, build.load_index(self.pos, self.parent))
+
+    def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
+        """`pos[parent] + coordinate`, within the ends."""
+        found = build.add(build.load_index(self.pos, self.parent), coordinate)
+        return build.maximum(begin, build.minimum(end, found))

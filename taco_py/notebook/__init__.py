@@ -1,0 +1,1 @@
+"""What notebooks show of objects: HTML, made of text alone."""

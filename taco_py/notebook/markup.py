@@ -1,0 +1,50 @@
+"""Pieces of HTML: tables, parts that fold, and code. All text is escaped; colours follow the page.
+
+table([("shape", "3 × 4")])      <table>…<th>shape</th><td>3 × 4</td>…</table>
+fold("C", code("int i;"))        <details><summary>C</summary><pre>int i;</pre></details>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+CODE = (
+    "margin:0.3em 0;padding:0.5em;overflow:auto;max-height:30em;line-height:1.35;"
+    "border:1px solid rgba(128,128,128,0.3);white-space:pre;text-align:left"
+)
+LEFT = "text-align:left;vertical-align:top"
+
+
+def table(rows: Iterable[tuple[str, Any]]) -> str:
+    """A table of names and what they are."""
+    cells = "".join(
+        f'<tr><th style="{LEFT}">{escape(name)}</th>'
+        f'<td style="{LEFT}">{escape(str(each))}</td></tr>'
+        for name, each in rows
+    )
+    return f"<table>{cells}</table>"
+
+
+def fold(head: str, body: str, is_open: bool = False) -> str:
+    """A part that a click on its head opens; `body` is HTML."""
+    state = ' open="open"' if is_open else ""
+    summary = f'<summary style="cursor:pointer">{escape(head)}</summary>'
+    return f"<details{state}>{summary}{body}</details>"
+
+
+def pre(text: str) -> str:
+    """Text as it stands, in letters of one width."""
+    return f'<pre style="{CODE}">{escape(text)}</pre>'
+
+
+def beside(*parts: str) -> str:
+    """Pieces side by side, those that there are."""
+    style = "display:flex;gap:1em;flex-wrap:wrap;align-items:flex-start"
+    return f'<div style="{style}">{"".join(parts)}</div>'
+
+
+def block(*parts: str) -> str:
+    """Pieces one below the other."""
+    return f"<div>{''.join(parts)}</div>"

@@ -1,0 +1,97 @@
+"""Tensors with levels of unusual kinds: packed from sorted entries, and their entries listed.
+
+Level by level from the root, for all entries at once (`level_packing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from taco_py.diagnostics.errors import FormatError
+from taco_py.fill import Fill, as_number
+from taco_py.formats import Format
+from taco_py.storage.by_level.level_packing import Column, Packing, packing_of
+from taco_py.storage.coordinates import scatter_sum
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+
+
+def is_usual(format: Format) -> bool:
+    """Tell whether all levels are dense, compressed or singletons."""
+    return all(level.kind.usual for level in format.levels)
+
+
+def asks_order(format: Format) -> bool:
+    """Tell whether entries must ascend to be packed."""
+    return any(packing_of(level.kind).in_order for level in format.levels)
+
+
+def pack_tree(
+    columns: Sequence[Array],
+    values: Array,
+    shape: tuple[int, ...],
+    format: Format,
+    dtype: np.dtype[Any],
+    fill: Fill = "",
+) -> TensorData:
+    """Pack columns in level order, whose entries are distinct and ascend if the format
+    `asks_order`. Raises FormatError."""
+    levels: list[LevelArrays] = []
+    above: list[Column] = []
+    counts = [1]
+    places = np.zeros(len(values), np.int64)
+    columns = list(columns)
+    for k, (level, size) in enumerate(zip(format.levels, format.stored(shape), strict=True)):
+        packing = Packing(places, columns[k], counts[-1], size, dtype, above, counts)
+        made = packing_of(level.kind).pack(packing)
+        levels.append(made.arrays)
+        above.append(Column(made.places, columns[k]))
+        counts.append(made.count)
+        places = made.places
+        if not level.kind.ordered:  # levels below are packed in the order of positions
+            order = np.argsort(places, kind="stable")
+            places, values = places[order], values[order]
+            columns = [column[order] for column in columns]
+            above = [Column(each.places[order], each.coordinates[order]) for each in above]
+    stored = _scattered(counts[-1], places, values, format, fill)
+    ascends = all(level.kind.ordered for level in format.levels)
+    return TensorData(format, shape, tuple(levels), stored, ascends, True, fill)
+
+
+def _scattered(count: int, places: Array, values: Array, format: Format, fill: Fill) -> Array:
+    """The values at their positions; those of one position must be equal."""
+    if not any(level.kind.shared for level in format.levels):
+        return scatter_sum(count, places, values, fill)
+    stored = np.full(count, as_number(fill, values.dtype) if fill else 0, values.dtype)
+    stored[places] = values
+    same = (stored[places] == values) | (values != values)
+    if not same.all():
+        raise FormatError(
+            "Expected equal values in each interval, found others",
+            hint="give each run of equal values a position of its own above, as RLE does",
+        )
+    return stored
+
+
+def list_tree(data: TensorData) -> tuple[list[Array], Array]:
+    """A column of coordinates a level, and the values, of all entries in storage order."""
+    above: list[Column] = []
+    places = np.zeros(1, np.int64)
+    sizes = data.format.stored(data.shape)
+    for level, arrays, size in zip(data.format.levels, data.levels, sizes, strict=True):
+        found = packing_of(level.kind).listed(arrays, places, size, above)
+        above = [Column(each.places[found.owner], each.coordinates[found.owner]) for each in above]
+        above.append(Column(found.places, found.coordinates))
+        places = found.places
+    return [each.coordinates for each in above], data.values[places]
+
+
+def counts_of(data: TensorData) -> list[int]:
+    """The number of positions above each level, and at last the number of values."""
+    counts = [1]
+    sizes = data.format.stored(data.shape)
+    for level, arrays, size in zip(data.format.levels, data.levels, sizes, strict=True):
+        counts.append(packing_of(level.kind).count(arrays, counts[-1], size))
+    return counts
