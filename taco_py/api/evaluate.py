@@ -221,9 +221,8 @@ def explain(
     optimize  einsum's
     format, dtype, casting, schedule, threads, static, libraries, schedule_budget, forbid, allow,
     path, outputs, border, shape, semiring, mask, target, memory_limit   as in `evaluate`
-    frontier_budget  seconds that the comparison with the frontier may take, which does not change
-              the plan. As many as schedule_budget where it is left out, one where both are; 0
-              leaves the comparison out.
+    frontier_budget  seconds that the comparison with the frontier may take, which changes no plan;
+              schedule_budget where it is left out, 1 where both are; 0 leaves it out
 
     Raises as `evaluate`.
     """
@@ -244,8 +243,7 @@ def explain(
     given, where = placed(given, target)
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, where)
     settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *options)
-    seconds = check_budget(frontier_budget, "frontier_budget")
-    over = over_of(semiring, mask, False)
+    seconds, over = check_budget(frontier_budget, "frontier_budget"), over_of(semiring, mask, False)
     if einsums:
         from taco_py.call.subscripts import explain_subscripts
 

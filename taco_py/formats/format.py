@@ -59,7 +59,12 @@ OF_ANY_ORDER = ("coo", "csf", "dense", "hash", "dok")
 """Names of formats that have as many levels as the tensor has modes."""
 CONVERTED = ("lil",)
 """Formats of scipy's that operands are converted from, and nothing is stored in."""
-SIZED = {"nm": '"nm(2,4)"'}
+SIZED = {
+    "bsr": '"bsr(3,3)"',
+    "bcsr": '"bcsr(3,3)"',
+    "blocked": '"blocked(2,1,3,sss)"',
+    "nm": '"nm(2,4)"',
+}
 """How formats with sizes are written."""
 
 
@@ -158,7 +163,8 @@ class Format:
         (('i', 'j'), ('j', 'i'))
 
         text  one letter a level (d dense, s compressed, u compressed with duplicates, c singleton,
-              q singleton with duplicates), then the mode order if it is not 0, 1, 2 …
+              q singleton with duplicates, r ragged, b banded, m bitmap, h hashed), then the mode
+              order if it is not 0, 1, 2 …
 
         Raises FormatError that names the place.
         """
@@ -167,6 +173,8 @@ class Format:
                 f"Expected level letters as a string, found {text!r}", hint='as in "ds:1,0"'
             )
         letters, _, order = NAMED.get(text.upper(), text).partition(":")
+        if letters.lower() in SIZED:
+            raise FormatError(f"Expected a format, found {text!r}", hint=_other_format(letters))
         levels = [_level_of(letter) for letter in letters]
         for place, letter in enumerate(letters):
             if levels[place] is None:
@@ -227,18 +235,17 @@ MOST_LEVELS = 64
 
 def _other_format(word: str) -> str:
     """Tell which format a word that is none may have meant, and which there are."""
-    if word.lower() in ("bsr", "bcsr", "blocked"):
-        return 'write the size of its blocks too, as in "bsr(3,3)" or "blocked(2,1,3,sss)"'
     if word.lower() in CONVERTED:
         return (
             f"operands of scipy's {word} are converted to CSR, and nothing is stored in it; the "
             f"names are {', '.join((*NAMED, *OF_ANY_ORDER))}"
         )
     if word.lower() in SIZED:
-        return f"write its sizes, as in {SIZED[word.lower()]}"
+        return f"write its sizes too, as in {SIZED[word.lower()]}"
     hint = (
         "d dense, s compressed, u compressed with duplicates, c singleton, q singleton with "
-        f"duplicates; or {', '.join((*NAMED, *OF_ANY_ORDER))}"
+        "duplicates, r ragged, b banded, m bitmap, h hashed; "
+        f"or {', '.join((*NAMED, *OF_ANY_ORDER))}"
     )
     names = [name.lower() for name in (*NAMED, *OF_ANY_ORDER)]
     return with_suggestion(hint, word.lower(), names)
