@@ -34,6 +34,8 @@ GAIN = 1.15
 """How many times faster another format must be expected to be."""
 BLOCKS = ((2, 2), (3, 3), (4, 4), (6, 6), (8, 8))
 """Blocks that are tried."""
+WHOLE = 24
+"""Rows that whole slices and blocks have."""
 HEIGHT = 8
 """Rows of the slices that are tried: lanes of a vector."""
 BYTE, ENTRY, ROW, SLOT, BLOCK = 0.06, 0.55, 3.0, 3.6, 1.5
@@ -112,11 +114,10 @@ def _sampled(data: TensorData) -> tuple[Array, Array]:
     pos, crd = data.levels[1].pos, data.levels[1].crd
     assert pos is not None and crd is not None
     count = data.shape[0]
-    height = max(len(range(0, count, PIECES)), 1)
     wanted = max(1, SAMPLE * count // max(1, data.nnz) // PIECES)
-    wanted = min(height, -(-wanted // 24) * 24)  # whole slices and blocks
-    starts = [min(piece * height // 24 * 24, count) for piece in range(PIECES)]
-    picked = [np.arange(start, min(start + wanted, count)) for start in dict.fromkeys(starts)]
+    wanted = -(-wanted // WHOLE) * WHOLE
+    starts = [piece * count // PIECES // WHOLE * WHOLE for piece in range(PIECES)]
+    picked = [np.arange(start, min(start + wanted, count)) for start in starts]
     chosen = np.unique(np.concatenate(picked))
     lengths = pos[chosen + 1] - pos[chosen]
     rows = np.repeat(chosen, lengths)
