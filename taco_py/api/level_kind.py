@@ -20,6 +20,15 @@ def add_level_kind(
 ) -> LevelKind:
     """Add a kind of levels: formats may have its letter then, in calls and in conversions.
 
+    >>> from taco_py.levels.ragged import Ragged
+    >>> from taco_py.storage.by_level.level_packing import PACKINGS
+    >>> kind = tp.LevelKind("list of any length", "l", ("pos",))
+    >>> made = tp.add_level_kind(
+    ...     kind, PACKINGS[tp.LevelKind.RAGGED], lambda own, above: Ragged(own.pos, above.parent)
+    ... )
+    >>> tp.tensor([[1.0, 2.0, 0.0], [3.0, 0.0, 0.0]], format="dl").nnz
+    3
+
     kind       its name, its letter and what is true of its levels
     packing    how coordinates are stored, and listed again
     functions  what kernels do: a function of the arrays of a level and of what is above it, which

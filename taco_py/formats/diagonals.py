@@ -22,6 +22,8 @@ def SDIA(rows: int = 8) -> RemappedFormat:  # noqa: N802
 
     >>> print(SDIA(8), SDIA(8).mapping)
     SDIA(8) (i,j) -> (i/8, #j-i in i/8, i%8, j)
+    >>> str(SDIA(4).inner)
+    'drmo'
 
     rows  of a slice
 

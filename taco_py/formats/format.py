@@ -304,6 +304,8 @@ def HASH(order: int) -> Format:  # noqa: N802
 
     >>> str(HASH(2)), str(HASH(1))
     ('dh', 'h')
+    >>> HASH(3) == Format.parse("dhh")
+    True
 
     order  the number of modes, from 1 to 64
 
@@ -318,6 +320,8 @@ def DOK(order: int) -> Format:  # noqa: N802
 
     >>> str(DOK(2))
     'hh'
+    >>> DOK(1) == HASH(1)
+    True
 
     order  the number of modes, from 1 to 64
 
@@ -354,4 +358,15 @@ def named(text: str, order: int) -> Format:
     """
     makers = {"coo": COO, "csf": CSF, "dense": dense, "hash": HASH, "dok": DOK}
     make = makers.get(text.lower())
-    return Format.parse(text) if make is None else make(order)
+    if make is not None:
+        return make(order)
+    letters = NAMED.get(text.upper(), text).partition(":")[0]
+    is_word = letters.lower() in SIZED
+    if len(letters) != order and not is_word and all(map(_level_of, letters)):
+        names = [name.lower() for name in (*NAMED, *OF_ANY_ORDER)]
+        raise FormatError(
+            f"Expected a format of {order} levels for a tensor of order {order}, found {text!r} of "
+            f"{len(letters)}",
+            hint=with_suggestion("write one level letter a mode", text.lower(), names),
+        )
+    return Format.parse(text)

@@ -24,6 +24,8 @@ def SELL(rows: int = 8) -> RemappedFormat:  # noqa: N802 - the field's name
 
     >>> print(SELL(4), SELL(4).mapping)
     SELL(4) (i,j) -> (i/4, #j in i, i%4, j)
+    >>> str(SELL().inner)
+    'drdp'
 
     rows  of a slice, each of which has as many places as the fullest has entries
 
@@ -39,6 +41,8 @@ def NM(n: int, m: int) -> RemappedFormat:  # noqa: N802
 
     >>> print(NM(2, 4), NM(2, 4).mapping)
     NM(2,4) (i,j) -> (i, j/4, #j%4 in i, j/4, j%4)
+    >>> str(NM(1, 2).inner)
+    'dddp'
 
     n  places of a group
     m  columns of a group

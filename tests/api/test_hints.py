@@ -43,7 +43,7 @@ def refused(call: Callable[[], Any]) -> str:
         (lambda: tp.compile(TEXT, A="CRS", x="d"), "did you mean csr?"),
         (lambda: tp.tensor(A, format="dcrs"), "did you mean dcsr?"),
         (lambda: tp.tensor(A, format="bsr"), 'as in "bsr(3,3)"'),
-        (lambda: tp.Format.parse("dok"), "operands of scipy's dok are converted to CSR"),
+        (lambda: tp.Format.parse("lil"), "operands of scipy's lil are converted to CSR"),
         (lambda: tp.evaluate(TEXT, A=A, x=X, forbid="contarct"), "did you mean contract?"),
         (lambda: tp.evaluate(TEXT, A=A, x=X, forbid=("gallops",)), "did you mean gallop?"),
         (lambda: tp.evaluate(TEXT, A=A, x=X, allow="cancelation"), "did you mean cancellation?"),

@@ -40,7 +40,8 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "hypot": np.hypot, "atan2": np.arctan2, "copysign": np.copysign, "fmin": np.fmin,
     "fmax": np.fmax, "min": np.minimum, "max": np.maximum, "logical_and": np.logical_and,
     "logical_or": np.logical_or, "logical_xor": np.logical_xor, "logical_not": np.logical_not,
-    "where": np.where, "pow": np.power, "relu": lambda x: np.maximum(x, 0),
+    "logaddexp": np.logaddexp, "signbit": np.signbit, "where": np.where, "pow": np.power,
+    "relu": lambda x: np.maximum(x, 0),
     "square": lambda x: x * x, "reciprocal": lambda x: 1 / x,
     "clip": lambda x, least, most: np.minimum(np.maximum(x, least), most),
 }  # fmt: skip
@@ -73,6 +74,7 @@ FLOATING = frozenset(
         "erf",
         "sigmoid",
         "hypot",
+        "logaddexp",
         "atan2",
         "copysign",
     ]
@@ -103,7 +105,7 @@ UPDATES: dict[str, tuple[np.ufunc, Callable[..., Any]]] = {
 }  # fmt: skip
 
 ARITY = {
-    "hypot": 2, "atan2": 2, "copysign": 2, "fmin": 2, "fmax": 2, "min": 2, "max": 2,
+    "hypot": 2, "logaddexp": 2, "atan2": 2, "copysign": 2, "fmin": 2, "fmax": 2, "min": 2, "max": 2,
     "logical_and": 2, "logical_or": 2, "logical_xor": 2, "pow": 2, "where": 3, "clip": 3,
 }  # fmt: skip
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import log
 from typing import Any
 
 import numpy as np
@@ -248,11 +247,13 @@ _COPYSIGN = FUNCTIONS["copysign"]
 
 
 def _logaddexp(a: Expr, b: Expr) -> Expr:
-    """log(exp(a) + exp(b)) = max(a, b) + log1p(exp(-|a - b|)), where a and b differ."""
-    apart = Call(FUNCTIONS["abs"], (Call(SUB, (a, b)),))
+    """log(exp(a) + exp(b)) = max(a, b) + log1p(exp(-|a - b|)), with 0 for the difference of equal
+    numbers, which may be infinite; integers become floats first."""
+    a, b = (Call(_COPYSIGN, (each, each)) for each in (a, b))
+    differ = Call(FUNCTIONS["abs"], (Call(SUB, (a, b)),))
+    apart = Call(WHERE, (Call(EQUAL, (a, b)), Literal(0), differ))
     rest = Call(FUNCTIONS["log1p"], (Call(FUNCTIONS["exp"], (Call(NEG, (apart,)),)),))
-    equal = Call(ADD, (a, Literal(log(2))))
-    return Call(WHERE, (Call(EQUAL, (a, b)), equal, Call(ADD, (Call(MAX, (a, b)), rest))))
+    return Call(ADD, (Call(MAX, (a, b)), rest))
 
 
 COMPOSED: dict[str, Composed] = {
