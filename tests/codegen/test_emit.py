@@ -139,6 +139,9 @@ class Buffer(ctypes.Structure):
         ("mapped", ctypes.c_int64),
         ("spare", ctypes.c_void_p),
         ("spare_bytes", ctypes.c_int64),
+        ("floor", ctypes.c_int64),
+        ("budget", ctypes.c_void_p),
+        ("taken", ctypes.c_int64),
     )
 
 
