@@ -23,6 +23,7 @@ from taco_py.concrete.terms import split_terms
 from taco_py.cost.machine import Machine
 from taco_py.diagnostics.memory_errors import Part
 from taco_py.driver import CompiledKernel
+from taco_py.execute.step_shapes import shape_made
 from taco_py.execute.work import Bound, bounds
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.plan.ir.nodes import (
@@ -199,14 +200,18 @@ def _of_step(
     if step.source not in known:
         return None
     source = known[step.source]
+    shapes = {name: each.shape for name, each in known.items()}
+    shape = shape_made(step, source.shape, source.most, shapes)
+    if shape is None:
+        return None
     if isinstance(step, SHARED):
-        return Amount(step.target, 0, 0), (), source
+        return Amount(step.target, 0, 0), (), replace(source, shape=shape)
     if not isinstance(step, Reformat | Gather | Cast):
         size = source.most * source.itemsize if isinstance(step, TakeValues) else 0
-        return Amount(f"the copy {step.target}", size, size), (), source
+        return Amount(f"the copy {step.target}", size, size), (), replace(source, shape=shape)
     itemsize = np.dtype(step.dtype).itemsize if isinstance(step, Cast) else source.itemsize
     index = np.dtype(getattr(step, "index_dtype", "int32")).itemsize
-    extent = replace(source, itemsize=itemsize)
+    extent = replace(source, itemsize=itemsize, shape=shape)
     size = stored_most(extent.shape, extent.most, step.format, itemsize, index)
     least = size if step.format.is_dense else 0
     made = Amount(f"{step.target}, a copy in the format {step.format}", least, size)
