@@ -14,6 +14,7 @@ import taco_py as tp
 from taco_py.cli import main
 from taco_py.kernels import KERNELS
 from taco_py.storage.room import stored_most
+from tests.corpus.formats import to_dense
 
 N = 300
 A = sp.random_array((N, N), density=0.02, format="csr", rng=0)
@@ -246,3 +247,33 @@ def test_bytes_that_entries_take_at_most() -> None:
     assert stored_most((10, 10), 5, tp.CSR, 8, 4) == 44 + 5 * 12
     assert stored_most((10, 10), 5, tp.COO(2), 8, 4) == 8 + 5 * 16
     assert stored_most((4, 5), 20, tp.dense(2), 8, 4) == 160
+
+
+A6 = sp.csr_array(np.triu(np.arange(36.0).reshape(6, 6) % 5))
+STEPS = {
+    "a diagonal": ("d[i] = A[i,i] * x[i]", {"A": A6, "x": np.arange(6.0)}),
+    "values alone": ("s = A[i,j] * A[i,j]", {"A": A6}),
+    "entries located": (
+        "y[i] = A[i,j] * x[j]",
+        {"A": tp.tensor(A6, format="coo"), "x": tp.tensor([0.0, 1, 0, 2, 0, 3], format="s")},
+    ),
+    "modes fused": (
+        "C[a,b,c] = T[a,b,c] + U[a,b,c]",
+        {"T": np.ones((3, 4, 5)), "U": np.arange(60.0).reshape(3, 4, 5)},
+    ),
+    "modes of size 1": ("y[i] = B[i,j] * x[i]", {"B": np.ones((6, 1)), "x": np.arange(6.0)}),
+    "a size": ("y[i] = sum(j, x[i] + 0 * A[i,j])", {"A": A6, "x": np.arange(6.0)}),
+    "several factors": (
+        "y[i] = A[i,j] * B[j,k] * C[k,l] * x[l]",
+        {"A": A6, "B": A6, "C": A6.toarray(), "x": np.arange(6.0)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_what_each_step_makes_has_a_shape(name: str) -> None:
+    text, given = STEPS[name]
+    expected = to_dense(tp.evaluate(text, given))
+    limited = to_dense(tp.evaluate(text, given, memory_limit="1GB"))
+    np.testing.assert_allclose(limited, expected)
+    assert "memory" in tp.explain(text, given, frontier_budget=0)
