@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from taco_py.convert.choose_format import choice_of
 from taco_py.convert.remap import plain_format
 from taco_py.formats import CSR, Format, RemappedFormat, remapped
-from taco_py.interop.scipy_blocks import is_bsr
+from taco_py.interop.scipy_remapped import is_remapped
 from taco_py.storage.containers.columns import with_shape
 from taco_py.storage.sizes import with_index_dtype
 from taco_py.values.byte_counts import limited
@@ -65,7 +65,8 @@ def tensor(
     if isinstance(format, str) and format.lower() == "auto":
         return _chosen(obj, index_dtype, fill_value)
     form = remapped(format)
-    if form is not None or (format is None and (is_bsr(obj) or isinstance(obj, RemappedTensor))):
+    own = format is None and (is_remapped(obj) or isinstance(obj, RemappedTensor))
+    if form is not None or own:
         return _remapped(obj, form, index_dtype, fill_value)
     data = as_data(obj)
     if shape is not None:

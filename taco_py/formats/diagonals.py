@@ -15,6 +15,10 @@ from taco_py.formats.stored_modes import Difference, Quotient, Remainder, Slot, 
 ROW, COLUMN = Whole(0), Whole(1)
 DIA = RemappedFormat("DIA", Format.parse("dbo"), (Slot(Difference(1, 0)), ROW, COLUMN))
 """Diagonals with an entry, from the first to the last."""
+DIA_OF_COLUMNS = RemappedFormat(
+    "DIA of columns", Format.parse("ddo"), (Slot(Difference(1, 0)), COLUMN, ROW)
+)
+"""Diagonals with an element for each column, as scipy's dia arrays have them."""
 
 
 def SDIA(rows: int = 8) -> RemappedFormat:  # noqa: N802

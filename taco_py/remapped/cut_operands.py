@@ -17,7 +17,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.formats import LETTERS, Format
 from taco_py.formats.remapped import RemappedFormat
-from taco_py.interop.scipy_blocks import from_bsr
+from taco_py.interop.scipy_remapped import from_remapped
 from taco_py.remapped.cut_indices import Part
 from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
@@ -87,7 +87,7 @@ def stored_tensor(obj: Any) -> Tensor:
     """The stored tensor of a tensor in blocks, or of a bsr array."""
     if isinstance(obj, RemappedTensor):
         return obj.stored
-    return Tensor(from_bsr(obj)[0])
+    return Tensor(from_remapped(obj)[0])
 
 
 def dense_maker(shape: tuple[int, ...], cuts: Sequence[int]) -> Callable[[Array], Array]:

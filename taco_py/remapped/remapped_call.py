@@ -20,7 +20,7 @@ from taco_py.diagnostics.errors import TacoError
 from taco_py.formats import Format, RemappedFormat, dense, remapped
 from taco_py.formats.stored_modes import StoredMode
 from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.interop.scipy_blocks import from_bsr, is_bsr
+from taco_py.interop.scipy_remapped import format_of_remapped, is_remapped
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
@@ -58,15 +58,15 @@ MOST_LAYOUTS = 64
 
 def is_in_blocks(obj: Any) -> bool:
     """Whether an operand is stored over derived modes: a Tensor, or a bsr array of scipy's."""
-    return isinstance(obj, RemappedTensor) or is_bsr(obj)
+    return isinstance(obj, RemappedTensor) or is_remapped(obj)
 
 
 def form_of(obj: Any) -> AnyFormat:
     """The format of an operand, where it is in blocks that of these."""
     if isinstance(obj, RemappedTensor):
         return obj.format
-    if is_bsr(obj):
-        return from_bsr(obj)[1]
+    if is_remapped(obj):
+        return format_of_remapped(obj)
     if isinstance(obj, Tensor):
         return obj.format
     shape = getattr(obj, "shape", None)

@@ -26,7 +26,7 @@ Signature = tuple[object, ...]
 
 OTHERS = tuple(
     getattr(sp, f"{form}_{family}")
-    for form in ("dia", "lil", "dok")
+    for form in ("lil", "dok")
     for family in ("array", "matrix")
 )
 COUNTS = (type(None), int)
@@ -167,6 +167,16 @@ def of_blocks(A: Any) -> Signature:  # noqa: N803
     )  # fmt: skip
 
 
+def of_diagonals(A: Any) -> Signature:  # noqa: N803
+    """Of a dia matrix, with the number of its diagonals and whether they are as long as rows."""
+    rows, columns = A.shape
+    values = A.data
+    whole = values.ndim == 2 and values.shape[1] == columns
+    return (
+        type(A), values.dtype, whole, len(values), rows.bit_length(), columns.bit_length(),
+    )  # fmt: skip
+
+
 def of_coo(A: Any) -> Signature:  # noqa: N803
     """Of a coordinate list of any order."""
     values = A.data
@@ -200,6 +210,8 @@ READERS: Mapping[type, Callable[[Any], Signature]] = {
     sp.csc_matrix: of_compressed,
     sp.bsr_array: of_blocks,
     sp.bsr_matrix: of_blocks,
+    sp.dia_array: of_diagonals,
+    sp.dia_matrix: of_diagonals,
     sp.coo_array: of_coo,
     sp.coo_matrix: of_coo,
     **dict.fromkeys((dtype.type for dtype in DTYPES), of_scalar),

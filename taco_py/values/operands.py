@@ -20,7 +20,7 @@ from taco_py.diagnostics.suggest import nearest, with_suggestion
 from taco_py.formats import Format
 from taco_py.interop.numpy_arrays import copy_reason
 from taco_py.interop.scipy_arrays import coordinate_order, is_scipy_sparse
-from taco_py.interop.scipy_blocks import is_bsr
+from taco_py.interop.scipy_remapped import is_remapped
 from taco_py.notation.checks import accesses, check_elements, unique
 from taco_py.notation.dtypes import dtype_of_number
 from taco_py.notation.nodes import Access, Assignment
@@ -228,7 +228,8 @@ def copies_made(objects: Mapping[str, Any], given: Mapping[str, Given]) -> list[
 
 def _is_borrowed(obj: Any) -> bool:
     """Whether the arrays of a scipy.sparse array are read as they are."""
-    return obj.format in ("csr", "csc", "coo") or (obj.format == "bsr" and not is_bsr(obj))
+    bsr = obj.format == "bsr" and not is_remapped(obj)  # of blocks of 1 × 1
+    return bsr or obj.format in ("csr", "csc", "coo")
 
 
 def _lined_up(array: Array) -> str:

@@ -12,7 +12,8 @@ from numpy.typing import DTypeLike
 
 from taco_py.convert.remap import plain_format, remap, unmap, whole
 from taco_py.formats import Format, RemappedFormat, remapped
-from taco_py.interop.scipy_blocks import from_bsr, is_bsr, to_bsr
+from taco_py.interop.scipy_blocks import to_bsr
+from taco_py.interop.scipy_remapped import from_remapped, is_remapped
 from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.byte_counts import limited
@@ -218,7 +219,7 @@ def blocks_of(obj: Any) -> RemappedTensor | None:
     """Return a remapped tensor as it is, a bsr array of scipy's around its arrays, else None."""
     if isinstance(obj, RemappedTensor):
         return obj
-    if not is_bsr(obj):
+    if not is_remapped(obj):
         return None
-    stored, format = from_bsr(obj)
+    stored, format = from_remapped(obj)
     return RemappedTensor(stored, format, obj.shape)

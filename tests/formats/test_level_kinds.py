@@ -127,3 +127,23 @@ def test_blocks_with_zeros_are_not_chosen() -> None:
     matrix = sp.kron(sp.eye_array(300), np.ones((6, 6))).tolil()
     matrix[601, 603] = 0.0
     assert str(tp.tensor(matrix.tocsr(), format="auto").format) != "BSR(6,6)"
+
+
+@pytest.mark.parametrize("shape", [(9, 9), (7, 11), (11, 7)])
+def test_diagonals_of_scipy_are_read_in_place(shape: tuple[int, int]) -> None:
+    random = np.random.default_rng(0)
+    data = random.integers(1, 5, (4, shape[1])).astype(float)
+    matrix = sp.dia_array((data, [0, 2, -3, 5]), shape=shape)
+    x, z = np.arange(float(shape[1])), np.arange(float(shape[0]))
+    for _ in range(2):
+        found = tp.evaluate("y[i] = A[i,j] * x[j]", A=matrix, x=x)
+        np.testing.assert_array_equal(found, matrix @ x)
+        found = tp.evaluate("y[j] = A[i,j] * z[i]", A=matrix, z=z)
+        np.testing.assert_array_equal(found, matrix.T @ z)
+        doubled = tp.evaluate("C[i,j] = 2 * A[i,j]", A=matrix)
+        np.testing.assert_array_equal(doubled.toarray(), 2 * matrix.toarray())
+    told = tp.explain("y[i] = A[i,j] * x[j]", A=matrix, x=x, frontier_budget=0)
+    assert "A[k,j,i] is A[i,j]: the arrays of DIA of columns" in told and "0 copies" in told
+    stored = tp.tensor(matrix)
+    assert np.shares_memory(stored.stored.data.values, matrix.data)  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(stored.to_numpy(), matrix.toarray())

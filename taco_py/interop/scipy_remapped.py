@@ -1,0 +1,26 @@
+"""scipy.sparse arrays that are borrowed over derived modes: bsr and dia."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taco_py.formats.diagonals import DIA_OF_COLUMNS
+from taco_py.formats.remapped import RemappedFormat
+from taco_py.interop.scipy_blocks import blocked, from_bsr, is_bsr
+from taco_py.interop.scipy_diagonals import from_dia, is_dia
+from taco_py.storage.tensor_data import TensorData
+
+
+def is_remapped(x: Any) -> bool:
+    """Whether `x` is a scipy.sparse array that is borrowed over derived modes."""
+    return is_bsr(x) or is_dia(x)
+
+
+def format_of_remapped(x: Any) -> RemappedFormat:
+    """The format of such an array."""
+    return blocked(*x.data.shape[1:]) if is_bsr(x) else DIA_OF_COLUMNS
+
+
+def from_remapped(x: Any) -> tuple[TensorData, RemappedFormat]:
+    """The stored tensor of such an array, and its format."""
+    return from_bsr(x) if is_bsr(x) else from_dia(x)
