@@ -53,7 +53,7 @@ LETTERS: dict[str, Level] = {
     **{kind.letter: Level(kind) for kind in KINDS.values()},
     **{kind.repeated: Level(kind, unique=False) for kind in KINDS.values() if kind.repeated},
 }
-NAMED = {"CSR": "ds", "CSC": "ds:1,0", "DCSR": "ss", "DCSC": "ss:1,0"}
+NAMED = {"CSR": "ds", "CSC": "ds:1,0", "DCSR": "ss", "DCSC": "ss:1,0", "PATTERN": "de"}
 """Names of formats in their letters."""
 OF_ANY_ORDER = ("coo", "csf", "dense", "hash", "dok")
 """Names of formats that have as many levels as the tensor has modes."""
@@ -208,6 +208,11 @@ class Format:
 
 def _check_above(kind: LevelKind, above: tuple[Level, ...]) -> None:
     """Raise FormatError where a level may not stand below these."""
+    if any(level.kind.last for level in above):
+        raise FormatError(
+            f"Expected no level below one that has one value for all, found a {kind.value} level",
+            hint='the pattern is the last level, as in "de"',
+        )
     if len(above) < kind.above:
         found = "it at the root" if not above else f"it below {len(above)} alone"
         raise FormatError(

@@ -14,6 +14,7 @@ mode, each at a position of its own (Chou et al. 2018, Format Abstraction):
     padded      p       crd[p], none where it is -1                     p
     offset      o       crd[q] + i where that is in 0 … n-1             p
     interval    i       pos[p] … crd[p]-1                               p for all of them
+    pattern     e       crd[pos[p]] … crd[pos[p+1]-1]                   0 for all of them
     pair        w       0 and 1                                         p for both
     mirrored    y       r or c, as the pair above says                  p
 
@@ -45,6 +46,7 @@ class LevelKind:
     ordered     coordinates below a parent ascend as their positions do
     shared      all coordinates below a parent have one position, and one value
     above       how many levels must stand above it
+    last        whether no level may stand below it
     repeated    the letter of levels whose coordinates may be equal, "" where they may not
     """
 
@@ -58,6 +60,7 @@ class LevelKind:
     ordered: bool = True
     shared: bool = False
     above: int = 0
+    last: bool = False
     repeated: str = ""
 
     DENSE: ClassVar[LevelKind]
@@ -70,6 +73,7 @@ class LevelKind:
     PADDED: ClassVar[LevelKind]
     OFFSET: ClassVar[LevelKind]
     INTERVAL: ClassVar[LevelKind]
+    PATTERN: ClassVar[LevelKind]
     PAIR: ClassVar[LevelKind]
     MIRRORED: ClassVar[LevelKind]
 
@@ -96,6 +100,7 @@ LevelKind.HASHED = LevelKind("hashed", "h", BOTH, gaps=True, ordered=False)
 LevelKind.PADDED = LevelKind("padded", "p", ("crd",), branchless=True, gaps=True, above=1)
 LevelKind.OFFSET = LevelKind("offset", "o", ("crd",), branchless=True, gaps=True, above=2)
 LevelKind.INTERVAL = LevelKind("interval", "i", BOTH, shared=True, above=1)
+LevelKind.PATTERN = LevelKind("pattern", "e", BOTH, shared=True, last=True)
 LevelKind.PAIR = LevelKind("pair", "w", (), shared=True, above=2)
 LevelKind.MIRRORED = LevelKind("mirrored", "y", (), branchless=True, gaps=True, above=3)
 
@@ -112,6 +117,7 @@ KINDS: dict[str, LevelKind] = {
         LevelKind.PADDED,
         LevelKind.OFFSET,
         LevelKind.INTERVAL,
+        LevelKind.PATTERN,
         LevelKind.PAIR,
         LevelKind.MIRRORED,
     )

@@ -15,6 +15,7 @@ from taco_py.levels.interval import IntervalLevel
 from taco_py.levels.mirrored import Mirrored, Pair
 from taco_py.levels.offset import Offset
 from taco_py.levels.padded import Padded
+from taco_py.levels.pattern import Pattern
 from taco_py.levels.protocol import Above, Iterated, LevelStorage
 from taco_py.levels.ragged import Ragged
 from taco_py.levels.singleton import Singleton
@@ -38,6 +39,7 @@ LEVELS: Mapping[LevelKind, Callable[[LevelStorage, Above], Iterated]] = {
         _value(above.size),
         above.whole,
     ),
+    LevelKind.PATTERN: lambda own, above: Pattern(_array(own.pos), _array(own.crd)),
     LevelKind.PAIR: lambda own, above: Pair(_value(above.parent)),
     LevelKind.MIRRORED: lambda own, above: Mirrored(
         _value(above.path[0]),

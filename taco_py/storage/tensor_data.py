@@ -65,7 +65,10 @@ class TensorData:
 
     @property
     def nnz(self) -> int:
-        """Number of stored values."""
+        """Number of stored values; of a pattern, of coordinates."""
+        crd = self.levels[-1].crd if self.levels else None
+        if crd is not None and self.format.levels[-1].kind.last:
+            return int(crd.size)
         return int(self.values.size)
 
 

@@ -25,9 +25,7 @@ Array = np.ndarray[Any, Any]
 Signature = tuple[object, ...]
 
 OTHERS = tuple(
-    getattr(sp, f"{form}_{family}")
-    for form in ("lil", "dok")
-    for family in ("array", "matrix")
+    getattr(sp, f"{form}_{family}") for form in ("lil", "dok") for family in ("array", "matrix")
 )
 COUNTS = (type(None), int)
 """The types of numbers of threads that calls are told apart by; True is no number of threads."""

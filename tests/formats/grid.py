@@ -64,9 +64,10 @@ SHAPES: dict[str, tuple[int, ...]] = {
 KINDS = "dsrbmhu"
 REMAPPED = ("bsr(3,2)", "bsr(13,12)", "ell", "sell(4)", "dia", "sdia(8)", "rle", "nm(4,4)",
             "blocked(2,3,ss)")  # fmt: skip
+PATTERNS = ("de", "se", "de:1,0", "be", "he")
 MATRICES = (
     *(f"{a}{b}{order}" for a, b in product(KINDS, KINDS) for order in ("", ":1,0")),
-    "uq", "uq:1,0", *REMAPPED,
+    "uq", "uq:1,0", *PATTERNS, *REMAPPED,
 )  # fmt: skip
 TENSORS = (
     *("".join(kinds) for kinds in product("dsrbmh", repeat=3)), "uqq", "sss:2,0,1", "dbm:1,0,2",
@@ -134,6 +135,8 @@ def outcome(cell: Cell, data: str, seed: int) -> str:
             given[name] = dense[name]
             if sparse:
                 form = cell.formats[stored.index(name)]
+                if form in PATTERNS:
+                    dense[name] = (dense[name] != 0).astype(cell.dtype)
                 try:
                     given[name] = tp.tensor(dense[name], format=form)
                 except tp.FormatError:

@@ -100,7 +100,29 @@ def test_any_numbers(array: np.ndarray[Any, Any], source: str, target: str, dtyp
     assert found.dtype == array.dtype
 
 
+@pytest.mark.parametrize("form", ["pattern", "se", "he:1,0", "de:1,0"])
+@pytest.mark.parametrize("data", DATA)
+def test_patterns_have_one_value(form: str, data: str) -> None:
+    array = 3.0 * (numbers((11, 13), data) != 0)
+    stored = tp.tensor(array, format=form)
+    assert stored.data.values.tolist() == [3.0 if array.any() else 0.0]
+    assert stored.nnz == np.count_nonzero(array)
+    check(stored.data)
+    for target in MATRICES:
+        np.testing.assert_array_equal(stored.to_format(target).to_numpy(), array)
+        again = tp.tensor(array, format=target).to_format(form)
+        np.testing.assert_array_equal(again.to_numpy(), array)
+    np.testing.assert_array_equal((2 * stored).to_numpy(), 2 * array)
+    x = np.arange(13.0)
+    found = tp.evaluate("y[i] = A[i,j] * x[j]", A=stored, x=x, format="d")
+    np.testing.assert_array_equal(found, array @ x)
+
+
 def test_what_a_format_cannot_hold_is_refused() -> None:
+    with pytest.raises(tp.FormatError, match="Expected equal values"):
+        tp.tensor(np.arange(4.0).reshape(2, 2), format="pattern")
+    with pytest.raises(tp.FormatError, match="no level below one that has one value for all"):
+        tp.Format.parse("eds")
     with pytest.raises(tp.FormatError, match="at most 2 entries for each i, j/4, found 4"):
         tp.tensor(np.ones((2, 4)), format="nm(2,4)")
     with pytest.raises(tp.FormatError, match=r"symmetric matrix, found at \(1, 0\) another number"):

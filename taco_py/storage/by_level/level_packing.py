@@ -471,6 +471,31 @@ class Interval:
         refuse(bool(outside.any()), f"intervals within 0 … {size}, found others", REBUILD)
 
 
+class Pattern:
+    """The coordinates `crd[pos[p]:pos[p+1]]`, with one value for all."""
+
+    in_order = True
+
+    def pack(self, level: Packing) -> Packed:
+        made = Compressed().pack(level)
+        return Packed(made.arrays, np.zeros(len(level.parents), np.int64), 1)
+
+    def listed(
+        self, arrays: LevelArrays, parents: Places, size: int, above: Sequence[Column]
+    ) -> Listed:
+        every = Compressed().listed(arrays, parents, size, above)
+        return Listed(every.owner, np.zeros(len(every.owner), np.int64), every.coordinates)
+
+    def count(self, arrays: LevelArrays, parents: int, size: int) -> int:
+        return 1
+
+    def check(self, arrays: LevelArrays, counts: Sequence[int], size: int) -> None:
+        lengths = lengths_of(arrays, counts[-1])
+        crd = indices_of(arrays.crd, "crd", int(lengths.sum()))
+        outside = (crd < 0) | (crd >= size)
+        refuse(bool(outside.any()), f"coordinates below {size}, found others", REBUILD)
+
+
 class Pair:
     """0 and 1, with the one value of p."""
 
@@ -569,6 +594,7 @@ PACKINGS: Mapping[LevelKind, LevelPacking] = {
     LevelKind.PADDED: Padded(),
     LevelKind.OFFSET: Offset(),
     LevelKind.INTERVAL: Interval(),
+    LevelKind.PATTERN: Pattern(),
     LevelKind.PAIR: Pair(),
     LevelKind.MIRRORED: Mirrored(),
 }

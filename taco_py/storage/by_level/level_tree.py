@@ -69,8 +69,8 @@ def _scattered(count: int, places: Array, values: Array, format: Format, fill: F
     same = (stored[places] == values) | (values != values)
     if not same.all():
         raise FormatError(
-            "Expected equal values in each interval, found others",
-            hint="give each run of equal values a position of its own above, as RLE does",
+            "Expected equal values where a level has one for several coordinates, found others",
+            hint="a pattern has one value for all; RLE has one for each run of equal ones",
         )
     return stored
 
