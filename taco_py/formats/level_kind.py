@@ -45,6 +45,7 @@ class LevelKind:
     gaps        some positions store no coordinate
     ordered     coordinates below a parent ascend as their positions do
     shared      all coordinates below a parent have one position, and one value
+    fills       zeros are stored between coordinates, so that a run of them has values
     above       how many levels must stand above it
     last        whether no level may stand below it
     repeated    the letter of levels whose coordinates may be equal, "" where they may not
@@ -59,6 +60,7 @@ class LevelKind:
     gaps: bool = False
     ordered: bool = True
     shared: bool = False
+    fills: bool = False
     above: int = 0
     last: bool = False
     repeated: str = ""
@@ -93,8 +95,8 @@ BOTH = ("pos", "crd")
 LevelKind.DENSE = LevelKind("dense", "d", (), full=True)
 LevelKind.COMPRESSED = LevelKind("compressed", "s", BOTH, listed=True, repeated="u")
 LevelKind.SINGLETON = LevelKind("singleton", "c", ("crd",), branchless=True, above=1, repeated="q")
-LevelKind.RAGGED = LevelKind("ragged", "r", ("pos",))
-LevelKind.BANDED = LevelKind("banded", "b", BOTH)
+LevelKind.RAGGED = LevelKind("ragged", "r", ("pos",), fills=True)
+LevelKind.BANDED = LevelKind("banded", "b", BOTH, fills=True)
 LevelKind.BITMAP = LevelKind("bitmap", "m", ("crd",), gaps=True)
 LevelKind.HASHED = LevelKind("hashed", "h", BOTH, gaps=True, ordered=False)
 LevelKind.PADDED = LevelKind("padded", "p", ("crd",), branchless=True, gaps=True, above=1)

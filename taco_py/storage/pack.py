@@ -21,7 +21,7 @@ from taco_py.diagnostics.errors import FormatError
 from taco_py.fill import Fill, as_number, differs
 from taco_py.formats import CSC, CSR, Format
 from taco_py.notation.half_types import computed_dtype
-from taco_py.storage.by_level.level_tree import asks_order, is_usual, list_tree, pack_tree
+from taco_py.storage.by_level.level_tree import asks_order, fills_up, is_usual, list_tree, pack_tree
 from taco_py.storage.coordinates import (
     ascends,
     fuse,
@@ -242,7 +242,7 @@ def unpack(data: TensorData, drop_fill: bool = False) -> tuple[tuple[Array, ...]
     """Every stored entry: one coordinate array a mode, and the values.
 
     Entries come in storage order. Dense levels give all their entries; `drop_fill` leaves out
-    those with the fill value, as a rule 0, where the last level is dense (elsewhere a stored zero
+    those with the fill value, as a rule 0, where the format `fills_up` (elsewhere a stored zero
     is part of the pattern, and stays). The arrays may be the tensor's own: do not write to them.
     """
     if data.format.is_dense:
@@ -252,7 +252,7 @@ def unpack(data: TensorData, drop_fill: bool = False) -> tuple[tuple[Array, ...]
             columns, values = expand(data), data.values
         else:
             columns, values = list_tree(data)
-        if drop_fill and data.format.levels[-1].full:
+        if drop_fill and fills_up(data.format):
             kept = np.flatnonzero(differs(values, data.fill) if data.fill else values)
             columns, values = [column[kept] for column in columns], values[kept]
     place = np.argsort(data.format.mode_order)

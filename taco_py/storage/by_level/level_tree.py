@@ -12,7 +12,7 @@ import numpy as np
 
 from taco_py.diagnostics.errors import FormatError
 from taco_py.fill import Fill, as_number
-from taco_py.formats import Format
+from taco_py.formats import Format, LevelKind
 from taco_py.storage.by_level.level_packing import Column, Packing, packing_of
 from taco_py.storage.coordinates import scatter_sum
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
@@ -21,6 +21,17 @@ from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 def is_usual(format: Format) -> bool:
     """Tell whether all levels are dense, compressed or singletons."""
     return all(level.kind.usual for level in format.levels)
+
+
+def fills_up(format: Format) -> bool:
+    """Tell whether zeros are stored that nobody gave: below everything else, or along runs.
+
+    ds no, sd yes, db yes, ddo yes: the last is of diagonals that are as long as rows
+    """
+    kinds = [level.kind for level in format.levels]
+    while kinds and kinds[-1] is LevelKind.OFFSET:
+        kinds.pop()
+    return bool(kinds) and (kinds[-1].full or any(kind.fills for kind in kinds))
 
 
 def asks_order(format: Format) -> bool:
