@@ -1,7 +1,9 @@
-"""How fast are y = A x, Y = A X and conversions for A in blocks, against CSR, SciPy and MKL?
+"""How fast are y = A x, Y = A X and conversions for A in blocks, in slices of diagonals, as a
+triangle, against CSR, SciPy and MKL?
 
 A is the stiffness matrix of linear elasticity in three dimensions on a grid of hexahedra: each pair
-of nodes that share one is a block of 3 × 3.
+of nodes that share one is a block of 3 × 3. And it is a stencil: of 5 points in two dimensions, of
+27 in three.
 """
 
 from __future__ import annotations
@@ -40,6 +42,11 @@ def contests() -> Iterator[Contest]:
         for columns in (8, 32):
             yield Contest(f"{name}: SpMM, {columns} columns", spmm(blocks, rows, columns))
         yield Contest(f"{name}: CSR to BSR", conversions(rows))
+        yield Contest(f"{name}: SpMV, a triangle", triangle(rows))
+    for name, matrix in (("5 points, 1000²", stencil(1000, 2)), ("27 points, 57³", stencil(57, 3))):
+        yield Contest(f"{name}: SpMV", diagonals(matrix))
+        yield Contest(f"{name}: CSR to SDIA(8)", {OURS: partial(slices_of, tp.tensor(matrix))})
+        yield Contest(f"{name}: CSR to DIA", diagonals_of(matrix))
 
 
 def spmv(blocks: Any, rows: Any) -> dict[str, Any]:
@@ -53,6 +60,57 @@ def spmv(blocks: Any, rows: Any) -> dict[str, Any]:
         **handle_products(rows, x),
         **handle_products(blocks, x),
     }
+
+
+def triangle(rows: Any) -> dict[str, Any]:
+    x = np.random.default_rng(0).random(rows.shape[1])
+    own = partial(tp.evaluate, SPMV, x=x, threads=1)
+    return {
+        REFERENCE: partial(matmul, rows, x),
+        OURS: partial(own, A=tp.symmetric(rows, "lower")),
+        f"{OURS}, CSR": partial(own, A=rows),
+        **handle_products(rows, x),
+    }
+
+
+def diagonals(rows: Any) -> dict[str, Any]:
+    x = np.random.default_rng(0).random(rows.shape[1])
+    own = partial(tp.evaluate, SPMV, x=x, threads=1)
+    return {
+        REFERENCE: partial(matmul, rows, x),
+        OURS: partial(own, A=tp.tensor(rows, format="sdia(8)")),
+        f"{OURS}, DIA": partial(own, A=tp.tensor(rows, format="dia")),
+        f"{OURS}, CSR": partial(own, A=rows),
+        "scipy, DIA": partial(matmul, rows.todia(), x),
+        **handle_products(rows, x),
+    }
+
+
+def slices_of(rows: tp.Tensor) -> Any:
+    return rows.to_format("sdia(8)").stored.data.values  # type: ignore[attr-defined]
+
+
+def diagonals_of(rows: Any) -> dict[str, Any]:
+    own = tp.tensor(rows)
+    return {
+        REFERENCE: lambda: rows.todia().data.sum(),
+        OURS: lambda: own.to_format("dia").stored.data.values.sum(),  # type: ignore[attr-defined]
+    }
+
+
+def stencil(side: int, modes: int) -> Any:
+    """The matrix of a grid whose points are coupled to their neighbours: 4 in two dimensions, all
+    26 around in three."""
+    line = sp.diags_array([np.ones(side - 1), np.ones(side), np.ones(side - 1)], offsets=[-1, 0, 1])
+    if modes == 2:
+        line = line - 3 * sp.eye_array(side)
+        found = sp.kron(line, sp.eye_array(side)) + sp.kron(sp.eye_array(side), line)
+    else:
+        found = 27 * sp.eye_array(side**3) - sp.kron(sp.kron(line, line), line)
+    rows = sp.csr_array(found)
+    rows.sort_indices()
+    rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+    return rows
 
 
 def spmm(blocks: Any, rows: Any, columns: int) -> dict[str, Any]:
