@@ -119,11 +119,22 @@ def _unwalkable(
             return f"the value is not linear in {name}, whose entries are summed over their places"
         if len(set(access.indices)) < len(access.indices):
             return f"{to_text(access)} is a diagonal"
-        for other in accesses(assignment.value):
+        for other in _factors_beside(assignment.value, access):
             met = set(other.indices) & set(access.indices)
             if other != access and is_sparse_form(forms[other.tensor]) and met:
                 return f"{other.tensor}, which is sparse, has {', '.join(sorted(met))} too"
     return ""
+
+
+def _factors_beside(value: Expr, access: Access) -> Iterator[Access]:
+    """The accesses in the additive terms that have one: A * x has x beside A, and not B * x."""
+    if isinstance(value, Reduce) and value.operator.additive:
+        yield from _factors_beside(value.body, access)
+    elif isinstance(value, Call) and value.operator.additive:
+        for arg in value.args:
+            yield from _factors_beside(arg, access)
+    elif access in (found := accesses(value)):
+        yield from found
 
 
 def is_sparse_form(form: AnyFormat) -> bool:

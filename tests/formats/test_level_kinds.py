@@ -147,3 +147,17 @@ def test_diagonals_of_scipy_are_read_in_place(shape: tuple[int, int]) -> None:
     stored = tp.tensor(matrix)
     assert np.shares_memory(stored.stored.data.values, matrix.data)  # type: ignore[attr-defined]
     np.testing.assert_array_equal(stored.to_numpy(), matrix.toarray())
+
+
+@pytest.mark.parametrize("form", ["sdia(8)", "dia", "ell", "sym"])
+def test_a_matrix_in_two_parts(form: str) -> None:
+    """What is in diagonals and what is not, in one kernel."""
+    line = sp.diags_array([np.ones(31), np.ones(32), np.ones(31)], offsets=[-1, 0, 1])
+    rest = sp.random_array((32, 32), density=0.1, rng=np.random.default_rng(0), format="csr")
+    rest.data = np.round(4 * rest.data)
+    x = np.arange(32.0)
+    text, given = "y[i] = D[i,j] * x[j] + R[i,j] * x[j]", {"R": rest, "x": x}
+    stored = tp.tensor(line, format=form)
+    np.testing.assert_array_equal(tp.evaluate(text, D=stored, **given), (line + rest) @ x)
+    told = tp.explain(text, D=stored, **given, frontier_budget=0)
+    assert f"the arrays of {stored.format}" in told and "1 kernel" in told
