@@ -46,7 +46,7 @@ QUICK = ("-Og", *(("-fuse-ld=gold",) if shutil.which("ld.gold") else ()))
 """Compiler flags of tests without the marker `user_flags`; gold links in half of the time."""
 
 FEW = {"combinations": "few", "examples": 10, "user_flags": 0}
-THOROUGH = {"combinations": "some", "examples": 14, "user_flags": 18}
+THOROUGH = {"combinations": "few", "examples": 12, "user_flags": 18}
 """What the options are where they are not given, without --thorough and with it."""
 
 

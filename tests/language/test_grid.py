@@ -8,7 +8,7 @@ from taco_py.notation.functions.function_table import COMPOSED, FUNCTIONS
 from tests.language.cases import NUMPY
 from tests.language.grid import Cell, cells, drawn, tried
 
-FEW, MANY = 120, 400
+FEW, MANY = 120, 240
 
 
 def test_each_function_is_tried() -> None:
