@@ -22,11 +22,11 @@ def add_level_kind(
 
     >>> from taco_py.levels.ragged import Ragged
     >>> from taco_py.storage.by_level.level_packing import PACKINGS
-    >>> kind = tp.LevelKind("list of any length", "l", ("pos",))
+    >>> kind = tp.LevelKind("list of any length", "z", ("pos",))
     >>> made = tp.add_level_kind(
     ...     kind, PACKINGS[tp.LevelKind.RAGGED], lambda own, above: Ragged(own.pos, above.parent)
     ... )
-    >>> tp.tensor([[1.0, 2.0, 0.0], [3.0, 0.0, 0.0]], format="dl").nnz
+    >>> tp.tensor([[1.0, 2.0, 0.0], [3.0, 0.0, 0.0]], format="dz").nnz
     3
 
     kind       its name, its letter and what is true of its levels

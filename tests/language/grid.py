@@ -121,10 +121,14 @@ def _shown(value: Any) -> str:
     return "a result"
 
 
+SCIPYS = ("erf", "sigmoid")
+"""Functions of SciPy's, which makes float64 of all integers."""
+
+
 def _numpy(cell: Cell, dense: dict[str, Array]) -> Array:
     args = [dense[name] for name in cell.text.names]
     if cell.text.about in FLOATING and args[0].dtype.kind in "biu":
-        small = args[0].itemsize <= 2
+        small = args[0].itemsize <= 2 and cell.text.about not in SCIPYS
         args = [arg.astype(np.float32 if small else np.float64) for arg in args]
     if cell.text.about == "where":
         args[0] = args[0] != 0
