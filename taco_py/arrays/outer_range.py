@@ -12,16 +12,19 @@ from bisect import bisect_left
 import numpy as np
 
 from taco_py.formats import Format
+from taco_py.storage.by_level.level_tree import is_usual
 from taco_py.storage.tensor_data import LevelArrays, TensorData
 
 
 def outer_range(data: TensorData, start: int, stop: int) -> TensorData | None:
     """Take the coordinates from start up to stop of the outermost mode; None where the arrays of a
-    format are not in order.
+    format are not in order, or are no lists of coordinates.
 
     data  not all dense
     """
     format, mode = data.format, data.format.mode_order[0]
+    if not is_usual(format):
+        return None
     shape = list(data.shape)
     shape[mode] = stop - start
     levels: list[LevelArrays] = []

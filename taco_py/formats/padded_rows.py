@@ -10,6 +10,7 @@ Free places hold the coordinate -1, and nothing is computed with them.
 
 from __future__ import annotations
 
+from taco_py.diagnostics.errors import FormatError
 from taco_py.formats.format import Format
 from taco_py.formats.remapped import RemappedFormat, sizes_of_blocks
 from taco_py.formats.stored_modes import Quotient, Remainder, Slot, Whole
@@ -47,9 +48,14 @@ def NM(n: int, m: int) -> RemappedFormat:  # noqa: N802
     n  places of a group
     m  columns of a group
 
-    Raises FormatError for sizes below 1.
+    Raises FormatError for sizes below 1, and for n above m.
     """
     most, size = sizes_of_blocks((n, m), "NM")
+    if most > size:
+        raise FormatError(
+            f"Expected at most {size} entries in {size} columns, found {most}",
+            hint="as in NM(2, 4)",
+        )
     group, inside = Quotient(1, size), Remainder(1, size)
     modes = (ROW, group, Slot(inside, (ROW, group), most), inside)
     return RemappedFormat(f"NM({most},{size})", Format.parse("dddp"), modes)

@@ -14,8 +14,8 @@ from taco_py.levels.hashed import Hashed
 from taco_py.levels.interval import IntervalLevel
 from taco_py.levels.mirrored import Mirrored, Pair
 from taco_py.levels.offset import Offset
+from taco_py.levels.one_value import Pattern
 from taco_py.levels.padded import Padded
-from taco_py.levels.pattern import Pattern
 from taco_py.levels.protocol import Above, Iterated, LevelStorage
 from taco_py.levels.ragged import Ragged
 from taco_py.levels.singleton import Singleton

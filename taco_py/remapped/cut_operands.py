@@ -155,7 +155,7 @@ def can_fill_up(form: Format, cuts: Sequence[int], shape: Sequence[int]) -> bool
     short = {m for m, (a, b) in enumerate(zip(filled_up(shape, cuts), shape, strict=True)) if a > b}
     if not short:
         return True
-    rows = len(form.levels) > 1 and form.levels[1].arrays[:1] == ("pos",)
+    rows = len(form.levels) > 1 and form.levels[1].kind.listed
     return rows and short == {form.mode_order[0]}
 
 

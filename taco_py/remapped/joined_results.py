@@ -16,6 +16,7 @@ import numpy as np
 from taco_py.fill import as_number
 from taco_py.formats import BSR, LETTERS, Blocked, Format, RemappedFormat
 from taco_py.formats.stored_modes import Quotient, Remainder, StoredMode, Whole
+from taco_py.storage.by_level.level_tree import is_usual, list_levels
 from taco_py.storage.pack import expand
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, ordered
 from taco_py.values.remapped_tensor import RemappedTensor
@@ -161,6 +162,8 @@ def without_ends(stored: TensorData, form: RemappedFormat, shape: tuple[int, ...
     short = [m for m, cut in enumerate(form.cuts) if cut and shape[m] % cut]
     if not short or not stored.nnz:
         return stored
+    if not is_usual(stored.format):
+        return _without_places_beyond(stored, form, shape)
     outer = form.order
     coordinates = expand(stored, range(outer))
     modes = [each.reads[0] for each in form.modes]
@@ -175,3 +178,18 @@ def without_ends(stored: TensorData, form: RemappedFormat, shape: tuple[int, ...
         index[0], index[axis] = last, slice(shape[mode] % form.cuts[mode], None)
         values[tuple(index)] = as_number(stored.fill, values.dtype)
     return replace(stored, values=values.reshape(-1))
+
+
+def _without_places_beyond(
+    stored: TensorData, form: RemappedFormat, shape: tuple[int, ...]
+) -> TensorData:
+    """`without_ends` of formats in which not every position stores a block."""
+    columns, places = list_levels(stored, form.inner.order)
+    modes = np.argsort(form.inner.mode_order)
+    own = form.logical([columns[level].coordinates for level in modes], shape)
+    beyond = np.zeros(len(places), np.bool_)
+    for column, size in zip(own, shape, strict=True):
+        beyond |= column >= size
+    values = stored.values.copy()
+    values[places[beyond]] = as_number(stored.fill, values.dtype)
+    return replace(stored, values=values)

@@ -21,7 +21,14 @@ from taco_py.diagnostics.errors import FormatError
 from taco_py.fill import Fill, as_number, differs
 from taco_py.formats import CSC, CSR, Format
 from taco_py.notation.half_types import computed_dtype
-from taco_py.storage.by_level.level_tree import asks_order, fills_up, is_usual, list_tree, pack_tree
+from taco_py.storage.by_level.level_tree import (
+    asks_order,
+    fills_up,
+    is_usual,
+    list_levels,
+    list_tree,
+    pack_tree,
+)
 from taco_py.storage.coordinates import (
     ascends,
     fuse,
@@ -280,7 +287,9 @@ def expand(data: TensorData, levels: Collection[int] | None = None) -> list[Arra
     coordinate is repeated first[p+1] - first[p] times.
     """
     if not is_usual(data.format):
-        return list_tree(data)[0]
+        chosen = range(data.format.order) if levels is None else sorted(levels)
+        listed, _ = list_levels(data, max(*chosen, data.format.depth - 1) + 1)
+        return [listed[level].coordinates for level in chosen]
     sizes = level_sizes(data.shape, data.format)
     counts = level_counts(data)
     dtype = index_dtype_of(data)

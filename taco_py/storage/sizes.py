@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -16,7 +15,8 @@ from taco_py.formats import Format, LevelKind
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.by_level.level_tree import counts_of
 from taco_py.storage.room import free_bytes
-from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.storage.tensor_data import with_index_dtype as in_index_dtype
 
 INT32_MAX = 2**31 - 1
 MAX_POSITIONS = 2**62
@@ -88,11 +88,7 @@ def with_index_dtype(data: TensorData, index_dtype: DTypeLike) -> TensorData:
     dtype = index_type(data.shape, 0 if data.format.is_dense else data.nnz, index_dtype)
     if data.format.is_dense or index_dtype_of(data) == dtype:
         return data
-    levels = tuple(
-        LevelArrays(*(None if a is None else a.astype(dtype) for a in (level.pos, level.crd)))
-        for level in data.levels
-    )
-    return replace(data, levels=levels)
+    return in_index_dtype(data, dtype.name)
 
 
 def index_dtype_of(data: TensorData) -> np.dtype[Any]:

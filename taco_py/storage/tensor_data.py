@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from codegen.records import dataclass
 from taco_py.fill import Fill, converted
-from taco_py.formats import Format
+from taco_py.formats import Format, LevelKind
 
 Array = NDArray[Any]
 
@@ -83,15 +83,36 @@ def with_index_dtype(data: TensorData, index_dtype: str) -> TensorData:
 
     The caller knows that they fit.
     """
+    dtype = np.dtype(index_dtype)
+    kinds = [level.kind for level in data.format.levels]
+    sizes = data.format.stored(data.shape)
     levels = tuple(
-        replace(
-            level,
-            pos=None if level.pos is None else level.pos.astype(index_dtype, copy=False),
-            crd=None if level.crd is None else level.crd.astype(index_dtype, copy=False),
+        LevelArrays(crd=in_other_words(level.crd, dtype, size))
+        if kind is LevelKind.BITMAP and level.crd is not None
+        else LevelArrays(
+            None if level.pos is None else level.pos.astype(dtype, copy=False),
+            None if level.crd is None else level.crd.astype(dtype, copy=False),
         )
-        for level in data.levels
+        for kind, level, size in zip(kinds, data.levels, sizes, strict=True)
     )
     return replace(data, levels=levels)
+
+
+def in_other_words(words: Array, dtype: np.dtype[Any], size: int) -> Array:
+    """The bits of a bitmap level in words of another type; each parent has whole words."""
+    if words.dtype == dtype or not size:
+        return words.astype(dtype, copy=False)
+    row, wanted = row_of_bits(size, words.dtype), row_of_bits(size, dtype)
+    marks = np.unpackbits(words.view(np.uint8), bitorder="little").reshape(-1, row)[:, :size]
+    filled = np.zeros((len(marks), wanted), np.uint8)
+    filled[:, :size] = marks
+    return np.packbits(filled.reshape(-1), bitorder="little").view(dtype)
+
+
+def row_of_bits(size: int, dtype: np.dtype[Any]) -> int:
+    """The bits of each parent of a bitmap level of so many coordinates: whole words."""
+    bits = 8 * dtype.itemsize
+    return -(-size // bits) * bits
 
 
 def on_host(data: TensorData) -> TensorData:

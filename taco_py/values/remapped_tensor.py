@@ -54,7 +54,8 @@ class RemappedTensor(Tensor):
     @property
     def _data(self) -> TensorData:
         if self._plain is None:
-            self._plain = unmap(self.stored.data, self._format, self._shape)
+            drop = not self._format.is_blocked  # zeros of blocks are stored, as scipy's are
+            self._plain = unmap(self.stored.data, self._format, self._shape, drop_fill=drop)
         return self._plain
 
     @_data.setter

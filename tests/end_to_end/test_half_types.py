@@ -309,7 +309,8 @@ def test_what_scipy_cannot_convert_is_refused() -> None:
     made = sp.dia_array(np.eye(4, dtype=np.float32))
     made.data = made.data.astype(np.float16)
     with pytest.raises(tp.OperandTypeError, match=r"found dia(.|\n)*astype"):
-        tp.einsum("ij->i", made)
+        tp.evaluate("C[i,j] = A[i,j] * A[i,j]", A=made)
+    np.testing.assert_array_equal(tp.einsum("ij->i", made), np.ones(4))  # in place
 
 
 def test_blocks_of_scipys_are_read_as_they_are() -> None:

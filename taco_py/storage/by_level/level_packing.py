@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError, StructureError
 from taco_py.formats.level_kind import ADDED_KINDS, LevelKind
-from taco_py.storage.tensor_data import Array, LevelArrays
+from taco_py.storage.tensor_data import Array, LevelArrays, row_of_bits
 
 Places = NDArray[np.int64]
 
@@ -301,12 +301,6 @@ class Bitmap:
         crd = indices_of(arrays.crd, "crd", None)
         words = counts[-1] * row_of_bits(size, crd.dtype) // (8 * crd.dtype.itemsize)
         refuse(len(crd) != words, f"{words} words of bits in crd, found {len(crd)}", REBUILD)
-
-
-def row_of_bits(size: int, dtype: np.dtype[Any]) -> int:
-    """The bits of each parent of a bitmap level: whole words."""
-    bits = 8 * dtype.itemsize
-    return -(-size // bits) * bits
 
 
 MOST_FULL = 2

@@ -24,14 +24,14 @@ def is_usual(format: Format) -> bool:
 
 
 def fills_up(format: Format) -> bool:
-    """Tell whether zeros are stored that nobody gave: below everything else, or along runs.
+    """Tell whether zeros are stored that nobody gave: the last level has a run of coordinates.
 
     ds no, sd yes, db yes, ddo yes: the last is of diagonals that are as long as rows
     """
     kinds = [level.kind for level in format.levels]
     while kinds and kinds[-1] is LevelKind.OFFSET:
         kinds.pop()
-    return bool(kinds) and (kinds[-1].full or any(kind.fills for kind in kinds))
+    return bool(kinds) and (kinds[-1].full or kinds[-1].fills)
 
 
 def asks_order(format: Format) -> bool:
@@ -77,7 +77,7 @@ def _scattered(count: int, places: Array, values: Array, format: Format, fill: F
         return scatter_sum(count, places, values, fill)
     stored = np.full(count, as_number(fill, values.dtype) if fill else 0, values.dtype)
     stored[places] = values
-    same = (stored[places] == values) | (values != values)
+    same = (stored[places] == values) | ((values != values) & (stored[places] != stored[places]))
     if not same.all():
         raise FormatError(
             "Expected equal values where a level has one for several coordinates, found others",
@@ -88,15 +88,21 @@ def _scattered(count: int, places: Array, values: Array, format: Format, fill: F
 
 def list_tree(data: TensorData) -> tuple[list[Array], Array]:
     """A column of coordinates a level, and the values, of all entries in storage order."""
+    above, places = list_levels(data, data.format.order)
+    return [each.coordinates for each in above], data.values[places]
+
+
+def list_levels(data: TensorData, depth: int) -> tuple[list[Column], Array]:
+    """The outermost levels of all that is stored there, and the positions of the last of them."""
     above: list[Column] = []
     places = np.zeros(1, np.int64)
-    sizes = data.format.stored(data.shape)
-    for level, arrays, size in zip(data.format.levels, data.levels, sizes, strict=True):
+    sizes = data.format.stored(data.shape)[:depth]
+    for level, arrays, size in zip(data.format.levels, data.levels, sizes, strict=False):
         found = packing_of(level.kind).listed(arrays, places, size, above)
         above = [Column(each.places[found.owner], each.coordinates[found.owner]) for each in above]
         above.append(Column(found.places, found.coordinates))
         places = found.places
-    return [each.coordinates for each in above], data.values[places]
+    return above, places
 
 
 def counts_of(data: TensorData) -> list[int]:
