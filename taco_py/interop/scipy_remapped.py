@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from taco_py.formats.diagonals import DIA_OF_COLUMNS
 from taco_py.formats.remapped import RemappedFormat
-from taco_py.interop.scipy_blocks import blocked, from_bsr, is_bsr
+from taco_py.interop.scipy_blocks import from_bsr, is_bsr
 from taco_py.interop.scipy_diagonals import from_dia, is_dia
 from taco_py.storage.tensor_data import TensorData
 
@@ -17,8 +16,8 @@ def is_remapped(x: Any) -> bool:
 
 
 def format_of_remapped(x: Any) -> RemappedFormat:
-    """The format of such an array."""
-    return blocked(*x.data.shape[1:]) if is_bsr(x) else DIA_OF_COLUMNS
+    """The format of such an array, whose lengths are checked."""
+    return from_remapped(x)[1]
 
 
 def from_remapped(x: Any) -> tuple[TensorData, RemappedFormat]:

@@ -41,7 +41,7 @@ REFUSED = [
     (lambda: BSR((2, 2, 2)), "rows and columns of a block, found 3 numbers"),
     (lambda: BSR((2.5, 2)), "sizes of blocks of 1 or more"),  # type: ignore[arg-type]
     (lambda: remapped("bsr(2,x)"), "rows and columns of a block, found '2,x'"),
-    (lambda: Blocked((2, 2), "sss"), "a format of 2 levels for blocks of as many modes"),
+    (lambda: Blocked((2, 2), "sss"), "a format of 2 levels for a tensor of order 2"),
     (lambda: Blocked((2, 2), "uq"), "blocks that are stored once each"),
     (
         lambda: RemappedFormat("r", Format.parse("ds"), (Quotient(0, 2), Whole(1))),
