@@ -348,6 +348,10 @@ class Folded(StoredMode):
         return {"larger": "max(i,j)", "smaller": "min(i,j)", "turn": "i<j"}[self.part]
 
 
+DENSE = 4
+"""Numbers from the least to the largest key, for each key, up to which they are marked."""
+
+
 def sorting(keys: Coordinates, groups: Sequence[Coordinates]) -> Coordinates:
     """Find an order in which groups ascend, and the keys in each."""
     columns = [each.astype(np.int64, copy=False) for each in (*groups, keys)]
@@ -371,6 +375,12 @@ def numbered(keys: Coordinates, groups: Sequence[Coordinates]) -> Coordinates:
     >>> numbered(np.array([7, 3, 7, 9]), [np.array([0, 0, 0, 1])])
     array([1, 0, 1, 0])
     """
+    low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, 0)
+    if not groups and high - low <= DENSE * len(keys):
+        met = np.zeros(high - low + 1, np.bool_)
+        met[keys - low] = True
+        ranks: Coordinates = (np.cumsum(met) - 1)[keys - low]
+        return ranks
     order = sorting(keys, groups)
     first = np.ones(len(order), np.bool_)  # of a group
     first[1:] = False
