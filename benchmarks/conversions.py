@@ -36,10 +36,10 @@ def contests() -> Iterator[Contest]:
             ("COO to CSR", ordered, tp.CSR),
             ("COO in any order to CSR", mixed, tp.CSR),
         ):
-            contenders = {REFERENCE: partial(by_scipy, given, target)}
+            contenders = {REFERENCE: partial(convert_by_scipy, given, target)}
             for threads in (1, 2):
                 own = f"{OURS}, {threads} thread{'s' * (threads > 1)}"
-                contenders[own] = partial(by_us, given, target, threads)
+                contenders[own] = partial(convert_by_tacopy, given, target, threads)
             yield Contest(f"{what}, {name}", contenders)
 
 
@@ -51,21 +51,21 @@ def inputs() -> Iterator[tuple[str, Any]]:
     yield "scattered", sp.coo_array((rng.random(10 * n), tuple(places)), shape=(n, n)).tocsr()
 
 
-def fresh(given: Any) -> Any:
+def without_flags(given: Any) -> Any:
     """The same arrays, of which SciPy has not remembered anything."""
     if given.format == "coo":
         return sp.coo_array((given.data, (given.row, given.col)), shape=given.shape)
     return sp.csr_array((given.data, given.indices, given.indptr), shape=given.shape)
 
 
-def by_scipy(given: Any, target: Any) -> Any:
-    return fresh(given).asformat("csr" if target == tp.CSR else "csc")
+def convert_by_scipy(given: Any, target: Any) -> Any:
+    return without_flags(given).asformat("csr" if target == tp.CSR else "csc")
 
 
-def by_us(given: Any, target: Any, threads: int) -> Any:
+def convert_by_tacopy(given: Any, target: Any, threads: int) -> Any:
     if KERNELS.cores != threads:
         tp.set_threads(threads)
-    return tp.tensor(fresh(given), format=target)
+    return tp.tensor(without_flags(given), format=target)
 
 
 if __name__ == "__main__":

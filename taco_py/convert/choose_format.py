@@ -4,9 +4,9 @@ What each format would store is counted in a sample of the rows, and what a prod
 takes is expected of that: of values and coordinates as they come from memory, and of what starts
 anew with each row, block or slot.
 
-    27 points in 3 dimensions   SDIA(8): 1.04 values an entry in 0.13 slots    SDIA(8)
-    elasticity                  BSR(3,3): 1.00 values an entry in 0.11 blocks  BSR(3,3)
-    a graph                     SDIA(8): 7.9 values an entry                   CSR
+    27 points in 3 dimensions   SDIA(8): 1.01 values in 0.127 slots an entry   SDIA(8)
+    elasticity                  BSR(3,3): 1.00 values in 0.111 blocks          BSR(3,3)
+    a graph                     SDIA(8): nearly 8 values an entry              CSR
 
 No format is chosen in which a product may be another number: only full blocks are.
 """
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.convert.convert import convert
+from taco_py.convert.convert import convert, format_name
 from taco_py.convert.remap import in_order
 from taco_py.formats import BSR, CSR, SDIA, Format, RemappedFormat
 from taco_py.storage.tensor_data import Array, TensorData
@@ -38,9 +38,10 @@ WHOLE = 24
 """Rows that whole slices and blocks have."""
 HEIGHT = 8
 """Rows of the slices that are tried: lanes of a vector."""
-BYTE, ENTRY, ROW, SLOT, BLOCK = 0.06, 0.55, 3.0, 3.6, 1.5
-"""Nanoseconds for each byte that comes from memory; in CSR for each entry and row; for each slot of
-a slice; for each block. Measured on an EPYC on the matrices of `benchmarks/formats.py`."""
+BYTE, ENTRY, ROW, SLOT, SLICE, BLOCK = 0.03, 0.06, 2.6, 1.0, 7.5, 0.8
+"""Nanoseconds for each byte that comes from memory; in CSR for each entry and row; for each slot
+and slice; for each block. Fitted to what `benchmarks/formats.py` measures on an EPYC: CSR 0.96,
+0.52 and 0.48 ns an entry on 5 points, 27 points and elasticity; SDIA 0.58 and 0.44; BSR 0.35."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +49,20 @@ class Expected:
     """A format, what it would store for each entry, and the time a product with a vector takes.
 
     values  stored values
-    units   rows, slots or blocks
+    units   rows, slots or blocks, as `unit` says
     time    nanoseconds
     """
 
     format: AnyFormat
     values: float
     units: float
+    unit: str
     time: float
 
     def __str__(self) -> str:
-        name = "CSR" if self.format == CSR else str(self.format)
-        unit = {"C": "rows", "S": "slots", "B": "blocks"}[name[0]]
         return (
-            f"{name:9} {self.values:6.2f} values in {self.units:5.3f} {unit:6} an entry, "
-            f"{self.time:5.2f} ns"
+            f"{_name(self.format):9} {self.values:6.2f} values in {self.units:5.3f} "
+            f"{self.unit:6} an entry, {self.time:5.2f} ns"
         )
 
 
@@ -81,8 +81,13 @@ class Choice:
     expected: tuple[Expected, ...] = ()
 
     def __str__(self) -> str:
-        name = "CSR" if self.format == CSR else str(self.format)
-        return "\n".join((f"{name}: {self.reason}", *(f"  {each}" for each in self.expected)))
+        head = f"{_name(self.format)}: {self.reason}"
+        return "\n".join((head, *(f"  {each}" for each in self.expected)))
+
+
+def _name(form: AnyFormat) -> str:
+    """The usual name of a format."""
+    return format_name(form) if isinstance(form, Format) else str(form)
 
 
 def choice_of(data: TensorData) -> Choice:
@@ -132,18 +137,18 @@ def _expected(data: TensorData, rows: Array, columns: Array) -> Iterator[Expecte
     index = 4 if data.levels[1].crd is None else data.levels[1].crd.dtype.itemsize
     share = data.shape[0] / max(1, data.nnz)
     bytes_csr = itemsize + index + share * index
-    yield Expected(CSR, 1.0, share, BYTE * bytes_csr + ENTRY + ROW * share)
+    yield Expected(CSR, 1.0, share, "rows", BYTE * bytes_csr + ENTRY + ROW * share)
     slots = _distinct(rows // HEIGHT, columns - rows) / entries
     bytes_slots = slots * (HEIGHT * itemsize + 2 * index)
-    time = BYTE * bytes_slots + SLOT * slots
-    yield Expected(SDIA(HEIGHT), slots * HEIGHT, slots, time)
+    time = BYTE * bytes_slots + SLOT * slots + SLICE * share / HEIGHT
+    yield Expected(SDIA(HEIGHT), slots * HEIGHT, slots, "slots", time)
     for r, c in BLOCKS:
         blocks = _distinct(rows // r, columns // c) / entries
         if data.shape[0] % r or data.shape[1] % c or blocks * r * c > 1.0:
             continue  # zeros that blocks store are numbers like others, beside an infinity
         own = blocks * (r * c * itemsize + index)
         time = BYTE * own + blocks * (BLOCK + ENTRY * r * c / 4)
-        yield Expected(BSR((r, c)), blocks * r * c, blocks, time)
+        yield Expected(BSR((r, c)), blocks * r * c, blocks, "blocks", time)
 
 
 def _distinct(outer: Array, inner: Array) -> int:

@@ -20,6 +20,7 @@ from codegen.records import dataclass
 from taco_py.convert.order_entries import (
     Ordered,
     ascends_strictly,
+    bucket_bits,
     count_starts,
     is_worth_it,
     order_entries,
@@ -171,7 +172,9 @@ def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
     arrays = data.levels[1]
     assert arrays.pos is not None and arrays.crd is not None
     size = data.shape[format.mode_order[0]]
-    if is_worth_it(data.nnz, size, arrays.crd.dtype, data.dtype.itemsize) and not arrays.pos[0]:
+    entry = arrays.crd.itemsize + data.dtype.itemsize
+    worth_it = is_worth_it(data.nnz, size, arrays.crd.dtype, data.dtype.itemsize)
+    if worth_it and not arrays.pos[0] and bucket_bits(arrays.crd, size, entry):
         found = order_entries(arrays.crd, arrays.crd, data.values, size, arrays.pos)
         if found is not None:
             return of_rows(data, format, found)

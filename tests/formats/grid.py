@@ -2,7 +2,7 @@
 
     python -m tests.formats.grid [N] [--seed S] [--about sddmm]
 
-N kernels are drawn, 4 000 where N is not given; each runs on five sets of data, and what comes out
+N kernels are drawn, 4 400 where N is not given; each runs on five sets of data, and what comes out
 is compared with the dense oracle. Differences are printed; the exit status is 1 where there are
 any.
 """
@@ -75,6 +75,7 @@ TENSORS = (
 )  # fmt: skip
 RESULTS = (None, "dense", "csr", "csc", "coo", "ss", "db", "rm", "hs", "sdia(4)", "bsr(2,3)")
 DTYPES = ("float64", "float32", "int64", "int8", "complex128", "bool")
+KERNELS = 4400
 DATA = ("some", "empty", "full", "one row", "one entry")
 
 
@@ -160,7 +161,7 @@ def outcome(cell: Cell, data: str, seed: int) -> str:
 def main(words: list[str]) -> int:
     """Run the grid."""
     parser = argparse.ArgumentParser(prog="python -m tests.formats.grid")
-    parser.add_argument("count", nargs="?", type=int, default=4000)
+    parser.add_argument("count", nargs="?", type=int, default=KERNELS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--about", default="")
     asked = parser.parse_args(words)
