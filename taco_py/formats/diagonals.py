@@ -33,7 +33,7 @@ def SDIA(rows: int = 8) -> RemappedFormat:  # noqa: N802
 
     Raises FormatError for sizes below 1.
     """
-    (size,) = sizes_of_blocks((rows,), "SDIA")
+    (size,) = sizes_of_blocks((rows,), "SDIA(8)")
     quotient = Quotient(0, size)
     slot = Slot(Difference(1, 0), (quotient,))
     modes = (quotient, slot, Remainder(0, size), COLUMN)

@@ -48,6 +48,7 @@ class LevelKind:
     fills       zeros are stored between coordinates, so that a run of them has values
     above       how many levels must stand above it
     last        whether no level may stand below it
+    usual       kernels append to levels of the kind, and schedules cut their positions
     repeated    the letter of levels whose coordinates may be equal, "" where they may not
     """
 
@@ -64,6 +65,7 @@ class LevelKind:
     above: int = 0
     last: bool = False
     repeated: str = ""
+    usual: bool = False
 
     DENSE: ClassVar[LevelKind]
     COMPRESSED: ClassVar[LevelKind]
@@ -79,11 +81,6 @@ class LevelKind:
     PAIR: ClassVar[LevelKind]
     MIRRORED: ClassVar[LevelKind]
 
-    @property
-    def usual(self) -> bool:
-        """Whether kernels append to levels of the kind, and schedules cut their positions."""
-        return self.full or self.listed or self is LevelKind.SINGLETON
-
     def __repr__(self) -> str:
         return f"<LevelKind.{self.value.upper()}: {self.value!r}>"
 
@@ -92,9 +89,11 @@ class LevelKind:
 
 
 BOTH = ("pos", "crd")
-LevelKind.DENSE = LevelKind("dense", "d", (), full=True)
-LevelKind.COMPRESSED = LevelKind("compressed", "s", BOTH, listed=True, repeated="u")
-LevelKind.SINGLETON = LevelKind("singleton", "c", ("crd",), branchless=True, above=1, repeated="q")
+LevelKind.DENSE = LevelKind("dense", "d", (), full=True, usual=True)
+LevelKind.COMPRESSED = LevelKind("compressed", "s", BOTH, listed=True, repeated="u", usual=True)
+LevelKind.SINGLETON = LevelKind(
+    "singleton", "c", ("crd",), branchless=True, above=1, repeated="q", usual=True
+)
 LevelKind.RAGGED = LevelKind("ragged", "r", ("pos",), fills=True)
 LevelKind.BANDED = LevelKind("banded", "b", BOTH, fills=True)
 LevelKind.BITMAP = LevelKind("bitmap", "m", ("crd",), gaps=True)
@@ -107,23 +106,9 @@ LevelKind.PAIR = LevelKind("pair", "w", (), shared=True, above=2)
 LevelKind.MIRRORED = LevelKind("mirrored", "y", (), branchless=True, gaps=True, above=3)
 
 KINDS: dict[str, LevelKind] = {
-    kind.value: kind
-    for kind in (
-        LevelKind.DENSE,
-        LevelKind.COMPRESSED,
-        LevelKind.SINGLETON,
-        LevelKind.RAGGED,
-        LevelKind.BANDED,
-        LevelKind.BITMAP,
-        LevelKind.HASHED,
-        LevelKind.PADDED,
-        LevelKind.OFFSET,
-        LevelKind.INTERVAL,
-        LevelKind.PATTERN,
-        LevelKind.PAIR,
-        LevelKind.MIRRORED,
-    )
+    kind.value: kind for kind in vars(LevelKind).values() if isinstance(kind, LevelKind)
 }
+"""The kinds by their names, in the order in which they stand above."""
 
 
 class AddedKinds:
@@ -182,4 +167,10 @@ ADDED_KINDS = AddedKinds()
 
 def kind_named(name: str) -> LevelKind:
     """Return the kind of a name, one that was added among them."""
-    return next(kind for kind in ADDED_KINDS.all() if kind.value == name)
+    found = next((kind for kind in ADDED_KINDS.all() if kind.value == name), None)
+    if found is None:
+        raise FormatError(
+            f"Expected a kind of levels that there is, found {name!r}",
+            hint="add it first, as the process did that wrote the tensor: tp.add_level_kind",
+        )
+    return found

@@ -32,7 +32,7 @@ def SELL(rows: int = 8) -> RemappedFormat:  # noqa: N802 - the field's name
 
     Raises FormatError for sizes below 1.
     """
-    (size,) = sizes_of_blocks((rows,), "SELL")
+    (size,) = sizes_of_blocks((rows,), "SELL(8)")
     modes = (Quotient(0, size), Slot(COLUMN, (ROW,)), Remainder(0, size), COLUMN)
     return RemappedFormat(f"SELL({size})", Format.parse("drdp"), modes)
 
@@ -50,7 +50,7 @@ def NM(n: int, m: int) -> RemappedFormat:  # noqa: N802
 
     Raises FormatError for sizes below 1, and for n above m.
     """
-    most, size = sizes_of_blocks((n, m), "NM")
+    most, size = sizes_of_blocks((n, m), "NM(2, 4)")
     if most > size:
         raise FormatError(
             f"Expected at most {size} entries in {size} columns, found {most}",

@@ -124,10 +124,8 @@ class RemappedFormat:
 
     def check(self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any) -> None:
         """Raise FormatError where entries cannot be stored so: a matrix that is not symmetric."""
-        for each in dict.fromkeys(map(type, self.modes)):
-            next(mode for mode in self.modes if type(mode) is each).check(
-                coordinates, shape, values
-            )
+        for mode in self.modes:
+            mode.check(coordinates, shape, values)
 
     def stored(
         self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any = None
@@ -193,7 +191,8 @@ def BSR(blocks: int | Sequence[int]) -> RemappedFormat:  # noqa: N802 - the fiel
 
     Raises FormatError for sizes below 1.
     """
-    sizes = sizes_of_blocks(blocks if isinstance(blocks, Sequence) else (blocks, blocks), "BSR")
+    both = blocks if isinstance(blocks, Sequence) else (blocks, blocks)
+    sizes = sizes_of_blocks(both, "BSR((3, 3))")
     if len(sizes) != 2:
         raise FormatError(
             f"Expected rows and columns of a block, found {len(sizes)} numbers",
@@ -220,7 +219,7 @@ def Blocked(blocks: Sequence[int], format: Format | str = "csf") -> RemappedForm
 
     Raises FormatError for sizes below 1, or as many modes as the format has not.
     """
-    sizes = sizes_of_blocks(blocks, "Blocked")
+    sizes = sizes_of_blocks(blocks, "Blocked((3, 3))")
     outer = named(format, len(sizes)) if isinstance(format, str) else format
     if not isinstance(outer, Format) or outer.order != len(sizes):
         raise FormatError(
@@ -244,14 +243,17 @@ def Blocked(blocks: Sequence[int], format: Format | str = "csf") -> RemappedForm
     return RemappedFormat(name, inner, (*modes, *rests))
 
 
-def sizes_of_blocks(blocks: Any, what: str) -> tuple[int, ...]:
-    """The sizes of blocks as ints. Raises FormatError."""
+def sizes_of_blocks(blocks: Any, example: str) -> tuple[int, ...]:
+    """The sizes of blocks as ints. Raises FormatError.
+
+    example  of a call that is right, for the hint
+    """
     try:
         found = tuple(-1 if isinstance(n, bool) else as_integer(n) for n in blocks)
     except TypeError:
         found = (-1,)
     if not found or any(not 1 <= size < 2**31 for size in found):
         raise FormatError(
-            f"Expected sizes of blocks of 1 or more, found {blocks!r}", hint=f"as in {what}((3, 3))"
+            f"Expected sizes of blocks of 1 or more, found {blocks!r}", hint=f"as in {example}"
         )
     return found
