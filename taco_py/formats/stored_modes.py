@@ -324,7 +324,7 @@ class Folded(StoredMode):
         return found
 
     def check(self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any) -> None:
-        """Raise FormatError unless each entry has its mirror image; looked at once, for "larger"."""
+        """Raise FormatError unless each entry has its mirror image; "larger" looks for all."""
         if self.part != "larger":
             return
         hint = "tp.symmetric(A) takes one triangle of A; (A + A.T) / 2 is symmetric"

@@ -17,22 +17,15 @@ most, to neighbours in an array that the loops do not read or write otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from operator import is_
-from typing import Any
-
 from codegen.build import add, block, mul
 from codegen.ir import (
     Allocate,
     Array,
     Block,
-    Comment,
     Const,
     Declare,
     Expr,
     For,
-    Function,
-    If,
     Load,
     LoopKind,
     Module,
@@ -41,13 +34,12 @@ from codegen.ir import (
     Stmt,
     Storage,
     Store,
-    Table,
-    Var,
 )
 from codegen.names import Names
+from codegen.passes.blocks.one_store import declared_and_last, one_store, rewrite_loops
 from codegen.passes.simplify import simplify_tree
 from codegen.records import dataclass
-from codegen.tree import find, map_children, map_fields, walk
+from codegen.tree import find
 from codegen.types import INT64, ScalarType
 from codegen.variables import assigned_vars, declared_vars, free_vars, substitute
 
@@ -59,26 +51,12 @@ AHEAD = 512
 
 def hold_lanes(module: Module) -> Module:
     """`module` with the lanes of slices held wherever the pattern above occurs."""
-    return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
+    return rewrite_loops(module, _held_lanes)
 
 
-def _function(function: Function) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
-    return map_fields(
-        function, lambda name, value: _below(value, names) if name == "body" else value
-    )
-
-
-def _below(node: Any, names: Names) -> Any:
-    """`node` with each sum that matches changed."""
-    if not isinstance(node, Block):
-        return map_children(node, lambda child: _below(child, names))
-    body: list[Stmt] = []
-    for stmt in node.body:
-        slice = match_slice(stmt) if isinstance(stmt, For) else None
-        body += [_below(stmt, names)] if slice is None else [_held(slice, names)]
-    same = len(body) == len(node.body) and all(map(is_, body, node.body))
-    return node if same else map_fields(node, lambda _, old: tuple(body))
+def _held_lanes(root: For, names: Names) -> list[Stmt] | None:
+    slice = match_slice(root)
+    return None if slice is None else [_held(slice, names)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +89,7 @@ def match_slice(root: For) -> Slice | None:
     before, lanes = split
     if not isinstance(lanes, For) or not _counts_lanes(lanes):
         return None
-    found = _added(lanes.body, {})
+    found = one_store(lanes.body, {})
     if found is None:
         return None
     store, present = found
@@ -141,35 +119,6 @@ def _counts_lanes(loop: For) -> bool:
         return False
     first, last = (int(each.value.real) for each in bounds if isinstance(each, Const))
     return first == 0 and last in LANES
-
-
-def declared_and_last(body: Block) -> tuple[tuple[Declare, ...], Stmt] | None:
-    """What a block declares, and the one statement behind; None where it has others."""
-    found = [stmt for stmt in body.body if not isinstance(stmt, Comment)]
-    if not found:
-        return None
-    *before, last = found
-    declares = tuple(stmt for stmt in before if isinstance(stmt, Declare) and stmt.constant)
-    return (declares, last) if len(declares) == len(before) else None
-
-
-def _added(body: Block, known: Mapping[Var, Expr]) -> tuple[Store, Expr | None] | None:
-    """The one store of a body without what it declares, and the condition it stands under."""
-    split = declared_and_last(body)
-    if split is None:
-        return None
-    declares, last = split
-    values = dict(known)
-    for each in declares:
-        values[each.var] = substitute(each.value, values)
-    if isinstance(last, Store):
-        return substitute(last, values), None
-    if not isinstance(last, If) or last.orelse.body:
-        return None
-    inner = _added(last.then, values)
-    if inner is None or inner[1] is not None:
-        return None
-    return inner[0], substitute(last.condition, values)
 
 
 def identity_of(element: ScalarType) -> Const | None:

@@ -14,61 +14,39 @@ of which its condition says that they are others, and the loop reads none of tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from operator import is_
-from typing import Any
-
 from codegen.build import block
 from codegen.ir import (
-    Array,
+    TRUE,
     Assign,
     Binary,
-    Block,
     Const,
     Declare,
     Expr,
     For,
-    Function,
     If,
     Load,
     LoopKind,
     Module,
     Stmt,
     Store,
-    Table,
     Var,
 )
 from codegen.names import Names
-from codegen.passes.blocks.held_lanes import declared_and_last
-from codegen.passes.simplify import simplify_tree
+from codegen.passes.blocks.one_store import declared_and_last, one_store, rewrite_loops
 from codegen.records import dataclass
-from codegen.tree import find, map_children, map_fields, walk
+from codegen.tree import find
 from codegen.types import INT64
-from codegen.variables import assigned_vars, declared_vars, free_vars, substitute
+from codegen.variables import assigned_vars, declared_vars, free_vars
 
 
 def hold_turns(module: Module) -> Module:
     """`module` with such elements held wherever the pattern above occurs."""
-    return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
+    return rewrite_loops(module, _held_turns)
 
 
-def _function(function: Function) -> Function:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
-    return map_fields(
-        function, lambda name, value: _below(value, names) if name == "body" else value
-    )
-
-
-def _below(node: Any, names: Names) -> Any:
-    """`node` with each sum that matches changed."""
-    if not isinstance(node, Block):
-        return map_children(node, lambda child: _below(child, names))
-    body: list[Stmt] = []
-    for stmt in node.body:
-        pair = match_pair(stmt) if isinstance(stmt, For) else None
-        body += [_below(stmt, names)] if pair is None else _held(pair, names)
-    same = len(body) == len(node.body) and all(map(is_, body, node.body))
-    return node if same else map_fields(node, lambda _, old: tuple(body))
+def _held_turns(root: For, names: Names) -> list[Stmt] | None:
+    pair = match_pair(root)
+    return None if pair is None else _held(pair, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +74,11 @@ def match_pair(root: For) -> Pair | None:
         return None
     before, turns = split
     assert isinstance(turns, For)
-    first = _turn(turns.body, {turns.var: Const(0, INT64)})
-    second = _turn(turns.body, {turns.var: Const(1, INT64)})
-    if not isinstance(first, Store) or not isinstance(second, If):
+    turn = [one_store(turns.body, {turns.var: Const(number, INT64)}) for number in range(2)]
+    if turn[0] is None or turn[1] is None:
         return None
-    (other,) = second.then.body
-    if not isinstance(other, Store) or first.op != "+" or other.op != "+":
+    (first, always), (other, condition) = turn[0], turn[1]
+    if always not in (None, TRUE) or condition is None or first.op != "+" or other.op != "+":
         return None
     if other.array != first.array or first.array.element.kind == "bool":
         return None
@@ -110,36 +87,14 @@ def match_pair(root: For) -> Pair | None:
     changing = assigned_vars(root) | declared_vars(root.body) | {root.var}
     if free_vars(first.index) & changing or any(True for _ in find(first.index, Load)):
         return None
-    if not _says_others(second.condition, first.index, other.index):
+    if not _says_others(condition, first.index, other.index):
         return None
-    return Pair(root, before, first, second)
+    return Pair(root, before, first, If(condition, block(other)))
 
 
 def _counts_two(loop: For) -> bool:
     plain = loop.kind is LoopKind.SERIAL and loop.step == 1 and not loop.unroll
     return plain and loop.start == Const(0, INT64) and loop.stop == Const(2, INT64)
-
-
-def _turn(body: Block, known: Mapping[Var, Expr]) -> Stmt | None:
-    """What one turn does, without what it declares; None where it does more than add."""
-    split = declared_and_last(body)
-    if split is None:
-        return None
-    declares, last = split
-    values = dict(known)
-    for each in declares:
-        values[each.var] = simplify_tree(substitute(each.value, values))
-    if isinstance(last, Store):
-        return simplify_tree(substitute(last, values))
-    if not isinstance(last, If) or last.orelse.body:
-        return None
-    condition = simplify_tree(substitute(last.condition, values))
-    inner = _turn(last.then, values)
-    if not isinstance(inner, Store):
-        return None
-    if condition == Const(True, condition.type if isinstance(condition, Const) else INT64):
-        return inner
-    return If(condition, Block((inner,)))
 
 
 def _says_others(condition: Expr, one: Expr, other: Expr) -> bool:
