@@ -21,7 +21,7 @@ def add_level_kind(
     """Add a kind of levels: formats may have its letter then, in calls and in conversions.
 
     >>> from taco_py.levels.ragged import Ragged
-    >>> from taco_py.storage.by_level.level_packing import PACKINGS
+    >>> from taco_py.storage.by_level.kinds_packed import PACKINGS
     >>> kind = tp.LevelKind("list of any length", "z", ("pos",))
     >>> made = tp.add_level_kind(
     ...     kind, PACKINGS[tp.LevelKind.RAGGED], lambda own, above: Ragged(own.pos, above.parent)
@@ -47,7 +47,7 @@ def add_level_kind(
     if missing:
         raise FormatError(
             f"Expected a packing with {', '.join(wanted)}, found none of {', '.join(missing)}",
-            hint="those of taco_py/storage/by_level/level_packing.py are examples",
+            hint="those of taco_py/storage/by_level/kinds_packed.py are examples",
         )
     if not callable(functions):
         raise FormatError(

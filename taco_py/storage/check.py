@@ -18,7 +18,7 @@ from taco_py.diagnostics.errors import (
 )
 from taco_py.formats import CSC, CSR, LevelKind
 from taco_py.storage.borrow import require_dtype
-from taco_py.storage.by_level.level_packing import packing_of
+from taco_py.storage.by_level.kinds_packed import packing_of
 from taco_py.storage.sizes import level_sizes
 from taco_py.storage.tensor_data import Array, TensorData, ordered
 

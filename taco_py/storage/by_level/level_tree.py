@@ -13,7 +13,8 @@ import numpy as np
 from taco_py.diagnostics.errors import FormatError
 from taco_py.fill import Fill, as_number
 from taco_py.formats import Format, LevelKind
-from taco_py.storage.by_level.level_packing import Column, Packing, packing_of
+from taco_py.storage.by_level.kinds_packed import packing_of
+from taco_py.storage.by_level.level_packing import Column, Packing
 from taco_py.storage.coordinates import scatter_sum
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
