@@ -11,7 +11,7 @@ from __future__ import annotations
 from codegen import build
 from codegen.ir import TRUE, Expr
 from codegen.records import dataclass
-from taco_py.levels.protocol import EachStored
+from taco_py.levels.protocol import EachStored, OnePosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Pair(EachStored):
 
 
 @dataclass(frozen=True, slots=True)
-class Mirrored(EachStored):
+class Mirrored(OnePosition):
     """The level functions below one parent.
 
     row, column  of the entry of the triangle
@@ -48,10 +48,6 @@ class Mirrored(EachStored):
     turn: Expr
     first: bool
     branchless: bool = True
-
-    def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
-        """`parent`, `parent + 1`."""
-        return parent, build.add(parent, 1)
 
     def coordinate(self, position: Expr) -> Expr:
         """The row in turn 0 and the column in turn 1, or the other way round."""

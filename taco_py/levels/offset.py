@@ -8,11 +8,11 @@ from __future__ import annotations
 from codegen import build
 from codegen.ir import TRUE, Array, Expr
 from codegen.records import dataclass
-from taco_py.levels.protocol import EachStored
+from taco_py.levels.protocol import OnePosition
 
 
 @dataclass(frozen=True, slots=True)
-class Offset(EachStored):
+class Offset(OnePosition):
     """The level functions below one parent.
 
     near   the coordinate of the level above
@@ -26,10 +26,6 @@ class Offset(EachStored):
     size: Expr
     whole: bool
     branchless: bool = True
-
-    def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
-        """`parent`, `parent + 1`."""
-        return parent, build.add(parent, 1)
 
     def coordinate(self, position: Expr) -> Expr:
         """`i + crd[q]`."""

@@ -5,19 +5,15 @@ from __future__ import annotations
 from codegen import build
 from codegen.ir import Array, Expr
 from codegen.records import dataclass
-from taco_py.levels.protocol import EachStored
+from taco_py.levels.protocol import OnePosition
 
 
 @dataclass(frozen=True, slots=True)
-class Padded(EachStored):
+class Padded(OnePosition):
     """The level functions over its one array."""
 
     crd: Array
     branchless: bool = True
-
-    def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
-        """`parent`, `parent + 1`."""
-        return parent, build.add(parent, 1)
 
     def coordinate(self, position: Expr) -> Expr:
         """`crd[position]`."""

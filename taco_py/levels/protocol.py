@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from codegen import build
 from codegen.ir import TRUE, Array, Expr
 from codegen.records import dataclass
 
@@ -91,3 +92,24 @@ class EachStored:
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr | None:
         """Only a look at each tells."""
         return None
+
+
+class Segments(EachStored):
+    """A level whose positions below a parent are those between two ends in `pos`."""
+
+    __slots__ = ()
+    pos: Array
+
+    def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
+        """`pos[parent]`, `pos[parent + 1]`."""
+        return build.load_index(self.pos, parent), build.load_index(self.pos, build.add(parent, 1))
+
+
+class OnePosition(EachStored):
+    """A level with one position below each parent: the parent's."""
+
+    __slots__ = ()
+
+    def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
+        """`parent`, `parent + 1`."""
+        return parent, build.add(parent, 1)

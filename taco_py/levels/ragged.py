@@ -5,20 +5,16 @@ from __future__ import annotations
 from codegen import build
 from codegen.ir import Array, Expr
 from codegen.records import dataclass
-from taco_py.levels.protocol import EachStored
+from taco_py.levels.protocol import Segments
 
 
 @dataclass(frozen=True, slots=True)
-class Ragged(EachStored):
+class Ragged(Segments):
     """The level functions below one parent."""
 
     pos: Array
     parent: Expr
     branchless: bool = False
-
-    def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
-        """`pos[parent]`, `pos[parent + 1]`."""
-        return build.load_index(self.pos, parent), build.load_index(self.pos, build.add(parent, 1))
 
     def coordinate(self, position: Expr) -> Expr:
         """`position - pos[parent]`."""
