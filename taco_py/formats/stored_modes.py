@@ -74,16 +74,23 @@ class StoredMode(ABC):
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Whole(StoredMode):
-    """The mode itself."""
+class OfOneMode(StoredMode):
+    """A coordinate made of those of one mode."""
 
+    __slots__ = ()
     mode: int
 
     @property
     def reads(self) -> tuple[int, ...]:
         """Return the mode."""
         return (self.mode,)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(OfOneMode):
+    """The mode itself."""
+
+    mode: int
 
     def size(self, shape: Sequence[int]) -> int | None:
         """Return the mode's size."""
@@ -106,16 +113,11 @@ class Whole(StoredMode):
 
 
 @dataclass(frozen=True, slots=True)
-class Quotient(StoredMode):
+class Quotient(OfOneMode):
     """Which block of `block` coordinates a coordinate of the mode is in."""
 
     mode: int
     block: int
-
-    @property
-    def reads(self) -> tuple[int, ...]:
-        """Return the mode."""
-        return (self.mode,)
 
     def size(self, shape: Sequence[int]) -> int | None:
         """Return the number of blocks; the last may not be full."""
@@ -134,16 +136,11 @@ class Quotient(StoredMode):
 
 
 @dataclass(frozen=True, slots=True)
-class Remainder(StoredMode):
+class Remainder(OfOneMode):
     """Where in its block of `block` coordinates a coordinate of the mode is."""
 
     mode: int
     block: int
-
-    @property
-    def reads(self) -> tuple[int, ...]:
-        """Return the mode."""
-        return (self.mode,)
 
     def size(self, shape: Sequence[int]) -> int | None:
         """Return the block's size."""
