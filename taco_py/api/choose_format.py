@@ -11,13 +11,13 @@ from taco_py.values.tensor import as_data
 def choose_format(A: Any) -> Choice:  # noqa: N803 - the field's name
     """Choose a format for a matrix that products read many times; `format="auto"` stores it so.
 
-    >>> A = sp.diags_array([np.ones(9999), np.ones(10000)], offsets=[1, 0])
+    >>> A = sp.diags_array([np.ones(99999), np.ones(100000)], offsets=[1, 0])
     >>> tp.choose_format(A).format.name
     'SDIA(8)'
 
     A  a matrix of any kind; other tensors keep their format
 
     Returns the format, the reason, and what each other one is expected to take. What is stored is
-    counted in a sample of the rows, which takes a few milliseconds.
+    counted in a sample of the rows, which takes tens of milliseconds as a rule.
     """
     return choice_of(as_data(A))
