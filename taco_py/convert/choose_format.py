@@ -29,7 +29,7 @@ SAMPLE = 1 << 16
 PIECES = 32
 """Neighbouring rows are looked at together, in so many places."""
 LEAST = 1 << 17
-"""Entries below which the matrix lies in near caches, where bytes cost less than is counted here."""
+"""Entries below which the matrix lies in near caches, where bytes cost less than counted here."""
 GAIN = 1.15
 """How many times faster another format must be expected to be."""
 BLOCKS = ((2, 2), (3, 3), (4, 4), (6, 6), (8, 8))
