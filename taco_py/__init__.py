@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from taco_py.api.from_dlpack import from_dlpack
     from taco_py.api.frontier import frontier
     from taco_py.api.function import function
+    from taco_py.api.hybrid import hybrid
     from taco_py.api.level_kind import add_level_kind
     from taco_py.api.memory import (
         clear_memory,
@@ -127,6 +128,7 @@ _LATER = {
     "taco_py.api.from_dlpack": ("from_dlpack",),
     "taco_py.api.frontier": ("frontier",),
     "taco_py.api.function": ("function",),
+    "taco_py.api.hybrid": ("hybrid",),
     "taco_py.api.level_kind": ("add_level_kind",),
     "taco_py.api.memory": (
         "clear_memory",
@@ -241,6 +243,7 @@ __all__ = [
     "function",
     "get_memory_limit",
     "get_threads",
+    "hybrid",
     "program",
     "read",
     "schedule",
