@@ -57,3 +57,27 @@ def test_rows_stay_in_registers_where_places_may_be_free(form: str) -> None:
     for columns in (*range(1, 20), 31, 32, 33, 47, 65):
         X = np.arange(A.shape[1] * columns).reshape(-1, columns).astype("float32") % 7  # noqa: N806
         assert np.array_equal(kernel(tp.tensor(A, format=form), X), A @ X)
+
+
+NARROW = (
+    "Y[i,j] = A[i,j] * D[i,j]",
+    "Y[i,j] = A[i,j] * D[i,j] - D[i,j]",
+    "y[i] = A[i,j] * D[i,j]",
+    "y[i] = D[i,0] * sum(j, A[i,j])",
+)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "float32"])
+@pytest.mark.parametrize("form", ["sell(4)", "dia", "nm(4,4)", "bsr(3,2)"])
+def test_sums_over_places_keep_types(form: str, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    A = rng.integers(0, 3, (13, 12)).astype(dtype)  # noqa: N806
+    D = rng.integers(0, 120, (13, 12)).astype(dtype)  # noqa: N806
+    for text in NARROW:
+        if dtype == "bool" and " - " in text:
+            continue
+        wanted = np.asarray(tp.evaluate_dense(text, A=A, D=D))
+        form_of_result = "d" * wanted.ndim
+        found = tp.evaluate(text, A=tp.tensor(A, format=form), D=D, format=form_of_result)
+        assert found.dtype == wanted.dtype
+        assert np.array_equal(found, wanted)

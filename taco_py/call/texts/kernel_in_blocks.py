@@ -243,7 +243,8 @@ def _call(
         why = "blocks are read on CPUs alone"
     if why:
         return None, dict.fromkeys(blocks, why)
-    cut, reasons = cut_assignment(assignment, forms)
+    types = {name: np.dtype(each) for name, each in _types(told, tuple(forms)).items()}
+    cut, reasons = cut_assignment(assignment, forms, types)
     if cut is None:
         return None, reasons
     containers = dict.fromkeys(forms, TENSOR)
