@@ -58,8 +58,18 @@ KNOWN = {
 FORMATS = {
     **dict.fromkeys(("test_fancy_indexing", "test_fancy_indexing_ndarray"), "coo"),
     **dict.fromkeys(
-        ("test_count_nonzero", "test_elementwise_multiply", "test_eq", "test_ne", "test_ge",
-         "test_gt", "test_le", "test_lt"), "csr"),
+        (
+            "test_count_nonzero",
+            "test_elementwise_multiply",
+            "test_eq",
+            "test_ne",
+            "test_ge",
+            "test_gt",
+            "test_le",
+            "test_lt",
+        ),
+        "csr",
+    ),
 }
 """Of tests that ask for one of scipy's formats, which their arrays have: results of any order of
 coo alone."""

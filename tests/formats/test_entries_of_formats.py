@@ -19,7 +19,17 @@ from tests.formats.test_tensors_in_formats import FORMATS, matrix
 Array = np.ndarray[Any, Any]
 PLAIN = ("dd", "ds", "ds:1,0", "ss", "uq", "uc", "sd", "sd:1,0")
 ALL = (*PLAIN, *FORMATS, "nm(7,7)")
-REMAPPED = ("bsr(2,3)", "blocked(2,3,ss)", "ell", "sell(2)", "dia", "sdia(4)", "rle", "sym", "nm(7,7)")
+REMAPPED = (
+    "bsr(2,3)",
+    "blocked(2,3,ss)",
+    "ell",
+    "sell(2)",
+    "dia",
+    "sdia(4)",
+    "rle",
+    "sym",
+    "nm(7,7)",
+)
 
 
 @pytest.mark.rotating(6)
@@ -75,17 +85,17 @@ CALLS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("form", REMAPPED)
 def test_explanations_name_conversions(form: str, call: str) -> None:
     options = {**CALLS[call], "frontier_budget": 0}
-    T, x = tp.tensor(matrix(), format=form), np.ones(7)
-    told = [str(tp.explain("y[i] = A[i,j] * x[j]", A=T, x=x, **options))]
+    A, x = tp.tensor(matrix(), format=form), np.ones(7)  # noqa: N806
+    told = [str(tp.explain("y[i] = A[i,j] * x[j]", A=A, x=x, **options))]
     if call != "schedule":
-        told.append(str(tp.explain("ij,j->i", T, x, **options)))
+        told.append(str(tp.explain("ij,j->i", A, x, **options)))
     for text in told:
         if call == "plain":
             assert "converts" not in text
-            assert f"the arrays of {T.format}" in text
+            assert f"the arrays of {A.format}" in text
         else:
             assert text.startswith("converts")
-            assert f": from {T.format} to ds, once and kept with the Tensor, for " in text
+            assert f": from {A.format} to ds, once and kept with the Tensor, for " in text
 
 
 @pytest.mark.parametrize("kind", ["bsr", "dok", "lil", "dia"])
