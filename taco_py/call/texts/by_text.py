@@ -68,7 +68,7 @@ class Asks:
         if self.several(read):
             return "several statements read plain formats alone"
         if self.indexed(read):
-            return "subscripts are more than indices"
+            return "subscripts, argmin and argmax read plain formats alone"
         return "this call reads plain formats alone"
 
     def is_plain(self, read: Sequence[Understood]) -> bool:
