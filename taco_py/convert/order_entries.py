@@ -202,5 +202,5 @@ int32_t count_starts(const TACO_INDEX *keys, const TACO_INDEX *others, TACO_INDE
     return taco_starts(keys, others, to_pos, found, count, range, threads);
 }}
 
-/* taco_order.h has #pragma omp, and calls taco_alloc, to which this is linked. */
+/* taco_order.h has loops of "omp parallel", and calls taco_alloc: what this says is linked. */
 """
