@@ -16,7 +16,8 @@ from codegen.runtime.kernel_cache import KernelSource
 from codegen.runtime.signature import Kind, Parameter, Signature
 from codegen.toolchain.errors import NoCompilerError
 from codegen.types import INT32, INT64, UINT8, ScalarType
-from taco_py.formats import RemappedFormat
+from taco_py.formats import SDIA, RemappedFormat
+from taco_py.formats.stored_modes import Quotient
 from taco_py.kernels import KERNELS
 from taco_py.storage.tensor_data import LevelArrays, TensorData
 
@@ -29,11 +30,19 @@ _TYPES = {np.dtype("int32"): INT32, np.dtype("int64"): INT64}
 _VALUES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t", 16: "taco_sixteen"}
 
 
-def diagonals_of_slices(data: TensorData, format: RemappedFormat, rows: int) -> TensorData | None:
-    """Store a matrix in CSR, sorted and without duplicates, in slices of so many rows.
+def slice_rows(format: RemappedFormat) -> int:
+    """The rows of a slice where the format is SDIA, else 0."""
+    first, *_ = format.modes
+    rows = first.block if isinstance(first, Quotient) else 0
+    return rows if rows and format == SDIA(rows) else 0
+
+
+def diagonals_of_slices(data: TensorData, format: RemappedFormat) -> TensorData | None:
+    """Store a matrix in CSR, sorted and without duplicates, in SDIA.
 
     Returns None where the types are others, or nothing can be compiled.
     """
+    rows = slice_rows(format)
     level, itemsize = data.levels[1], data.dtype.itemsize
     assert level.pos is not None and level.crd is not None
     index = level.crd.dtype
