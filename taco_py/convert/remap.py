@@ -22,8 +22,9 @@ from taco_py.convert.convert import convert
 from taco_py.convert.list_units import rows_of_units
 from taco_py.convert.slice_diagonals import diagonals_of_slices, slice_rows
 from taco_py.convert.stored_text import LEAST
+from taco_py.convert.triangle_of_rows import triangle_of_rows
 from taco_py.diagnostics.errors import FormatError
-from taco_py.formats import CSF, CSR, Format
+from taco_py.formats import CSF, CSR, SYM, Format
 from taco_py.formats.remapped import RemappedFormat
 from taco_py.storage.pack import canonical, is_unique, pack_coo, to_dense, unpack
 from taco_py.storage.room import room, stored_bytes
@@ -101,6 +102,11 @@ def to_diagonals(data: TensorData, format: RemappedFormat) -> TensorData | None:
 def to_units(data: TensorData, format: RemappedFormat) -> TensorData | None:
     """Store a matrix over stored modes that texts know."""
     return units_of_rows(in_order(convert(data, CSR)), format)
+
+
+def to_triangle(data: TensorData, format: RemappedFormat) -> TensorData | None:
+    """Store a symmetric matrix in SYM; None where another is found, to say where."""
+    return triangle_of_rows(in_order(convert(data, CSR)), format)
 
 
 def in_order(data: TensorData) -> TensorData:
@@ -202,6 +208,12 @@ ROADS: tuple[RoadToUnits, ...] = (
         "rows at once",
         _is_slices,
         to_diagonals,
+    ),
+    RoadToUnits(
+        "rows compared with columns, which a counting sort lists, and the lower triangle kept, "
+        "O(rows + nnz): entries are looked for in other rows",
+        lambda data, format: format == SYM and _is_large(data, format),
+        to_triangle,
     ),
     RoadToUnits(
         "slots and ends are queried, then each entry goes to its place, O(nnz): a text that the "

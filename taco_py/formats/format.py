@@ -18,6 +18,7 @@ from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.formats.level_kind import ADDED_KINDS, KINDS, LevelKind
+from taco_py.formats.sized_names import NAMES as REMAPPED
 
 T = TypeVar("T")
 
@@ -59,13 +60,6 @@ OF_ANY_ORDER = ("coo", "csf", "dense", "hash", "dok")
 """Names of formats that have as many levels as the tensor has modes."""
 CONVERTED = ("lil",)
 """Formats of scipy's that operands are converted from, and nothing is stored in."""
-SIZED = {
-    "bsr": '"bsr(3,3)"',
-    "bcsr": '"bcsr(3,3)"',
-    "blocked": '"blocked(2,1,3,sss)"',
-    "nm": '"nm(2,4)"',
-}
-"""How formats with sizes are written."""
 
 
 def _all_are(items: object, kind: type) -> bool:
@@ -173,7 +167,7 @@ class Format:
                 f"Expected level letters as a string, found {text!r}", hint='as in "ds:1,0"'
             )
         letters, _, order = NAMED.get(text.upper(), text).partition(":")
-        if letters.lower() in SIZED:
+        if letters.partition("(")[0].strip().lower() in REMAPPED:
             raise FormatError(f"Expected a format, found {text!r}", hint=_other_format(letters))
         levels = [_level_of(letter) for letter in letters]
         for place, letter in enumerate(letters):
@@ -245,8 +239,12 @@ def _other_format(word: str) -> str:
             f"operands of scipy's {word} are converted to CSR, and nothing is stored in it; the "
             f"names are {', '.join((*NAMED, *OF_ANY_ORDER))}"
         )
-    if word.lower() in SIZED:
-        return f"write its sizes too, as in {SIZED[word.lower()]}"
+    name = REMAPPED.get(word.partition("(")[0].strip().lower())
+    if name is not None and "(" in word:
+        return f'write its sizes in one pair of brackets, as in "{name.example}"'
+    if name is not None:
+        asks = 0 not in name.counts
+        return f"{'write its sizes too, ' if asks else ''}as in \"{name.example}\""
     hint = (
         "d dense, s compressed, u compressed with duplicates, c singleton, q singleton with "
         "duplicates, r ragged, b banded, m bitmap, h hashed; "
@@ -366,7 +364,7 @@ def named(text: str, order: int) -> Format:
     if make is not None:
         return make(order)
     letters = NAMED.get(text.upper(), text).partition(":")[0]
-    is_word = letters.lower() in SIZED
+    is_word = letters.partition("(")[0].strip().lower() in REMAPPED
     if len(letters) != order and not is_word and all(map(_level_of, letters)):
         names = [name.lower() for name in (*NAMED, *OF_ANY_ORDER)]
         raise FormatError(

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from taco_py.diagnostics.errors import FormatError
 from taco_py.formats.diagonals import DIA, SDIA
 from taco_py.formats.padded_rows import ELL, NM, SELL
 from taco_py.formats.remapped import BSR, Blocked, RemappedFormat
 from taco_py.formats.runs import RLE
+from taco_py.formats.sized_names import NAMES, SizedName
 from taco_py.formats.symmetric import SYM
-
-PLAIN_NAMES: Mapping[str, RemappedFormat] = {"dia": DIA, "ell": ELL, "rle": RLE, "sym": SYM}
-"""Formats without sizes."""
 
 
 def _of_blocks(sizes: list[int]) -> RemappedFormat:
     return BSR(sizes if len(sizes) == 2 else sizes[0])
 
 
-SIZED: Mapping[str, tuple[Callable[[list[int]], RemappedFormat], tuple[int, ...], str]] = {
-    "bsr": (_of_blocks, (1, 2), "the rows and columns of a block"),
-    "bcsr": (_of_blocks, (1, 2), "the rows and columns of a block"),
-    "sell": (lambda sizes: SELL(*sizes), (0, 1), "the rows of a slice"),
-    "sdia": (lambda sizes: SDIA(*sizes), (0, 1), "the rows of a slice"),
-    "nm": (lambda sizes: NM(*sizes), (2,), "n and m"),
+MAKERS: Mapping[str, Callable[[list[int]], RemappedFormat]] = {
+    "bsr": _of_blocks,
+    "bcsr": _of_blocks,
+    "ell": lambda sizes: ELL,
+    "sell": lambda sizes: SELL(*sizes),
+    "dia": lambda sizes: DIA,
+    "sdia": lambda sizes: SDIA(*sizes),
+    "nm": lambda sizes: NM(*sizes),
+    "rle": lambda sizes: RLE,
+    "sym": lambda sizes: SYM,
 }
-"""Formats with sizes: how one is made, how many there are, and what they are."""
+"""How formats are made of their sizes; `Blocked` has a format behind them."""
 
 _WRITTEN = re.compile(r"\s*([a-z]+)\s*(?:\(([^()]*)\))?\s*", re.IGNORECASE)
 
@@ -46,21 +48,46 @@ def remapped(format: Any) -> RemappedFormat | None:
     found = _WRITTEN.fullmatch(format) if isinstance(format, str) else None
     if found is None:
         return None
-    name, inside = found.group(1).lower(), (found.group(2) or "").replace(" ", "")
-    if name in PLAIN_NAMES and found.group(2) is None:
-        return PLAIN_NAMES[name]
-    numbers = re.match(r"(?:\d+(?:,|$))*", inside)
-    head = numbers.group(0) if numbers is not None else ""
-    sizes, rest = [int(n) for n in head.split(",") if n], inside[len(head) :]
-    if name == "blocked" and sizes:
+    name, inside = found.group(1).lower(), found.group(2)
+    known = NAMES.get(name)
+    if known is None or (inside is None and 0 not in known.counts):
+        return None
+    sizes, rest = _sizes("" if inside is None else inside.replace(" ", ""))
+    if inside is not None and known.counts == (0,):
+        _refuse(known, inside, format)
+    if name == "blocked":
+        if not sizes:
+            _refuse(known, inside, format)
+        _check_sizes(known, sizes, format)
         return Blocked(sizes, rest or "csf")
-    if name not in SIZED:
-        return None
-    make, counts, what = SIZED[name]
-    if found.group(2) is None and 0 not in counts:
-        return None
-    if rest or len(sizes) not in counts:
-        raise FormatError(
-            f"Expected {what}, found {inside!r} in {format!r}", hint='as in "bsr(3,3)", "sell(8)"'
-        )
-    return make(sizes)
+    if rest or len(sizes) not in known.counts:
+        _refuse(known, inside, format)
+    _check_sizes(known, sizes, format)
+    return MAKERS[name](sizes)
+
+
+def _sizes(inside: str) -> tuple[list[int], str]:
+    """The numbers at the beginning of what is in brackets, and what is behind them."""
+    numbers = re.match(r"(?:-?\d+(?:,(?=.)|$))*", inside)
+    head = numbers.group(0) if numbers is not None else ""
+    return [int(n) for n in head.split(",") if n], inside[len(head) :]
+
+
+def _check_sizes(known: SizedName, sizes: list[int], text: str) -> None:
+    """Raise FormatError for a size below 1, and for one beyond 32 bits."""
+    for size in sizes:
+        if not 1 <= size < 2**31:
+            raise FormatError(
+                f"Expected {known.expected}, each from 1 to {2**31 - 1}, found {size} in {text!r}",
+                hint=f'as in "{known.example}"',
+            )
+
+
+def _refuse(known: SizedName, inside: str | None, text: str) -> NoReturn:
+    """Raise FormatError for what stands in brackets."""
+    stands = (inside or "").strip()
+    found = repr(stands) if stands else "nothing"
+    raise FormatError(
+        f"Expected {known.expected}, found {found} in the brackets of {text!r}",
+        hint=f'as in "{known.example}"',
+    )

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from taco_py.formats import BCSR, BSR, Blocked, Format, RemappedFormat, remapped
+from taco_py.formats.sized_names import NAMES as SIZED_NAMES
 from taco_py.formats.stored_modes import Difference, Quotient, Remainder, Slot, Whole
+from taco_py.formats.written import MAKERS
 
 NAMES = {
     "bsr(3,2)": "BSR(3,2)",
@@ -59,6 +61,38 @@ def test_what_is_no_format_is_refused(make: object, message: str) -> None:
     with pytest.raises(tp.FormatError) as caught:
         make()  # type: ignore[operator]
     assert message in caught.value.message
+
+
+WRONG_SIZES = {
+    "ell(3)": ("no sizes, found '3'", '"ell"'),
+    "sdia(0)": ("the rows of a slice, each from 1 to 2147483647, found 0", '"sdia(8)"'),
+    "sell(-2)": ("the rows of a slice, each from 1 to 2147483647, found -2", '"sell(8)"'),
+    "sell(8,8)": ("0 or 1 size, the rows of a slice, found '8,8'", '"sell(8)"'),
+    "bsr(0,2)": ("the rows and columns of a block, each from 1 to 2147483647, found 0", "bsr(3,3)"),
+    "bsr(1,2,3)": ("1 or 2 sizes, the rows and columns of a block, found '1,2,3'", "bsr(3,3)"),
+    "bsr()": ("the rows and columns of a block, found nothing", '"bsr(3,3)"'),
+    "nm(4,2)": ("n of at most m, entries in 2 columns, found 4", '"nm(2,4)"'),
+    "nm(2)": ("2 sizes, n and m, found '2'", '"nm(2,4)"'),
+    "nm": ("a format, found 'nm'", 'write its sizes too, as in "nm(2,4)"'),
+    "bsr(2": ("a format, found 'bsr(2'", 'one pair of brackets, as in "bsr(3,3)"'),
+    "blocked(x)": ("a block's along each mode, then a format, found 'x'", '"blocked(2,1,3,sss)"'),
+    "blocked(0,2)": ("each from 1 to 2147483647, found 0", '"blocked(2,1,3,sss)"'),
+}
+
+
+@pytest.mark.parametrize("text", WRONG_SIZES)
+def test_wrong_sizes_are_named_beside_right_ones(text: str) -> None:
+    expected, example = WRONG_SIZES[text]
+    with pytest.raises(tp.FormatError) as caught:
+        tp.tensor(np.ones((2, 4)), format=text)
+    assert expected in caught.value.message
+    assert example in str(caught.value.hint)
+
+
+def test_every_name_of_the_table_has_a_maker() -> None:
+    assert {*MAKERS, "blocked"} == set(SIZED_NAMES)
+    for known in SIZED_NAMES.values():
+        assert remapped(known.example) is not None
 
 
 DIAGONALS = RemappedFormat("diagonals", Format.parse("sd"), (Difference(1, 0), Whole(0)))
