@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy.sparse import _sparsetools
@@ -178,7 +177,8 @@ def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
         found = order_entries(arrays.crd, arrays.crd, data.values, size, arrays.pos)
         if found is not None:
             return of_rows(data, format, found)
-    own, count, index = data.values, data.nnz, arrays.crd.dtype
+    own, count = data.values, int(arrays.pos[-1])
+    index = np.result_type(arrays.pos, arrays.crd)
     lists = len(arrays.pos) - 1
     if arrays.pos[0] or not 0 <= arrays.pos[-1] <= min(len(arrays.crd), len(own)):
         raise StructureError(
@@ -190,8 +190,8 @@ def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
     pool = KERNELS.pool
     pos, crd = pool.empty((size + 1,), index), pool.empty((count,), index)
     made = pool.empty((count,), values.dtype)
-    starts = arrays.pos.astype(index, copy=False)
-    _sparsetools.csr_tocsc(lists, size, starts, arrays.crd, values, pos, crd, made)
+    starts, others = (a.astype(index, copy=False) for a in (arrays.pos, arrays.crd))
+    _sparsetools.csr_tocsc(lists, size, starts, others, values, pos, crd, made)
     levels = (LevelArrays(), LevelArrays(pos, crd))
     return replace(data, format=format, levels=levels, values=made.view(own.dtype), sorted=True)
 

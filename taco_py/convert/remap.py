@@ -2,8 +2,9 @@
 
 ds of shape (6, 4)   ⇄   dsdd of shape (2, 2, 3, 2), which is BSR(3,2)
 
-`ROADS` and `ROADS_BACK` are the whole decision, in order: the first road that fits and does not
-decline the tensor at hand is taken. A new road is an entry.
+`INTO` and `OUT_OF` are the whole decision, in order: the first road whose `fits` holds for the
+format, and whose `take` does not decline the tensor at hand, is taken; else coordinates of all
+entries are computed and packed, which is always open.
 """
 
 from __future__ import annotations
@@ -16,56 +17,126 @@ import numpy as np
 from scipy.sparse import _sparsetools
 
 from codegen.records import dataclass
-from taco_py.convert.assemble_units import units_of_rows
-from taco_py.convert.blocks_of_rows import blocks_of_rows, rows_of_blocks
+from taco_py.convert.assemble_rows import assemble_rows, is_assembled
+from taco_py.convert.block_rows import blocks_of_rows, rows_of_blocks
 from taco_py.convert.convert import convert
-from taco_py.convert.list_units import rows_of_units
-from taco_py.convert.slice_diagonals import diagonals_of_slices, slice_rows
-from taco_py.convert.stored_text import LEAST
-from taco_py.convert.triangle_of_rows import triangle_of_rows
+from taco_py.convert.list_rows import is_listed, list_rows
+from taco_py.convert.row_text import LEAST
+from taco_py.convert.slice_diagonals import diagonals_of_slices, is_of_slices
+from taco_py.convert.triangle_of_rows import (
+    is_symmetric_format,
+    rows_of_triangle,
+    triangle_of_rows,
+)
 from taco_py.diagnostics.errors import FormatError
-from taco_py.formats import CSF, CSR, SYM, Format
+from taco_py.formats import CSF, CSR, Format
 from taco_py.formats.remapped import RemappedFormat
 from taco_py.storage.pack import canonical, is_unique, pack_coo, to_dense, unpack
 from taco_py.storage.room import room, stored_bytes
 from taco_py.storage.sizes import index_dtype_of
-from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.storage.tensor_data import Array, TensorData
 
 WHOLE_BLOCKS = "blocks are stored as a whole: tp.CSR stores the entries alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Into:
+    """One way from CSR, sorted and without duplicates, into a remapped format.
+
+    says   what is done and what it costs, for `describe_remap`
+    fits   whether it leads to the format at all
+    take   the stored tensor, or None where this tensor does not allow it
+    least  entries from which on it takes less time than what stands below
+    """
+
+    says: str
+    fits: Callable[[RemappedFormat], bool]
+    take: Callable[[TensorData, RemappedFormat], TensorData | None]
+    least: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OutOf:
+    """One way from a remapped format into CSR, sorted and without duplicates.
+
+    take   the matrix from what is stored, the format, the shape, and whether elements with the fill
+           value are left out; None where this tensor does not allow it
+
+    The others are those of `Into`.
+    """
+
+    says: str
+    fits: Callable[[RemappedFormat], bool]
+    take: Callable[[TensorData, RemappedFormat, tuple[int, ...], bool], TensorData | None]
+    least: int = 0
+
+
+INTO: tuple[Into, ...] = (
+    Into(
+        "blocks with an entry counted, then filled, O(nnz + blocks)",
+        lambda format: format.is_bsr,
+        blocks_of_rows,
+    ),
+    Into(
+        "rows of each slice merged by diagonals, twice, O(nnz * rows of a slice)",
+        is_of_slices,
+        diagonals_of_slices,
+    ),
+    Into(
+        "rows compared with columns, which a counting sort gives, then one triangle, O(nnz + rows)",
+        is_symmetric_format,
+        triangle_of_rows,
+        LEAST,
+    ),
+    Into(
+        "entries counted for each level that asks, then put at their positions, O(nnz + size)",
+        is_assembled,
+        assemble_rows,
+        LEAST,
+    ),
+)
+"""The ways into remapped formats: kinds with one of their own above the one derived for many."""
+OUT_OF: tuple[OutOf, ...] = (
+    OutOf(
+        "entries of each row counted, then copied, O(stored)",
+        is_listed,
+        list_rows,
+        LEAST,
+    ),
+    OutOf(
+        "each row joined with the column below it, transposed by counting sort, O(nnz + rows)",
+        is_symmetric_format,
+        rows_of_triangle,
+        LEAST,
+    ),
+    OutOf(
+        "rows of blocks by scipy, O(stored)",
+        lambda format: format.is_bsr,
+        rows_of_blocks,
+    ),
+)
+"""The ways out of remapped formats."""
+GENERAL = "through coordinates of all entries, sorted where they are not, O(nnz log nnz)"
+
+
+def describe_remap(source: Format | RemappedFormat, target: Format | RemappedFormat) -> str:
+    """Say how many entries are converted where one of the formats at least is remapped.
+
+    >>> from taco_py.formats import BSR, ELL
+    >>> describe_remap(ELL, CSR)
+    'ELL -> ds: entries of each row counted, then copied, O(stored)'
+    """
+    says = []
+    if isinstance(source, RemappedFormat):
+        says += [next((road.says for road in OUT_OF if road.fits(source)), GENERAL)]
+    if isinstance(target, RemappedFormat):
+        says += [next((road.says for road in INTO if road.fits(target)), GENERAL)]
+    return f"{source} -> {target}: {'; then '.join(says)}"
 
 
 def plain_format(order: int) -> Format:
     """Return the format that a remapped tensor is read in by what knows plain ones alone."""
     return CSR if order == 2 else CSF(order)
-
-
-@dataclass(frozen=True, slots=True)
-class RoadToUnits:
-    """One way to store a plain tensor in a remapped format.
-
-    says   what is done and what it costs, and why it is a road of its own
-    fits   whether it takes this tensor to that format
-    take   the stored tensor, or None where it declines what it finds
-    """
-
-    says: str
-    fits: Callable[[TensorData, RemappedFormat], bool]
-    take: Callable[[TensorData, RemappedFormat], TensorData | None]
-
-
-@dataclass(frozen=True, slots=True)
-class RoadFromUnits:
-    """One way to store a matrix of a remapped format in CSR.
-
-    says   what is done and what it costs, and why it is a road of its own
-    fits   whether it takes this stored tensor
-    take   of what is stored, its format, the shape of the matrix, and whether zeros of units are
-           left out: the matrix in CSR, or None where it declines what it finds
-    """
-
-    says: str
-    fits: Callable[[TensorData, RemappedFormat], bool]
-    take: Callable[[TensorData, RemappedFormat, tuple[int, ...], bool], TensorData | None]
 
 
 def remap(data: TensorData, format: RemappedFormat) -> TensorData:
@@ -81,32 +152,15 @@ def remap(data: TensorData, format: RemappedFormat) -> TensorData:
             hint="BSR is of matrices; Blocked has a size for each mode",
         )
     with room(f"a tensor of shape {data.shape} in the format {format}"):
-        for road in ROADS:
-            if road.fits(data, format):
+        roads = [] if data.fill else [road for road in INTO if road.fits(format)]
+        if any(data.nnz >= road.least for road in roads):
+            data = in_order(convert(data, CSR))
+        for road in roads:
+            if data.nnz >= road.least:
                 made = road.take(data, format)
                 if made is not None:
                     return made
-        return through_coordinates(data, format)
-
-
-def to_blocks(data: TensorData, format: RemappedFormat) -> TensorData | None:
-    """Store a matrix in BSR."""
-    return blocks_of_rows(in_order(convert(data, CSR)), format)
-
-
-def to_diagonals(data: TensorData, format: RemappedFormat) -> TensorData | None:
-    """Store a matrix in SDIA."""
-    return diagonals_of_slices(in_order(convert(data, CSR)), format)
-
-
-def to_units(data: TensorData, format: RemappedFormat) -> TensorData | None:
-    """Store a matrix over stored modes that texts know."""
-    return units_of_rows(in_order(convert(data, CSR)), format)
-
-
-def to_triangle(data: TensorData, format: RemappedFormat) -> TensorData | None:
-    """Store a symmetric matrix in SYM; None where another is found, to say where."""
-    return triangle_of_rows(in_order(convert(data, CSR)), format)
+        return _by_coordinates(data, format)
 
 
 def in_order(data: TensorData) -> TensorData:
@@ -119,8 +173,7 @@ def in_order(data: TensorData) -> TensorData:
     return canonical(data)
 
 
-def through_coordinates(data: TensorData, format: RemappedFormat) -> TensorData:
-    """Store a tensor by the coordinates of its entries: the road that is always open."""
+def _by_coordinates(data: TensorData, format: RemappedFormat) -> TensorData:
     if format.slots and not is_unique(data):
         data = canonical(data)  # entries are numbered, each coordinate once
     coordinates, values = unpack(data, drop_fill=True)
@@ -146,8 +199,8 @@ def unmap(
     form = plain_format(len(shape)) if wanted is None else wanted
     bytes_needed = stored_bytes(shape, stored.nnz, form, stored.dtype.itemsize)
     with room(f"a tensor of shape {shape} in the format {form}", bytes_needed, WHOLE_BLOCKS):
-        for road in ROADS_BACK:
-            if road.fits(stored, format):
+        for road in OUT_OF:
+            if stored.nnz >= road.least and road.fits(format):
                 rows = road.take(stored, format, shape, drop_fill)
                 if rows is not None:
                     return convert(rows, form)
@@ -182,58 +235,3 @@ def whole(stored: TensorData, format: RemappedFormat, shape: tuple[int, ...]) ->
         place += count
     full = array.transpose(order).reshape(joined)
     return np.ascontiguousarray(full[tuple(slice(size) for size in shape)])
-
-
-def _is_blocks(data: TensorData, format: RemappedFormat) -> bool:
-    return format.is_bsr and not data.fill
-
-
-def _is_slices(data: TensorData, format: RemappedFormat) -> bool:
-    return slice_rows(format) > 0 and not data.fill
-
-
-def _is_large(data: TensorData, format: RemappedFormat) -> bool:
-    return format.order == 2 and not data.fill and len(data.values) >= LEAST
-
-
-ROADS: tuple[RoadToUnits, ...] = (
-    RoadToUnits(
-        "blocks with an entry are counted, then filled, O(rows + nnz): compiled with the package, "
-        "for any size of blocks",
-        _is_blocks,
-        to_blocks,
-    ),
-    RoadToUnits(
-        "rows of each slice are merged by diagonals, O(nnz): numbers in a slice ask for all of its "
-        "rows at once",
-        _is_slices,
-        to_diagonals,
-    ),
-    RoadToUnits(
-        "rows compared with columns, which a counting sort lists, and the lower triangle kept, "
-        "O(rows + nnz): entries are looked for in other rows",
-        lambda data, format: format == SYM and _is_large(data, format),
-        to_triangle,
-    ),
-    RoadToUnits(
-        "slots and ends are queried, then each entry goes to its place, O(nnz): a text that the "
-        "stored modes write, worth compiling for many entries",
-        _is_large,
-        to_units,
-    ),
-)
-"""Roads to remapped formats; any other tensor goes `through_coordinates`, sorted, O(nnz log nnz)."""
-ROADS_BACK: tuple[RoadFromUnits, ...] = (
-    RoadFromUnits(
-        "levels are nested loops, which count the entries of rows and then list them, O(stored): "
-        "worth compiling for many entries",
-        _is_large,
-        rows_of_units,
-    ),
-    RoadFromUnits(
-        "blocks cut into rows by scipy, O(stored): nothing to compile",
-        _is_blocks,
-        rows_of_blocks,
-    ),
-)
-"""Roads to CSR; any other tensor goes through coordinates, sorted, O(stored log stored)."""

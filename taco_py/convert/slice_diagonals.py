@@ -30,20 +30,19 @@ _TYPES = {np.dtype("int32"): INT32, np.dtype("int64"): INT64}
 _VALUES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t", 16: "taco_sixteen"}
 
 
-def slice_rows(format: RemappedFormat) -> int:
-    """The rows of a slice where the format is SDIA, else 0."""
+def is_of_slices(format: RemappedFormat) -> bool:
+    """Whether the format is SDIA, whatever its name."""
     first, *_ = format.modes
-    rows = first.block if isinstance(first, Quotient) else 0
-    return rows if rows and format == SDIA(rows) else 0
+    return isinstance(first, Quotient) and format == SDIA(first.block)
 
 
 def diagonals_of_slices(data: TensorData, format: RemappedFormat) -> TensorData | None:
-    """Store a matrix in CSR, sorted and without duplicates, in SDIA.
+    """Store a matrix in CSR, sorted and without duplicates, in diagonals of slices of rows.
 
     Returns None where the types are others, or nothing can be compiled.
     """
-    rows = slice_rows(format)
     level, itemsize = data.levels[1], data.dtype.itemsize
+    rows = format.cuts[0]
     assert level.pos is not None and level.crd is not None
     index = level.crd.dtype
     if rows > MOST_ROWS or index not in _TYPES or itemsize not in _VALUES or data.fill:

@@ -18,7 +18,7 @@ from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.formats.level_kind import ADDED_KINDS, KINDS, LevelKind
-from taco_py.formats.sized_names import NAMES as REMAPPED
+from taco_py.formats.sized_names import SIZES, read_sizes
 
 T = TypeVar("T")
 
@@ -167,13 +167,16 @@ class Format:
                 f"Expected level letters as a string, found {text!r}", hint='as in "ds:1,0"'
             )
         letters, _, order = NAMED.get(text.upper(), text).partition(":")
-        if letters.partition("(")[0].strip().lower() in REMAPPED:
-            raise FormatError(f"Expected a format, found {text!r}", hint=_other_format(letters))
+        if read_sizes(text) is not None:
+            raise FormatError(
+                f"Expected letters of levels, found {text!r}, a format of derived modes",
+                hint=f"tp.tensor(A, format={text!r}) stores matrices in it",
+            )
         levels = [_level_of(letter) for letter in letters]
         for place, letter in enumerate(letters):
             if levels[place] is None:
                 raise FormatError(
-                    f"Expected level letters out of {', '.join(LETTERS)}, found {letter!r} at "
+                    f"Expected level letters out of {', '.join(_written())}, found {letter!r} at "
                     f"place {place} of {text!r}",
                     hint=_other_format(letters),
                 )
@@ -228,6 +231,12 @@ def _level_of(letter: str) -> Level | None:
     return LETTERS.get(letter) if added is None else Level(added)
 
 
+def _written() -> list[str]:
+    """The letters that users write: not those of derived formats, which have names."""
+    kinds = [kind for kind in ADDED_KINDS.all() if not kind.derived]
+    return [letter for kind in kinds for letter in (kind.letter, kind.repeated) if letter]
+
+
 MOST_LEVELS = 64
 """As many as NumPy's arrays have modes."""
 
@@ -239,15 +248,9 @@ def _other_format(word: str) -> str:
             f"operands of scipy's {word} are converted to CSR, and nothing is stored in it; the "
             f"names are {', '.join((*NAMED, *OF_ANY_ORDER))}"
         )
-    name = REMAPPED.get(word.partition("(")[0].strip().lower())
-    if name is not None and "(" in word:
-        return f'write its sizes in one pair of brackets, as in "{name.example}"'
-    if name is not None:
-        asks = 0 not in name.counts
-        return f"{'write its sizes too, ' if asks else ''}as in \"{name.example}\""
     hint = (
         "d dense, s compressed, u compressed with duplicates, c singleton, q singleton with "
-        "duplicates, r ragged, b banded, m bitmap, h hashed; "
+        "duplicates, r ragged, b banded, m bitmap, h hashed, e pattern; "
         f"or {', '.join((*NAMED, *OF_ANY_ORDER))}"
     )
     names = [name.lower() for name in (*NAMED, *OF_ANY_ORDER)]
@@ -364,8 +367,7 @@ def named(text: str, order: int) -> Format:
     if make is not None:
         return make(order)
     letters = NAMED.get(text.upper(), text).partition(":")[0]
-    is_word = letters.partition("(")[0].strip().lower() in REMAPPED
-    if len(letters) != order and not is_word and all(map(_level_of, letters)):
+    if len(letters) != order and letters.lower() not in SIZES and all(map(_level_of, letters)):
         names = [name.lower() for name in (*NAMED, *OF_ANY_ORDER)]
         raise FormatError(
             f"Expected a format of {order} levels for a tensor of order {order}, found {text!r} of "

@@ -53,8 +53,8 @@ def NM(n: int, m: int) -> RemappedFormat:  # noqa: N802
     most, size = sizes_of_blocks((n, m), "NM(2, 4)")
     if most > size:
         raise FormatError(
-            f"Expected n of at most m, entries in {size} columns, found {most} in NM({most},{size})",
-            hint='as in NM(2, 4) or "nm(2,4)"',
+            f"Expected at most {size} entries in {size} columns, found {most}",
+            hint="as in NM(2, 4)",
         )
     group, inside = Quotient(1, size), Remainder(1, size)
     modes = (ROW, group, Slot(inside, (ROW, group), most), inside)

@@ -232,16 +232,13 @@ class Slot(StoredMode):
         """Number the entries. Raises FormatError where there are more than `most`."""
         groups = [each.of(coordinates, shape, values) for each in self.within]
         found = numbered(self.of_mode.of(coordinates, shape, values), groups)
-        self.require(int(found.max()) + 1 if len(found) else 0)
-        return found
-
-    def require(self, count: int) -> None:
-        """Raise FormatError where there are more than `most`."""
-        if self.most and count > self.most:
+        if self.most and len(found) and found.max() >= self.most:
             raise FormatError(
-                f"Expected at most {self.most} entries for each {self._place}, found {count}",
+                f"Expected at most {self.most} entries for each {self._place}, found "
+                f"{int(found.max()) + 1}",
                 hint="leave entries out first, or choose a format without such a bound",
             )
+        return found
 
     @property
     def _place(self) -> str:

@@ -1,4 +1,7 @@
-"""CSR into blocks, BSR, and back where scipy does it: blocks are counted, then filled."""
+"""CSR into blocks of matrices, and back: BSR.
+
+Blocks that hold an entry are counted, then filled.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from taco_py.storage.tensor_data import LevelArrays, TensorData
 def blocks_of_rows(data: TensorData, format: RemappedFormat) -> TensorData:
     """Store a matrix in CSR, sorted and without duplicates, in BSR.
 
-    Blocks that hold an entry are counted, then filled.
+    Raises StructureError where a column is none of the matrix.
     """
     rows, columns = data.shape
     r, c = format.cuts
