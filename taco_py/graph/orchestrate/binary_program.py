@@ -1,0 +1,197 @@
+"""Orchestration as a binary linear program, solved by HiGHS (Hu et al. 2024, Korch, section 4).
+
+For each kernel i a binary variable aᵢ: it runs; for each value t a variable bₜ: it is made.
+
+    minimize  Σ cᵢ aᵢ                         cᵢ the price of kernel i
+    bₜ ≤ Σ aᵢ over kernels that write t
+    bₜ ≥ Σ aᵢ over kernels that read t and write O, for each set O that kernels write
+    bₜ = 1 for results t
+
+Two kernels with the same outputs never pay: hence the sums of the third line, which are as strong
+as one line a kernel and fewer. A primitive may be in several kernels: it is then computed again.
+Without recomputation Σ aᵢ = 1 over the kernels that hold it, for each primitive.
+
+Kernels with several outputs may wait for each other. For a set S of these, where each waits for a
+value of V that only S makes, a cut is added and the program solved again, until all can run:
+
+    Σ aᵢ over S  ≤  |S| − 1 + Σ aⱼ over kernels j outside of S that write a value of V
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from math import inf
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.graph.orchestrate.candidate_kernels import Kernel
+from taco_py.graph.orchestrate.dag import bits
+from taco_py.graph.orchestrate.fewest_columns import Prices, cost_of
+from taco_py.graph.orchestrate.kernel_choice import run_order, without_idle
+
+SCALE = 1e4
+"""What the first answer costs in the program's unit: HiGHS stops at an absolute gap of 1e-6."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One linear constraint: `least ≤ Σ weight · variable ≤ most`."""
+
+    weights: tuple[tuple[int, float], ...]
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Kernels in order, what the optimum costs at least, and how often a program was solved."""
+
+    kernels: tuple[Kernel, ...]
+    bound: float
+    rounds: int
+
+
+def solve(
+    prices: Prices,
+    goal: int,
+    first: tuple[Kernel, ...] | None,
+    *,
+    given: int = 0,
+    once: int = 0,
+    seconds: float = 10.0,
+) -> Solution:
+    """Choose the cheapest kernels that can run and make the values of the goal; none where none do.
+
+    first    an answer that is kept where the time is over before a better one is found
+    given    values that exist before
+    once     primitives that exactly one kernel computes; 0 where any may be computed again
+    """
+    kernels = tuple(prices)
+    places = {t: n for n, t in enumerate(_values(kernels, goal, given), len(kernels))}
+    rows = [*_made_and_read(kernels, places), *_once(kernels, once)]
+    best = inf if first is None else cost_of(first, prices)
+    first = first or ()
+    unit = best if best < inf else max(prices.values(), default=0.0)
+    scale = SCALE / unit if unit > 0 else 1.0
+    costs = [prices[kernel] * scale for kernel in kernels] + [0.0] * len(places)
+    must = [places[t] for t in bits(goal & ~given)]
+    end = time.perf_counter() + seconds
+    rounds, bound = 0, 0.0
+    while (left := end - time.perf_counter()) > 0:
+        rounds += 1
+        chosen, bound_now, proven = _run(costs, len(kernels), rows, must, left)
+        bound = max(bound, bound_now / scale)
+        if chosen is None:
+            break
+        order, stuck = run_order([kernels[n] for n in chosen], given)
+        if not stuck or not goal & ~_made(order, given):
+            found = order if once else without_idle(order, goal, given)
+            cost = cost_of(found, prices)
+            if proven:
+                return Solution(found, cost, rounds)
+            return Solution(found if cost < best else first, min(bound, cost, best), rounds)
+        rows += _cuts(kernels, order, stuck, given)
+    return Solution(first, min(bound, best), rounds)
+
+
+def _values(kernels: Sequence[Kernel], goal: int, given: int) -> list[int]:
+    """Return the values that a program has to decide about."""
+    mask = goal
+    for kernel in kernels:
+        mask |= kernel.inputs | kernel.outputs
+    return list(bits(mask & ~given))
+
+
+def _made(kernels: Sequence[Kernel], given: int) -> int:
+    for kernel in kernels:
+        given |= kernel.outputs
+    return given
+
+
+def _made_and_read(kernels: Sequence[Kernel], places: dict[int, int]) -> list[Row]:
+    """Return the rows that bind values to the kernels that write them and that read them."""
+    writers: dict[int, list[tuple[int, float]]] = {t: [] for t in places}
+    readers: dict[tuple[int, int], list[tuple[int, float]]] = {}
+    for n, kernel in enumerate(kernels):
+        for t in bits(kernel.outputs):
+            if t in places:
+                writers[t].append((n, -1.0))
+        for t in bits(kernel.inputs):
+            if t in places:
+                readers.setdefault((t, kernel.outputs), []).append((n, 1.0))
+    rows = [Row(((places[t], 1.0), *parts), -inf, 0.0) for t, parts in writers.items()]
+    rows += [Row(((places[t], -1.0), *parts), -inf, 0.0) for (t, _), parts in readers.items()]
+    return rows
+
+
+def _once(kernels: Sequence[Kernel], once: int) -> list[Row]:
+    """Return a row for each primitive that exactly one kernel computes."""
+    holders: dict[int, list[tuple[int, float]]] = {p: [] for p in bits(once)}
+    for n, kernel in enumerate(kernels):
+        for p in bits(kernel.members & once):
+            holders[p].append((n, 1.0))
+    return [Row(tuple(parts), 1.0, 1.0) for parts in holders.values()]
+
+
+def _cuts(
+    kernels: Sequence[Kernel], order: Sequence[Kernel], stuck: Sequence[Kernel], given: int
+) -> list[Row]:
+    """Return a cut for each smallest set of kernels that wait for values of each other alone."""
+    made = _made(order, given)
+    waits = {kernel: next(bits(kernel.inputs & ~made)) for kernel in stuck}
+    closures = {frozenset(_closure(waits, kernel)) for kernel in stuck}
+    small = [own for own in closures if not any(other < own for other in closures)]
+    rows = []
+    for own in sorted(small, key=lambda own: sorted(k.members for k in own)):
+        values = 0
+        for kernel in own:
+            values |= 1 << waits[kernel]
+        weights = [
+            (n, 1.0 if kernel in own else -1.0)
+            for n, kernel in enumerate(kernels)
+            if kernel in own or kernel.outputs & values
+        ]
+        rows.append(Row(tuple(weights), -inf, len(own) - 1.0))
+    return rows
+
+
+def _closure(waits: dict[Kernel, int], kernel: Kernel) -> set[Kernel]:
+    """Return a kernel, the stuck ones that make what it waits for, and so on."""
+    found, waiting = {kernel}, [kernel]
+    while waiting:
+        value = waits[waiting.pop()]
+        new = [other for other in waits if other.outputs >> value & 1 and other not in found]
+        found.update(new)
+        waiting += new
+    return found
+
+
+def _run(
+    costs: Sequence[float], binary: int, rows: Sequence[Row], must: Sequence[int], seconds: float
+) -> tuple[list[int] | None, float, bool]:
+    """Run HiGHS; return the variables that are 1, a lower bound, and whether it is the optimum."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array
+
+    ends = np.cumsum([0, *(len(row.weights) for row in rows)])
+    columns = np.array([n for row in rows for n, _ in row.weights], dtype=np.int32)
+    weights = np.array([w for row in rows for _, w in row.weights])
+    matrix = csr_array((weights, columns, ends), shape=(len(rows), len(costs)))
+    least = np.zeros(len(costs))
+    least[list(must)] = 1.0
+    done = milp(
+        np.array(costs),
+        integrality=np.arange(len(costs)) < binary,
+        bounds=Bounds(least, np.ones(len(costs))),
+        constraints=LinearConstraint(
+            matrix, np.array([row.least for row in rows]), np.array([row.most for row in rows])
+        ),
+        options={"time_limit": max(seconds, 0.01), "mip_rel_gap": 0.0},
+    )
+    bound = done.mip_dual_bound
+    known = float(bound) if bound is not None and np.isfinite(bound) else 0.0
+    if done.x is None:
+        return None, known, False
+    return [n for n in range(binary) if done.x[n] > 0.5], known, done.status == 0
