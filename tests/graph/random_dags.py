@@ -11,7 +11,7 @@ from math import inf, isclose
 from random import Random
 
 from taco_py.graph.orchestrate.candidate_kernels import Kernel, Limits, find_candidates
-from taco_py.graph.orchestrate.dag import Dag, mask_of, make_dag
+from taco_py.graph.orchestrate.dag import Dag, make_dag, mask_of
 from taco_py.graph.orchestrate.exact_search import search_exactly
 from taco_py.graph.orchestrate.kernel_choice import Choice, Price
 from taco_py.graph.orchestrate.orchestrate_graph import orchestrate

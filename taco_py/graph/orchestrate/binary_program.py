@@ -14,7 +14,7 @@ Without recomputation Σ aᵢ = 1 over the kernels that hold it, for each primit
 Kernels with several outputs may wait for each other. For a set S of these, where each waits for a
 value of V that only S makes, a cut is added and the program solved again, until all can run:
 
-    Σ aᵢ over S  ≤  |S| − 1 + Σ aⱼ over kernels j outside of S that write a value of V
+    Σ aᵢ over S  ≤  |S| - 1 + Σ aⱼ over kernels j outside of S that write a value of V
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _run(
     least[list(must)] = 1.0
     done = milp(
         np.array(costs),
-        integrality=np.arange(len(costs)) < binary,
+        integrality=(np.arange(len(costs)) < binary).astype(np.int8),
         bounds=Bounds(least, np.ones(len(costs))),
         constraints=LinearConstraint(
             matrix, np.array([row.least for row in rows]), np.array([row.most for row in rows])

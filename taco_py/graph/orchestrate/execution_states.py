@@ -127,7 +127,8 @@ def windows_across(dag: Dag, first: Sequence[Window], most_states: int) -> tuple
 
 def _counts(dag: Dag, order: Sequence[int], most: int) -> list[int]:
     """Return the number of states of each first part of an order, up to the limit; one at least."""
-    window, states, counts = 0, [0], []
+    window, states = 0, [0]
+    counts: list[int] = []
     for p in order:
         window |= 1 << p
         states += _states_with(dag, window, states, p)

@@ -37,7 +37,7 @@ def cheapest_derivations(prices: Prices, goal: int, given: int) -> tuple[Kernel,
         if not missing[kernel]:
             heappush(heap, (prices[kernel], number, kernel))
     numbers = {kernel: number for number, kernel in enumerate(prices)}
-    costs = {t: 0.0 for t in bits(given)}
+    costs = dict.fromkeys(bits(given), 0.0)
     makers: list[Kernel] = []
     while heap:
         cost, _, kernel = heappop(heap)

@@ -12,11 +12,13 @@ Each round follows the few cheapest partitions that are not marked, so that long
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from math import inf
 
+from codegen.records import dataclass
 from taco_py.graph.orchestrate.candidate_kernels import Candidates, Kernel, make_kernel
-from taco_py.graph.orchestrate.convexity import contract, is_convex
+from taco_py.graph.orchestrate.convexity import contract
 from taco_py.graph.orchestrate.dag import Dag, bits
 from taco_py.graph.orchestrate.kernel_choice import (
     Choice,
@@ -39,23 +41,17 @@ def search_partitions(dag: Dag, candidates: Candidates, price: Price, *, width: 
     Raises ScheduleError where a primitive has no finite price by itself.
     """
     start = time.perf_counter()
-    prices = PriceList(dag, _without_time(price, spent := [0.0]), {})
-    allowed = frozenset(candidates.kernels)
+    prices = _Prices(dag, frozenset(candidates.kernels), PriceList(dag, price, {}), {})
     best = tuple(1 << p for p in bits(dag.needed))
-    without = [m for m in best if _price(dag, m, allowed, prices) == inf]
+    without = [members for members in best if prices.of(members) == inf]
     if without:
         raise refuse_unmade(dag, sum(without))
-    best_cost = sum(_price(dag, members, allowed, prices) for members in best)
+    best_cost = sum(map(prices.of, best))
     seen, wave, rounds = {best}, [(best_cost, best)], 0
     while wave:
         rounds += 1
-        better: list[tuple[float, Partition]] = []
-        for cost, partition in wave:
-            for merged, gain in _merges(dag, partition, allowed, prices):
-                if merged not in seen:
-                    seen.add(merged)
-                    better.append((cost - gain, merged))
-        wave = sorted(better)[:width]
+        better = sorted({merge for found in wave for merge in _merges(dag, *found, prices)})
+        wave = list(islice(_can_run(dag, better, seen), width))
         if wave and wave[0][0] < best_cost:
             best_cost, best = wave[0]
     statistics = ChoiceStatistics(
@@ -63,51 +59,53 @@ def search_partitions(dag: Dag, candidates: Candidates, price: Price, *, width: 
         dag.needed.bit_count(),
         candidates.states,
         len(candidates.kernels),
-        len(prices.known),
+        len(prices.listed.known),
         len(seen),
         rounds,
-        seconds=time.perf_counter() - start - spent[0],
+        seconds=time.perf_counter() - start,
     )
-    return make_choice(dag, [make_kernel(dag, members) for members in best], prices, statistics)
+    kernels = [make_kernel(dag, members) for members in best]
+    return make_choice(dag, kernels, prices.listed, statistics)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prices:
+    """Prices of sets of primitives as kernels, infinite for those that are no candidates."""
+
+    dag: Dag
+    allowed: frozenset[Kernel]
+    listed: PriceList
+    known: dict[int, float]
+
+    def of(self, members: int) -> float:
+        if members not in self.known:
+            kernel = make_kernel(self.dag, members)
+            self.known[members] = self.listed.of(kernel) if kernel in self.allowed else inf
+        return self.known[members]
 
 
 def _merges(
-    dag: Dag, partition: Partition, allowed: frozenset[Kernel], prices: PriceList
-) -> Iterator[tuple[Partition, float]]:
-    """Yield each cheaper partition in which a kernel and one that reads it are one, with the gain.
-
-    The price is asked for before the order: most pairs are no candidates.
-    """
+    dag: Dag, cost: float, partition: Partition, prices: _Prices
+) -> Iterator[tuple[float, Partition]]:
+    """Yield each cheaper partition in which a kernel and one that reads it are one."""
     holders = {p: members for members in partition for p in bits(members)}
     for left in partition:
         readers = {holders[q] for p in bits(left) for q in bits(dag.successors[p] & dag.needed)}
-        for right in sorted(readers - {left}):
+        for right in readers - {left}:
             union = left | right
-            if not is_convex(dag, union):
-                continue
-            apart = sum(_price(dag, members, allowed, prices) for members in (left, right))
-            gain = apart - _price(dag, union, allowed, prices)
-            if gain <= 0:
-                continue
-            rest = [members for members in partition if members not in (left, right)]
-            merged = tuple(sorted((*rest, union), key=lambda members: members & -members))
-            if contract(dag, merged) is not None:
-                yield merged, gain
+            gain = prices.of(left) + prices.of(right) - prices.of(union)
+            if gain > 0:
+                rest = (members for members in partition if members not in (left, right))
+                merged = sorted((*rest, union), key=lambda members: members & -members)
+                yield cost - gain, tuple(merged)
 
 
-def _price(dag: Dag, members: int, allowed: frozenset[Kernel], prices: PriceList) -> float:
-    """Return the price of these primitives as one kernel, infinity for what is no candidate."""
-    kernel = make_kernel(dag, members)
-    return prices.of(kernel) if kernel in allowed else inf
-
-
-def _without_time(price: Price, spent: list[float]) -> Price:
-    """Return a price function that adds the time it takes to `spent`."""
-
-    def timed(kernel: Kernel) -> float:
-        start = time.perf_counter()
-        seconds = price(kernel)
-        spent[0] += time.perf_counter() - start
-        return seconds
-
-    return timed
+def _can_run(
+    dag: Dag, partitions: Iterable[tuple[float, Partition]], seen: set[Partition]
+) -> Iterator[tuple[float, Partition]]:
+    """Yield the partitions that are new and whose kernels do not wait for each other."""
+    for cost, partition in partitions:
+        if partition not in seen:
+            seen.add(partition)
+            if contract(dag, partition) is not None:
+                yield cost, partition
