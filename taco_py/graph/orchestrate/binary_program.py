@@ -68,6 +68,8 @@ def solve(
     given    values that exist before
     once     primitives that exactly one kernel computes; 0 where any may be computed again
     """
+    if not prices or not goal & ~given:
+        return Solution((), 0.0, 0)
     kernels = tuple(prices)
     places = {t: n for n, t in enumerate(_values(kernels, goal, given), len(kernels))}
     rows = [*_made_and_read(kernels, places), *_once(kernels, once)]

@@ -86,7 +86,7 @@ class RegionDecision:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class GraphPartition:
     """A graph as calls in order: regions of targets, and primitives of the host between them.
 
     order  the members of each call
@@ -101,14 +101,14 @@ class Partition:
         return next((region for region in self.regions if region.members == members), None)
 
 
-def partition_graph(dag: Dag, targets: Sequence[OffloadTarget]) -> Partition:
+def partition_graph(dag: Dag, targets: Sequence[OffloadTarget]) -> GraphPartition:
     """Choose the regions of all targets: what two could compute goes to the first of them."""
     costs = {target.name: target.cost for target in targets}
     decisions: list[RegionDecision] = []
     for region in merge_regions(dag, annotate(dag, targets)):
         decisions += _decide(dag, region, costs[region.target])
     regions = tuple(decision.region for decision in decisions if decision.kept)
-    return Partition(regions, run_regions(dag, regions), tuple(decisions))
+    return GraphPartition(regions, run_regions(dag, regions), tuple(decisions))
 
 
 def run_regions(dag: Dag, regions: Sequence[OffloadRegion]) -> tuple[int, ...]:
@@ -134,8 +134,6 @@ def annotate(dag: Dag, targets: Sequence[OffloadTarget]) -> tuple[Atom, ...]:
             if target.supports(dag, p):
                 found.append(Atom(target.name, 1 << p))
                 free &= ~(1 << p)
-    while contract(dag, [atom.members for atom in found]) is None:
-        found.pop(next(n for n, atom in enumerate(found) if atom.match is not None))
     return tuple(sorted(found, key=lambda atom: atom.members & -atom.members))
 
 
@@ -201,9 +199,11 @@ def _first_part(dag: Dag, order: Sequence[Atom], most: int | None) -> int:
     sizes = list(accumulate(atom.members.bit_count() for atom in order))
     if most is None or sizes[-1] <= most:
         return len(order)
-    ideal = sizes[-1] / -(-sizes[-1] // most)
-    slack = max(sizes[-1] // 8, 1)
+    whole_size, parts = sizes[-1], -(-sizes[-1] // most)
+    ideal, slack = whole_size / parts, max(whole_size // 8, 1)
+    least = whole_size - (parts - 1) * most
     allowed = [n for n, size in enumerate(sizes, 1) if size <= most] or [1]
+    allowed = [n for n in allowed if sizes[n - 1] >= least] or allowed
     near = [n for n in allowed if abs(sizes[n - 1] - ideal) <= slack] or allowed[-1:]
     whole = _members(order)
 

@@ -19,7 +19,6 @@ from itertools import permutations
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import NotationError
-from taco_py.graph.orchestrate.convexity import contract
 from taco_py.graph.orchestrate.dag import Dag, bits
 
 ANY = "_"
@@ -160,6 +159,8 @@ def group_composites(
 ) -> tuple[Match, ...]:
     """Find disjoint composites, the patterns in the order of their table, roots from the last on.
 
+    No two wait for each other: all members lead to the root, which alone is read outside.
+
     free  primitives that composites may hold: all, where it is left out
     """
     left = dag.needed if free is None else free
@@ -167,8 +168,7 @@ def group_composites(
     for pattern in patterns:
         for root in sorted(bits(left), reverse=True):
             for match in find_matches(dag, pattern, root):
-                others = [other.members for other in found]
-                if not match.members & ~left and contract(dag, [*others, match.members]):
+                if not match.members & ~left:
                     found.append(match)
                     left &= ~match.members
                     break
