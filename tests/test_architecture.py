@@ -59,6 +59,14 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("taco_py.oracle", ("codegen", "taco_py.lower"), "the oracle shares no lowering"),
     (
+        "taco_py.graph.orchestrate",
+        (
+            *("taco_py.notation", "taco_py.formats", "taco_py.storage", "taco_py.plan"),
+            *("taco_py.values", "taco_py.graph.nodes", "taco_py.graph.capture", "polyhedral"),
+        ),
+        "kernels are chosen for graphs of anything",
+    ),
+    (
         "taco_py.driver",
         ("taco_py.order", "taco_py.asymptotic", "taco_py.plan", "taco_py.api"),
         "the scheduler is an argument",
