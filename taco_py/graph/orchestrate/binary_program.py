@@ -9,7 +9,8 @@ For each kernel i a binary variable aᵢ: it runs; for each value t a variable b
 
 Two kernels with the same outputs never pay: hence the sums of the third line, which are as strong
 as one line a kernel and fewer. A primitive may be in several kernels: it is then computed again.
-Without recomputation Σ aᵢ = 1 over the kernels that hold it, for each primitive.
+That Σ aᵢ ≥ 1 over the kernels that hold a primitive follows for whole numbers, and is stated since
+it does not for the fractions that the solver starts from. Without recomputation Σ aᵢ = 1.
 
 Kernels with several outputs may wait for each other. For a set S of these, where each waits for a
 value of V that only S makes, a cut is added and the program solved again, until all can run:
@@ -59,20 +60,22 @@ def solve(
     first: tuple[Kernel, ...] | None,
     *,
     given: int = 0,
-    once: int = 0,
+    needed: int = 0,
+    recompute: bool = True,
     seconds: float = 10.0,
 ) -> Solution:
     """Choose the cheapest kernels that can run and make the values of the goal; none where none do.
 
-    first    an answer that is kept where the time is over before a better one is found
-    given    values that exist before
-    once     primitives that exactly one kernel computes; 0 where any may be computed again
+    first      an answer that is kept where the time is over before a better one is found
+    given      values that exist before
+    needed     primitives that the goal is or depends on, and that are not given
+    recompute  whether several kernels may compute a primitive
     """
     if not prices or not goal & ~given:
         return Solution((), 0.0, 0)
     kernels = tuple(prices)
     places = {t: n for n, t in enumerate(_values(kernels, goal, given), len(kernels))}
-    rows = [*_made_and_read(kernels, places), *_once(kernels, once)]
+    rows = [*_made_and_read(kernels, places), *_computed(kernels, needed, recompute)]
     best = inf if first is None else cost_of(first, prices)
     first = first or ()
     unit = best if best < inf else max(prices.values(), default=0.0)
@@ -89,7 +92,7 @@ def solve(
             break
         order, stuck = run_order([kernels[n] for n in chosen], given)
         if not stuck or not goal & ~_made(order, given):
-            found = order if once else without_idle(order, goal, given)
+            found = without_idle(order, goal, given)
             cost = cost_of(found, prices)
             if proven:
                 return Solution(found, cost, rounds)
@@ -128,13 +131,14 @@ def _made_and_read(kernels: Sequence[Kernel], places: dict[int, int]) -> list[Ro
     return rows
 
 
-def _once(kernels: Sequence[Kernel], once: int) -> list[Row]:
-    """Return a row for each primitive that exactly one kernel computes."""
-    holders: dict[int, list[tuple[int, float]]] = {p: [] for p in bits(once)}
+def _computed(kernels: Sequence[Kernel], needed: int, recompute: bool) -> list[Row]:
+    """Return a row for each primitive: some kernel computes it, or exactly one does."""
+    holders: dict[int, list[tuple[int, float]]] = {p: [] for p in bits(needed)}
     for n, kernel in enumerate(kernels):
-        for p in bits(kernel.members & once):
+        for p in bits(kernel.members & needed):
             holders[p].append((n, 1.0))
-    return [Row(tuple(parts), 1.0, 1.0) for parts in holders.values()]
+    most = inf if recompute else 1.0
+    return [Row(tuple(parts), 1.0, most) for parts in holders.values()]
 
 
 def _cuts(

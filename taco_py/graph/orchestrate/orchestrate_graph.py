@@ -102,15 +102,16 @@ def _solve(
     dag: Dag, prices: dict[Kernel, float], goal: int, given: int, recompute: bool, seconds: float
 ) -> tuple[int, Solution]:
     """Solve for one goal; return the number of columns too."""
-    once = 0
+    needed = (goal | dag.before(goal)) & ~given
     if recompute:
         first = cheapest_derivations(prices, goal, given)
     else:
-        once = (goal | dag.before(goal)) & ~given
-        first = _singletons(prices, once)
+        first = _singletons(prices, needed)
     most = cost_of(first, prices) if first is not None else inf
     columns = without_dominated(prices, most * (1 + 1e-9), given, merge=recompute)
-    solution = solve(columns, goal, first, given=given, once=once, seconds=seconds)
+    solution = solve(
+        columns, goal, first, given=given, needed=needed, recompute=recompute, seconds=seconds
+    )
     if unmade(solution.kernels, goal, given):
         raise refuse_unmade(dag, unmade(prices, goal, given))
     return len(columns), solution
