@@ -60,7 +60,7 @@ def compare(random: Random, most: int = 10) -> tuple[Dag, Choice]:
     price = random_price(random, dag)
     costs = {}
     for recompute in (True, False):
-        own = orchestrate(dag, candidates, price, recompute=recompute)
+        own = orchestrate(dag, candidates, price, recompute=recompute, seconds=60)
         exact = search_exactly(dag, candidates, price, recompute=recompute)
         assert isclose(own.cost, exact.cost, rel_tol=1e-7, abs_tol=1e-12), (dag, own, exact)
         assert own.statistics.gap < 1e-6, own.statistics

@@ -1,16 +1,18 @@
 """Orchestration as a binary linear program, solved by HiGHS (Hu et al. 2024, Korch, section 4).
 
-For each kernel i a binary variable aᵢ: it runs; for each value t a variable bₜ: it is made.
+For each kernel i a binary variable aᵢ: it runs.
 
-    minimize  Σ cᵢ aᵢ                         cᵢ the price of kernel i
-    bₜ ≤ Σ aᵢ over kernels that write t
-    bₜ ≥ Σ aᵢ over kernels that read t and write O, for each set O that kernels write
-    bₜ = 1 for results t
+    minimize  Σ cᵢ aᵢ                                       cᵢ the price of kernel i
+    Σ aᵢ over kernels that write t  ≥  1                    for each result t
+    Σ aᵢ over kernels that write t  ≥  Σ aⱼ over kernels that read t and write O
+                                                            for each t, each set O that is written
+    Σ aᵢ over kernels that hold p   ≥  1                    for each needed primitive p
 
-Two kernels with the same outputs never pay: hence the sums of the third line, which are as strong
-as one line a kernel and fewer. A primitive may be in several kernels: it is then computed again.
-That Σ aᵢ ≥ 1 over the kernels that hold a primitive follows for whole numbers, and is stated since
-it does not for the fractions that the solver starts from. Without recomputation Σ aᵢ = 1.
+The paper has a variable for each value, and a row for each kernel and what it reads. Two kernels
+with the same outputs never pay: hence the sums of the third line, which are as strong and fewer.
+The last line follows for whole numbers; for the fractions that the solver starts from it does not.
+A primitive may be in several kernels: it is computed again. Without recomputation the last line is
+an equation.
 
 Kernels with several outputs may wait for each other. For a set S of these, where each waits for a
 value of V that only S makes, a cut is added and the program solved again, until all can run:
@@ -57,7 +59,8 @@ class Solution:
 def solve(
     prices: Prices,
     goal: int,
-    first: tuple[Kernel, ...] | None,
+    first: tuple[Kernel, ...] = (),
+    best: float = inf,
     *,
     given: int = 0,
     needed: int = 0,
@@ -67,6 +70,7 @@ def solve(
     """Choose the cheapest kernels that can run and make the values of the goal; none where none do.
 
     first      an answer that is kept where the time is over before a better one is found
+    best       what it costs, infinity where there is none
     given      values that exist before
     needed     primitives that the goal is or depends on, and that are not given
     recompute  whether several kernels may compute a primitive
@@ -74,24 +78,20 @@ def solve(
     if not prices or not goal & ~given:
         return Solution((), 0.0, 0)
     kernels = tuple(prices)
-    places = {t: n for n, t in enumerate(_values(kernels, goal, given), len(kernels))}
-    rows = [*_made_and_read(kernels, places), *_computed(kernels, needed, recompute)]
-    best = inf if first is None else cost_of(first, prices)
-    first = first or ()
+    rows = [*_made(kernels, goal, given), *_computed(kernels, needed, recompute)]
     unit = best if best < inf else max(prices.values(), default=0.0)
     scale = SCALE / unit if unit > 0 else 1.0
-    costs = [prices[kernel] * scale for kernel in kernels] + [0.0] * len(places)
-    must = [places[t] for t in bits(goal & ~given)]
+    costs = [prices[kernel] * scale for kernel in kernels]
     end = time.perf_counter() + seconds
     rounds, bound = 0, 0.0
     while (left := end - time.perf_counter()) > 0:
         rounds += 1
-        chosen, bound_now, proven = _run(costs, len(kernels), rows, must, left)
+        chosen, bound_now, proven = _run(costs, rows, left)
         bound = max(bound, bound_now / scale)
         if chosen is None:
             break
         order, stuck = run_order([kernels[n] for n in chosen], given)
-        if not stuck or not goal & ~_made(order, given):
+        if not stuck or not goal & ~_values(order, given):
             found = without_idle(order, goal, given)
             cost = cost_of(found, prices)
             if proven:
@@ -101,34 +101,35 @@ def solve(
     return Solution(first, min(bound, best), rounds)
 
 
-def _values(kernels: Sequence[Kernel], goal: int, given: int) -> list[int]:
-    """Return the values that a program has to decide about."""
-    mask = goal
-    for kernel in kernels:
-        mask |= kernel.inputs | kernel.outputs
-    return list(bits(mask & ~given))
-
-
-def _made(kernels: Sequence[Kernel], given: int) -> int:
+def _values(kernels: Sequence[Kernel], given: int) -> int:
+    """Return the values that exist once all kernels ran."""
     for kernel in kernels:
         given |= kernel.outputs
     return given
 
 
-def _made_and_read(kernels: Sequence[Kernel], places: dict[int, int]) -> list[Row]:
-    """Return the rows that bind values to the kernels that write them and that read them."""
-    writers: dict[int, list[tuple[int, float]]] = {t: [] for t in places}
-    readers: dict[tuple[int, int], list[tuple[int, float]]] = {}
+def _made(kernels: Sequence[Kernel], goal: int, given: int) -> list[Row]:
+    """Return the rows by which what is read, and what is asked for, is made."""
+    writers: dict[int, list[int]] = {}
+    readers: dict[tuple[int, int], list[int]] = {}
     for n, kernel in enumerate(kernels):
         for t in bits(kernel.outputs):
-            if t in places:
-                writers[t].append((n, -1.0))
-        for t in bits(kernel.inputs):
-            if t in places:
-                readers.setdefault((t, kernel.outputs), []).append((n, 1.0))
-    rows = [Row(((places[t], 1.0), *parts), -inf, 0.0) for t, parts in writers.items()]
-    rows += [Row(((places[t], -1.0), *parts), -inf, 0.0) for (t, _), parts in readers.items()]
+            writers.setdefault(t, []).append(n)
+        for t in bits(kernel.inputs & ~given):
+            readers.setdefault((t, kernel.outputs), []).append(n)
+    rows = [Row(_weights(writers.get(t, ()), ()), 1.0, inf) for t in bits(goal & ~given)]
+    for (t, _), own in readers.items():
+        rows.append(Row(_weights(writers.get(t, ()), own), 0.0, inf))
     return rows
+
+
+def _weights(more: Sequence[int], less: Sequence[int]) -> tuple[tuple[int, float], ...]:
+    """Return the weights of variables in a row: 1, -1, and 0 for those in both."""
+    both = set(more) & set(less)
+    return (
+        *((n, 1.0) for n in more if n not in both),
+        *((n, -1.0) for n in less if n not in both),
+    )
 
 
 def _computed(kernels: Sequence[Kernel], needed: int, recompute: bool) -> list[Row]:
@@ -145,7 +146,7 @@ def _cuts(
     kernels: Sequence[Kernel], order: Sequence[Kernel], stuck: Sequence[Kernel], given: int
 ) -> list[Row]:
     """Return a cut for each smallest set of kernels that wait for values of each other alone."""
-    made = _made(order, given)
+    made = _values(order, given)
     waits = {kernel: next(bits(kernel.inputs & ~made)) for kernel in stuck}
     closures = {frozenset(_closure(waits, kernel)) for kernel in stuck}
     small = [own for own in closures if not any(other < own for other in closures)]
@@ -175,7 +176,7 @@ def _closure(waits: dict[Kernel, int], kernel: Kernel) -> set[Kernel]:
 
 
 def _run(
-    costs: Sequence[float], binary: int, rows: Sequence[Row], must: Sequence[int], seconds: float
+    costs: Sequence[float], rows: Sequence[Row], seconds: float
 ) -> tuple[list[int] | None, float, bool]:
     """Run HiGHS; return the variables that are 1, a lower bound, and whether it is the optimum."""
     from scipy.optimize import Bounds, LinearConstraint, milp
@@ -185,19 +186,16 @@ def _run(
     columns = np.array([n for row in rows for n, _ in row.weights], dtype=np.int32)
     weights = np.array([w for row in rows for _, w in row.weights])
     matrix = csr_array((weights, columns, ends), shape=(len(rows), len(costs)))
-    least = np.zeros(len(costs))
-    least[list(must)] = 1.0
+    least, most = np.array([row.least for row in rows]), np.array([row.most for row in rows])
     done = milp(
         np.array(costs),
-        integrality=(np.arange(len(costs)) < binary).astype(np.int8),
-        bounds=Bounds(least, np.ones(len(costs))),
-        constraints=LinearConstraint(
-            matrix, np.array([row.least for row in rows]), np.array([row.most for row in rows])
-        ),
+        integrality=np.ones(len(costs), dtype=np.int8),
+        bounds=Bounds(0, 1),
+        constraints=LinearConstraint(matrix, least, most),
         options={"time_limit": max(seconds, 0.01), "mip_rel_gap": 0.0},
     )
     bound = done.mip_dual_bound
     known = float(bound) if bound is not None and np.isfinite(bound) else 0.0
     if done.x is None:
         return None, known, False
-    return [n for n in range(binary) if done.x[n] > 0.5], known, done.status == 0
+    return [n for n in range(len(costs)) if done.x[n] > 0.5], known, done.status == 0

@@ -1,6 +1,6 @@
 """The choice of kernels by the binary program: of a whole graph, or of one window after another.
 
-    candidates → prices → fewest columns → program → kernels in order
+    candidates → prices → first answers → fewest columns → program → kernels in order
 
 All windows are one program where it stays small enough to solve. Else each window is one: the
 values that are made in it and read after it are its goal, those made before are given.
@@ -30,6 +30,7 @@ from taco_py.graph.orchestrate.kernel_choice import (
     refuse_unmade,
     unmade,
 )
+from taco_py.graph.orchestrate.partition_search import search_partitions
 
 MOST_COLUMNS = 6000
 """Kernels of a program that is solved as a whole."""
@@ -41,7 +42,7 @@ def orchestrate(
     price: Price,
     *,
     recompute: bool = True,
-    seconds: float = 10.0,
+    seconds: float = 2.0,
     most_columns: int = MOST_COLUMNS,
 ) -> Choice:
     """Choose the kernels whose prices have the least sum, by a binary linear program.
@@ -65,13 +66,18 @@ def orchestrate(
     columns = rounds = 0
     bound = 0.0
     chosen: list[Kernel] = []
-    for members, goal, given in goals:
+    greedy = _merged(dag, candidates, finite)
+    for number, (members, goal, given) in enumerate(goals):
         own = {k: cost for k, cost in finite.items() if not k.members & ~members}
         left = seconds - (time.perf_counter() - start)
-        used, solution = _solve(dag, own, goal, given, recompute, left)
+        share = left / (len(goals) - number)
+        known = greedy if len(goals) == 1 else None
+        used, solution = _solve(dag, own, goal, given, recompute, share, known)
         chosen += solution.kernels
         columns, rounds = columns + used, rounds + solution.rounds
         bound += solution.bound
+    if greedy is not None and cost_of(greedy, finite) < cost_of(chosen, finite):
+        chosen = list(greedy)
     cost = cost_of(chosen, finite)
     statistics = ChoiceStatistics(
         "orchestrate" if len(goals) == 1 else f"orchestrate in {len(goals)} windows",
@@ -99,22 +105,42 @@ def _by_window(dag: Dag, candidates: Candidates) -> list[tuple[int, int, int]]:
 
 
 def _solve(
-    dag: Dag, prices: dict[Kernel, float], goal: int, given: int, recompute: bool, seconds: float
+    dag: Dag,
+    prices: dict[Kernel, float],
+    goal: int,
+    given: int,
+    recompute: bool,
+    seconds: float,
+    greedy: tuple[Kernel, ...] | None,
 ) -> tuple[int, Solution]:
-    """Solve for one goal; return the number of columns too."""
+    """Solve for one goal, from the cheapest answer that is known; return the columns too."""
     needed = (goal | dag.before(goal)) & ~given
-    if recompute:
-        first = cheapest_derivations(prices, goal, given)
-    else:
-        first = _singletons(prices, needed)
-    most = cost_of(first, prices) if first is not None else inf
-    columns = without_dominated(prices, most * (1 + 1e-9), given, merge=recompute)
+    first = cheapest_derivations(prices, goal, given) if recompute else _singletons(prices, needed)
+    known = [(cost_of(answer, prices), answer) for answer in (first, greedy) if answer is not None]
+    best, answer = min(known, key=lambda pair: pair[0], default=(inf, ()))
+    columns = without_dominated(prices, best * (1 + 1e-9), given, merge=recompute)
     solution = solve(
-        columns, goal, first, given=given, needed=needed, recompute=recompute, seconds=seconds
+        columns,
+        goal,
+        answer,
+        best,
+        given=given,
+        needed=needed,
+        recompute=recompute,
+        seconds=seconds,
     )
     if unmade(solution.kernels, goal, given):
         raise refuse_unmade(dag, unmade(prices, goal, given))
     return len(columns), solution
+
+
+def _merged(
+    dag: Dag, candidates: Candidates, prices: dict[Kernel, float]
+) -> tuple[Kernel, ...] | None:
+    """Return the greedy answer, which no other may be worse than; None where there is none."""
+    if _singletons(prices, dag.needed) is None:
+        return None
+    return search_partitions(dag, candidates, lambda k: prices.get(k, inf), width=1).kernels
 
 
 def _singletons(prices: dict[Kernel, float], members: int) -> tuple[Kernel, ...] | None:
