@@ -1,0 +1,201 @@
+"""Orchestration as a binary linear program, solved by HiGHS (Hu et al. 2024, Korch, section 4).
+
+For each kernel i a binary variable aᵢ: it runs.
+
+    minimize  Σ cᵢ aᵢ                                       cᵢ the price of kernel i
+    Σ aᵢ over kernels that write t  ≥  1                    for each result t
+    Σ aᵢ over kernels that write t  ≥  Σ aⱼ over kernels that read t and write O
+                                                            for each t, each set O that is written
+    Σ aᵢ over kernels that hold p   ≥  1                    for each needed primitive p
+
+The paper has a variable for each value, and a row for each kernel and what it reads. Two kernels
+with the same outputs never pay: hence the sums of the third line, which are as strong and fewer.
+The last line follows for whole numbers; for the fractions that the solver starts from it does not.
+A primitive may be in several kernels: it is computed again. Without recomputation the last line is
+an equation.
+
+Kernels with several outputs may wait for each other. For a set S of these, where each waits for a
+value of V that only S makes, a cut is added and the program solved again, until all can run:
+
+    Σ aᵢ over S  ≤  |S| - 1 + Σ aⱼ over kernels j outside of S that write a value of V
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from math import inf
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.graph.orchestrate.candidate_kernels import Kernel
+from taco_py.graph.orchestrate.dag import bits
+from taco_py.graph.orchestrate.fewest_columns import Prices, cost_of
+from taco_py.graph.orchestrate.kernel_choice import run_order, without_idle
+
+SCALE = 1e4
+"""What the first answer costs in the program's unit: HiGHS stops at an absolute gap of 1e-6."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One linear constraint: `least ≤ Σ weight · variable ≤ most`."""
+
+    weights: tuple[tuple[int, float], ...]
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Kernels in order, what the optimum costs at least, and how often a program was solved."""
+
+    kernels: tuple[Kernel, ...]
+    bound: float
+    rounds: int
+
+
+def solve(
+    prices: Prices,
+    goal: int,
+    first: tuple[Kernel, ...] = (),
+    best: float = inf,
+    *,
+    given: int = 0,
+    needed: int = 0,
+    recompute: bool = True,
+    seconds: float = 10.0,
+) -> Solution:
+    """Choose the cheapest kernels that can run and make the values of the goal; none where none do.
+
+    first      an answer that is kept where the time is over before a better one is found
+    best       what it costs, infinity where there is none
+    given      values that exist before
+    needed     primitives that the goal is or depends on, and that are not given
+    recompute  whether several kernels may compute a primitive
+    """
+    if not prices or not goal & ~given:
+        return Solution((), 0.0, 0)
+    kernels = tuple(prices)
+    rows = [*_made(kernels, goal, given), *_computed(kernels, needed, recompute)]
+    unit = best if best < inf else max(prices.values(), default=0.0)
+    scale = SCALE / unit if unit > 0 else 1.0
+    costs = [prices[kernel] * scale for kernel in kernels]
+    end = time.perf_counter() + seconds
+    rounds, bound = 0, 0.0
+    while (left := end - time.perf_counter()) > 0:
+        rounds += 1
+        chosen, bound_now, proven = _run(costs, rows, left)
+        bound = max(bound, bound_now / scale)
+        if chosen is None:
+            break
+        order, stuck = run_order([kernels[n] for n in chosen], given)
+        if not stuck or not goal & ~_values(order, given):
+            found = without_idle(order, goal, given)
+            cost = cost_of(found, prices)
+            if proven:
+                return Solution(found, cost, rounds)
+            return Solution(found if cost < best else first, min(bound, cost, best), rounds)
+        rows += _cuts(kernels, order, stuck, given)
+    return Solution(first, min(bound, best), rounds)
+
+
+def _values(kernels: Sequence[Kernel], given: int) -> int:
+    """Return the values that exist once all kernels ran."""
+    for kernel in kernels:
+        given |= kernel.outputs
+    return given
+
+
+def _made(kernels: Sequence[Kernel], goal: int, given: int) -> list[Row]:
+    """Return the rows by which what is read, and what is asked for, is made."""
+    writers: dict[int, list[int]] = {}
+    readers: dict[tuple[int, int], list[int]] = {}
+    for n, kernel in enumerate(kernels):
+        for t in bits(kernel.outputs):
+            writers.setdefault(t, []).append(n)
+        for t in bits(kernel.inputs & ~given):
+            readers.setdefault((t, kernel.outputs), []).append(n)
+    rows = [Row(_weights(writers.get(t, ()), ()), 1.0, inf) for t in bits(goal & ~given)]
+    for (t, _), own in readers.items():
+        rows.append(Row(_weights(writers.get(t, ()), own), 0.0, inf))
+    return rows
+
+
+def _weights(more: Sequence[int], less: Sequence[int]) -> tuple[tuple[int, float], ...]:
+    """Return the weights of variables in a row: 1, -1, and 0 for those in both."""
+    both = set(more) & set(less)
+    return (
+        *((n, 1.0) for n in more if n not in both),
+        *((n, -1.0) for n in less if n not in both),
+    )
+
+
+def _computed(kernels: Sequence[Kernel], needed: int, recompute: bool) -> list[Row]:
+    """Return a row for each primitive: some kernel computes it, or exactly one does."""
+    holders: dict[int, list[tuple[int, float]]] = {p: [] for p in bits(needed)}
+    for n, kernel in enumerate(kernels):
+        for p in bits(kernel.members & needed):
+            holders[p].append((n, 1.0))
+    most = inf if recompute else 1.0
+    return [Row(tuple(parts), 1.0, most) for parts in holders.values()]
+
+
+def _cuts(
+    kernels: Sequence[Kernel], order: Sequence[Kernel], stuck: Sequence[Kernel], given: int
+) -> list[Row]:
+    """Return a cut for each smallest set of kernels that wait for values of each other alone."""
+    made = _values(order, given)
+    waits = {kernel: next(bits(kernel.inputs & ~made)) for kernel in stuck}
+    closures = {frozenset(_closure(waits, kernel)) for kernel in stuck}
+    small = [own for own in closures if not any(other < own for other in closures)]
+    rows = []
+    for own in sorted(small, key=lambda own: sorted(k.members for k in own)):
+        values = 0
+        for kernel in own:
+            values |= 1 << waits[kernel]
+        weights = [
+            (n, 1.0 if kernel in own else -1.0)
+            for n, kernel in enumerate(kernels)
+            if kernel in own or kernel.outputs & values
+        ]
+        rows.append(Row(tuple(weights), -inf, len(own) - 1.0))
+    return rows
+
+
+def _closure(waits: dict[Kernel, int], kernel: Kernel) -> set[Kernel]:
+    """Return a kernel, the stuck ones that make what it waits for, and so on."""
+    found, waiting = {kernel}, [kernel]
+    while waiting:
+        value = waits[waiting.pop()]
+        new = [other for other in waits if other.outputs >> value & 1 and other not in found]
+        found.update(new)
+        waiting += new
+    return found
+
+
+def _run(
+    costs: Sequence[float], rows: Sequence[Row], seconds: float
+) -> tuple[list[int] | None, float, bool]:
+    """Run HiGHS; return the variables that are 1, a lower bound, and whether it is the optimum."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array
+
+    ends = np.cumsum([0, *(len(row.weights) for row in rows)])
+    columns = np.array([n for row in rows for n, _ in row.weights], dtype=np.int32)
+    weights = np.array([w for row in rows for _, w in row.weights])
+    matrix = csr_array((weights, columns, ends), shape=(len(rows), len(costs)))
+    least, most = np.array([row.least for row in rows]), np.array([row.most for row in rows])
+    done = milp(
+        np.array(costs),
+        integrality=np.ones(len(costs), dtype=np.int8),
+        bounds=Bounds(0, 1),
+        constraints=LinearConstraint(matrix, least, most),
+        options={"time_limit": max(seconds, 0.01), "mip_rel_gap": 0.0},
+    )
+    bound = done.mip_dual_bound
+    known = float(bound) if bound is not None and np.isfinite(bound) else 0.0
+    if done.x is None:
+        return None, known, False
+    return [n for n in range(len(costs)) if done.x[n] > 0.5], known, done.status == 0
