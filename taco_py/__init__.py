@@ -109,6 +109,8 @@ if TYPE_CHECKING:
         RemappedFormat,
         dense,
     )
+    from taco_py.graph.fuse import FusedFunction, fuse
+    from taco_py.graph.lazy import Lazy, lazy
     from taco_py.notation.rewrites.masks import by_value, complement
     from taco_py.notation.rewrites.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
@@ -165,6 +167,8 @@ _LATER = {
         "dense",
     ),
     "taco_py.asymptotic.frontier_search": ("Frontier",),
+    "taco_py.graph.fuse": ("FusedFunction", "fuse"),
+    "taco_py.graph.lazy": ("Lazy", "lazy"),
     "taco_py.notation.rewrites.masks": ("by_value", "complement"),
     "taco_py.notation.rewrites.semirings": ("Semiring",),
     "taco_py.schedule.schedule": ("Schedule",),
@@ -200,6 +204,7 @@ __all__ = [
     "Format",
     "FormatError",
     "Frontier",
+    "FusedFunction",
     "IndexOverflowError",
     "InternalError",
     "Kernel",
@@ -239,8 +244,11 @@ __all__ = [
     "from_dlpack",
     "frontier",
     "function",
+    "fuse",
     "get_memory_limit",
     "get_threads",
+    "graph",
+    "lazy",
     "program",
     "read",
     "schedule",
@@ -255,6 +263,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The names of `_LATER`, imported when they are first used."""
+    if name == "graph":  # a package of its own
+        return import_module("taco_py.graph")
     for module, names in _LATER.items():
         if name in names:
             value = getattr(import_module(module), name)

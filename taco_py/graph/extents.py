@@ -49,7 +49,9 @@ class Extent:
             return f"len(range({parts[0]})[{':'.join(parts[1:])}])"
         if self.operator in INFIX:
             return f"({parts[0]} {self.operator} {parts[1]})"
-        return f"(-{parts[0]})" if self.operator == "neg" else f"{self.operator}({', '.join(parts)})"
+        return (
+            f"(-{parts[0]})" if self.operator == "neg" else f"{self.operator}({', '.join(parts)})"
+        )
 
 
 def const(number: Any) -> Extent:

@@ -62,7 +62,8 @@ class FusedFunction:
         arguments = self._bound(args, named)
         leaves = leaves_of(arguments)
         call = self._call(arguments, leaves)
-        return TracedGraph(call, tuple(leaves.operands.values()), self.__name__)
+        name = getattr(self.function, "__name__", "function")
+        return TracedGraph(call, tuple(leaves.operands.values()), name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind it as a method. The instance is no operand: it is read while the method is traced."""

@@ -1,13 +1,13 @@
 """Graphs of primitives made node by node; what is equal is made once.
 
-    map        one function of elements, of arrays of one shape and of numbers
-    reduce     one reduction over some modes
-    broadcast  new modes, or stretched ones; transpose, expand, squeeze: modes in another order, or
-               with more or fewer of size 1; all four say for each mode of the result which mode of
-               the operand it is, if any
-    contract   a sum of products, by labels of modes
-    notation   an assignment in index notation
-    numpy      what NumPy computes: no kernel can, or it only moves elements
+map        one function of elements, of arrays of one shape and of numbers
+reduce     one reduction over some modes
+broadcast  new modes, or stretched ones; transpose, expand, squeeze: modes in another order, or
+           with more or fewer of size 1; all four say for each mode of the result which mode of
+           the operand it is, if any
+contract   a sum of products, by labels of modes
+notation   an assignment in index notation
+numpy      what NumPy computes: no kernel can, or it only moves elements
 """
 
 from __future__ import annotations

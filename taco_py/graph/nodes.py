@@ -112,7 +112,7 @@ Leaf = Input | Constant | Number
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """Nodes in an order in which each reads only what is before it, and the names of the results."""
+    """Nodes in an order in which each reads only what is before it, and names of results."""
 
     inputs: tuple[Input, ...]
     constants: tuple[Constant, ...]

@@ -9,7 +9,7 @@ import numpy as np
 
 from taco_py.diagnostics.errors import DimensionError
 from taco_py.graph.capture.symbolic_size import Size
-from taco_py.graph.capture.user_line import refuse, user_place
+from taco_py.graph.capture.traced_line import refuse, user_place
 from taco_py.graph.extents import Extent, const, evaluated
 from taco_py.graph.nodes import Constant, Fact, Graph, Input, Node, Number, Shape
 from taco_py.graph.samples import weak_name
@@ -112,9 +112,9 @@ class Recorder:
         self.facts[name] = fact
         return self.traced(name)
 
-    def traced(self, name: str) -> Any:
-        """Return what stands for a value in the function."""
-        return self.operations["traced"](self, name)
+    def traced(self, name: str, owned: bool = False) -> Any:
+        """Return what stands for a value in the function; owned as `TracedArray` has it."""
+        return self.operations["traced"](self, name, owned)
 
     def name_of(self, obj: Any) -> str:
         """Name the value that an object of the function is: traced, a size, or a constant.
@@ -189,7 +189,7 @@ class Recorder:
         node = Node(f"v{len(self.nodes)}", operator, tuple(inputs), told, fact, user_place())
         self.nodes.append(node)
         self.facts[node.name] = fact
-        return self.traced(node.name)
+        return self.traced(node.name, True)
 
     def ufunc(self, function: np.ufunc, method: str, inputs: Any, options: Any) -> Any:
         """Note one of NumPy's functions of elements."""

@@ -1,6 +1,6 @@
 """The arguments of a call: arrays and numbers, which a graph reads, and what it is traced for.
 
-    f(x, (y, 2.5), mode="full")   →   arrays x, y_0; the number y_1; "full" is part of the kinds
+f(x, (y, 2.5), mode="full")   →   arrays x, y_0; the number y_1; "full" is part of the kinds
 """
 
 from __future__ import annotations

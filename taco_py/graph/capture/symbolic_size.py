@@ -1,8 +1,8 @@
 """Sizes that a function asks for while it is traced: numbers of each call, not of the trace.
 
-    n = Q.shape[-1]        the number 64, and that it is the last size of Q
-    S / np.sqrt(n)         divides by a number that each call computes
-    range(n), n == 64      uses the number itself: calls of another n are traced again
+n = Q.shape[-1]        the number 64, and that it is the last size of Q
+S / np.sqrt(n)         divides by a number that each call computes
+range(n), n == 64      uses the number itself: calls of another n are traced again
 """
 
 from __future__ import annotations

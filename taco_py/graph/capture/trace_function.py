@@ -15,7 +15,7 @@ from taco_py.graph.capture.signature_of_call import Leaves, replaced
 from taco_py.graph.capture.symbolic_size import Size
 from taco_py.graph.capture.traced_array import TracedArray
 from taco_py.graph.capture.traced_table import operations
-from taco_py.graph.capture.user_line import span_of
+from taco_py.graph.capture.traced_line import span_of
 from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Fact, Graph, Input
 from taco_py.graph.samples import weak_name
@@ -97,8 +97,6 @@ def trace_function(
         graph, template, compiled(tuple(guards), names_) if guards else None,
         tuple(guards.values()), tuple(guards), free,
     )  # fmt: skip
-
-
 
 
 def _template(recorder: Recorder, result: Any, outputs: list[str], function: Any) -> Any:

@@ -1,7 +1,7 @@
 """Arrays that stand for operands while a function is traced.
 
-    S = Q @ K       notes an operation; S.shape, S.dtype are known, elements are not
-    if S.sum() > 0  is refused, with the line and what to write instead
+S = Q @ K       notes an operation; S.shape, S.dtype are known, elements are not
+if S.sum() > 0  is refused, with the line and what to write instead
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from taco_py.graph.capture.recorder import Recorder
-from taco_py.graph.capture.user_line import refuse
+from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import product
 from taco_py.graph.nodes import Fact
 from taco_py.interop.scipy_arrays import is_operand_of_scipy
@@ -22,15 +22,19 @@ NO_VALUES = "its elements are not known while the function is traced"
 
 
 class TracedArray:
-    """An array of a trace: its shape, its type, and the operations that NumPy's arrays have."""
+    """An array of a trace: its shape, its type, and the operations that NumPy's arrays have.
 
-    __slots__ = ("name", "recorder")
+    owned  whether the function made it, so that a program may change it
+    """
+
+    __slots__ = ("name", "owned", "recorder")
     __array_priority__ = 200.0
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, recorder: Recorder, name: str) -> None:
+    def __init__(self, recorder: Recorder, name: str, owned: bool = False) -> None:
         self.recorder = recorder
         self.name = name
+        self.owned = owned
 
     @property
     def fact(self) -> Fact:
@@ -162,7 +166,9 @@ class TracedArray:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Refuse: arrays are not changed."""
-        self._refuse("an array to change", "write x = np.where(mask, value, x)", "it is not changed")
+        self._refuse(
+            "an array to change", "write x = np.where(mask, value, x)", "it is not changed"
+        )
 
     def item(self) -> Any:
         """Refuse: values are not known."""
@@ -178,8 +184,21 @@ class TracedArray:
     def __len__(self) -> int:
         """Return the size of the first mode, for which the trace then holds."""
         if not self.ndim:
-            self._refuse("an array of one mode or more for len", "it has one element", "it has none")
+            self._refuse(
+                "an array of one mode or more for len", "it has one element", "it has none"
+            )
         return int(self.shape[0])
+
+    def __pow__(self, other: Any) -> Any:
+        """Note a power; that of 2 is a square, as in NumPy also for its type."""
+        whole = type(other) is int or (type(other) is float and self.dtype.kind in "fc")
+        if whole and other == 2:
+            return self.recorder.ufunc(np.square, "__call__", (self,), {})
+        return self.recorder.ufunc(np.power, "__call__", (self, other), {})
+
+    def __rpow__(self, other: Any) -> Any:
+        """Note a power with an array as the exponent."""
+        return self.recorder.ufunc(np.power, "__call__", (other, self), {})
 
     def __divmod__(self, other: Any) -> tuple[Any, Any]:
         """Note quotients without remainders, and these."""
@@ -205,28 +224,30 @@ def _method(name: str) -> Callable[..., Any]:
     return call
 
 
-for _name, _function in (
+BINARY: tuple[tuple[str, np.ufunc], ...] = (
     ("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("truediv", np.divide),
-    ("floordiv", np.floor_divide), ("mod", np.remainder), ("pow", np.power),
+    ("floordiv", np.floor_divide), ("mod", np.remainder),
     ("matmul", np.matmul), ("and", np.bitwise_and), ("or", np.bitwise_or),
     ("xor", np.bitwise_xor), ("lshift", np.left_shift), ("rshift", np.right_shift),
-):  # fmt: skip
-    setattr(TracedArray, f"__{_name}__", _binary(_function, False))
-    setattr(TracedArray, f"__r{_name}__", _binary(_function, True))
-for _name, _function in (
+)  # fmt: skip
+COMPARE: tuple[tuple[str, np.ufunc], ...] = (
     ("eq", np.equal), ("ne", np.not_equal), ("lt", np.less), ("le", np.less_equal),
     ("gt", np.greater), ("ge", np.greater_equal),
-):  # fmt: skip
-    setattr(TracedArray, f"__{_name}__", _binary(_function, False))
-for _name, _function in (
+)  # fmt: skip
+UNARY: tuple[tuple[str, np.ufunc], ...] = (
     ("neg", np.negative), ("pos", np.positive), ("invert", np.invert), ("abs", np.absolute),
-):  # fmt: skip
+)  # fmt: skip
+for _name, _function in (*BINARY, *COMPARE):
+    setattr(TracedArray, f"__{_name}__", _binary(_function, False))
+for _name, _function in BINARY:
+    setattr(TracedArray, f"__r{_name}__", _binary(_function, True))
+for _name, _function in UNARY:
     setattr(TracedArray, f"__{_name}__", _unary(_function))
 METHODS = (
     "sum", "prod", "mean", "var", "std", "min", "max", "any", "all", "argmin", "argmax", "cumsum",
-    "cumprod", "sort", "argsort", "reshape", "ravel", "flatten", "transpose", "swapaxes",
+    "cumprod", "argsort", "reshape", "ravel", "flatten", "transpose", "swapaxes",
     "squeeze", "astype", "dot", "clip", "round", "conj", "conjugate", "copy", "take", "trace",
-    "diagonal", "multiply", "toarray", "todense", "tocsr", "tocsc", "tocoo", "power", "repeat",
+    "diagonal", "multiply", "toarray", "todense", "tocsr", "tocsc", "tocoo", "power",
 )  # fmt: skip
 """Methods of NumPy's and scipy.sparse's arrays that are traced, each by the function of its name."""
 for _name in METHODS:

@@ -11,7 +11,7 @@ from taco_py.diagnostics.errors import DimensionError, PositionError
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.symbolic_size import Size, extent_of
 from taco_py.graph.capture.traced_ufuncs import axes_of
-from taco_py.graph.capture.user_line import refuse
+from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import ONE, Extent, const, product, total
 from taco_py.graph.nodes import Fact, Shape
 from taco_py.graph.samples import sample
@@ -41,13 +41,22 @@ def transpose(recorder: Recorder, x: Any, *axes: Any) -> Any:
 def moveaxis(recorder: Recorder, x: Any, source: Any, destination: Any) -> Any:
     """Note np.moveaxis."""
     order = recorder.facts[recorder.name_of(x)].order
-    moved = np.moveaxis(np.empty((0,) * 0 + tuple(range(2, order + 2))), source, destination)
-    return transpose(recorder, x, tuple(size - 2 for size in moved.shape))
+    one, other = (each if np.iterable(each) else (each,) for each in (source, destination))
+    old, new = ([axes_of(recorder, each, order)[0] for each in axes] for axes in (one, other))
+    if len({*old}) != len(old) or len({*new}) != len(new) or len(old) != len(new):
+        refuse("Expected as many distinct places as axes, found others", "name each once")
+    rest = [axis for axis in range(order) if axis not in old]
+    for place, axis in sorted(zip(new, old, strict=True)):
+        rest.insert(place, axis)
+    return transpose(recorder, x, tuple(rest))
 
 
 def swapaxes(recorder: Recorder, x: Any, axis1: int, axis2: int) -> Any:
     """Note np.swapaxes."""
-    return moveaxis(recorder, x, (axis1, axis2), (axis2, axis1))
+    order = [*range(recorder.facts[recorder.name_of(x)].order)]
+    one, two = (axes_of(recorder, axis, len(order))[0] for axis in (axis1, axis2))
+    order[one], order[two] = order[two], order[one]
+    return transpose(recorder, x, tuple(order))
 
 
 def matrix_transpose(recorder: Recorder, x: Any) -> Any:
@@ -181,7 +190,7 @@ def astype(recorder: Recorder, x: Any, dtype: Any, **options: Any) -> Any:
 
 def same(recorder: Recorder, x: Any, *args: Any, **options: Any) -> Any:
     """Return the array: copies and other sparse formats have the same elements."""
-    return recorder.traced(recorder.name_of(x))
+    return recorder.traced(recorder.name_of(x), True)
 
 
 def to_dense(recorder: Recorder, x: Any) -> Any:
@@ -304,7 +313,8 @@ def _shape_with_arrays(
     except IndexError as error:
         refuse(str(error), "positions count from 0", PositionError)
     arrays = [place for place, each in enumerate(plain) if isinstance(each, np.ndarray)]
-    width = np.broadcast(*(plain[place] for place in arrays)).ndim
+    wide_arrays: list[Any] = [plain[place] for place in arrays]
+    width = np.broadcast(*wide_arrays).ndim
     ints = [p for p, each in enumerate(plain) if isinstance(each, int | np.integer)]
     advanced = sorted(arrays + ints)
     joined = advanced == [*range(advanced[0], advanced[-1] + 1)]
@@ -318,7 +328,9 @@ def _shape_with_arrays(
 
 
 def _fixed(each: slice) -> slice:
-    return slice(*(e.value if isinstance(e, Size) else e for e in (each.start, each.stop, each.step)))
+    return slice(
+        *(e.value if isinstance(e, Size) else e for e in (each.start, each.stop, each.step))
+    )
 
 
 def take(recorder: Recorder, x: Any, indices: Any, axis: int | None = None) -> Any:

@@ -12,7 +12,7 @@ from taco_py.diagnostics.errors import DimensionError
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.traced_layouts import astype
 from taco_py.graph.capture.traced_ufuncs import axes_of
-from taco_py.graph.capture.user_line import refuse
+from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import Extent
 from taco_py.graph.nodes import Shape
 from taco_py.graph.samples import sample
@@ -44,7 +44,7 @@ def contract(
 def einsum(recorder: Recorder, *operands: Any, optimize: Any = None, **options: Any) -> Any:
     """Note np.einsum, or tp.einsum. Raises what they raise for subscripts."""
     dtype = options.pop("dtype", None)
-    if any(each is not None for each in options.values()):
+    if {key for key, each in options.items() if each is not None and key != "order"}:
         refuse(f"Expected einsum without {'=, '.join(options)}=, found it", "leave it away")
     subscripts, arrays = split_operands(operands)
     names = [recorder.name_of(each) for each in arrays]
@@ -74,8 +74,16 @@ def matmul(recorder: Recorder, a: Any, b: Any) -> Any:
     batch = max(max(orders) - 2, 0)
     row, inner, column = batch, batch + 1, batch + 2
     left = (*range(batch - max(orders[0] - 2, 0), batch), *((row,) if orders[0] > 1 else ()), inner)
-    right = (*range(batch - max(orders[1] - 2, 0), batch), inner, *((column,) if orders[1] > 1 else ()))
-    kept = (*range(batch), *((row,) if orders[0] > 1 else ()), *((column,) if orders[1] > 1 else ()))
+    right = (
+        *range(batch - max(orders[1] - 2, 0), batch),
+        inner,
+        *((column,) if orders[1] > 1 else ()),
+    )
+    kept = (
+        *range(batch),
+        *((row,) if orders[0] > 1 else ()),
+        *((column,) if orders[1] > 1 else ()),
+    )
     facts = [recorder.facts[name] for name in names]
     one, two = facts[0].shape[-1], facts[1].shape[right.index(inner)]
     if not recorder.same(one, two):
@@ -142,11 +150,10 @@ def diagonal(recorder: Recorder, x: Any, offset: int = 0, axis1: int = 0, axis2:
     return contract(recorder, "diagonal", (name,), (labels,), kept)
 
 
-def evaluate(
-    recorder: Recorder, text: Any, operands: Any = None, outputs: Any = None, **named: Any
-) -> Any:
+def evaluate(recorder: Recorder, text: Any, given: Any, outputs: Any = None, **options: Any) -> Any:
     """Note tp.evaluate of a text whose subscripts are indices alone."""
-    given = {**(operands or {}), **named}
+    if options:
+        refuse(f"Expected tp.evaluate without {'=, '.join(options)}=, found it", "leave it away")
     names = {name: recorder.name_of(each) for name, each in given.items()}
     known = {name: recorder.facts[each] for name, each in names.items()}
     arrays = dict(names)

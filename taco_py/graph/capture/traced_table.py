@@ -12,6 +12,7 @@ from taco_py.graph.capture import traced_layouts as layouts
 from taco_py.graph.capture import traced_products as products
 from taco_py.graph.capture import traced_ufuncs as ufuncs
 from taco_py.graph.capture.traced_array import TracedArray
+from taco_py.graph.capture.traced_programs import program
 
 REDUCTIONS = ("sum", "prod", "mean", "var", "std", "min", "max", "any", "all")
 
@@ -40,6 +41,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "subscript": layouts.subscript, "take": layouts.take, "split": layouts.split(True),
     "array_split": layouts.split(False),
     "einsum": products.einsum, "tp.einsum": products.einsum, "tp.evaluate": products.evaluate,
+    "tp.program": program,
     "matmul": products.matmul, "dot": products.dot, "tensordot": products.tensordot,
     "outer": products.outer, "trace": products.trace, "diagonal": products.diagonal,
     "shape": lambda recorder, x: x.shape, "ndim": lambda recorder, x: x.ndim,

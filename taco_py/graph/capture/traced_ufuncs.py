@@ -10,7 +10,7 @@ import numpy as np
 
 from taco_py.diagnostics.errors import DimensionError
 from taco_py.graph.capture.recorder import Recorder
-from taco_py.graph.capture.user_line import refuse
+from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import ONE, const
 from taco_py.graph.nodes import Shape
 from taco_py.graph.samples import dtype_of, sample
@@ -206,7 +206,9 @@ def where(recorder: Recorder, condition: Any, x: Any = None, y: Any = None) -> A
 def rounded(recorder: Recorder, x: Any, decimals: int = 0, out: Any = None) -> Any:
     """Note np.round to whole numbers."""
     if decimals != 0 or out is not None:
-        refuse("Expected np.round to whole numbers, found other options", "scale x before and after")
+        refuse(
+            "Expected np.round to whole numbers, found other options", "scale x before and after"
+        )
     return pointwise(recorder, "rint", np.rint, (x,))
 
 

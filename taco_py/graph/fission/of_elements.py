@@ -14,6 +14,7 @@ from taco_py.graph.fission.expressible import is_computed_alike, literal_of
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Fact, Node
 
+
 def map_or_numpy(
     builder: GraphBuilder, function: str, inputs: Sequence[str], node: Node, dtype: str
 ) -> str:
@@ -32,8 +33,7 @@ def map_or_numpy(
         for place, each in enumerate(made.inputs)
     ]
     wide = all(
-        literal is not None or not fact.weak
-        for literal, fact in zip(literals, facts, strict=True)
+        literal is not None or not fact.weak for literal, fact in zip(literals, facts, strict=True)
     )
     if wide and is_computed_alike(function, facts, literals, dtype) and _is_safe(function, facts):
         return name

@@ -40,7 +40,8 @@ def mean(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
 def variance(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     """Split a variance, or its root."""
     (name,) = inputs
-    if not _is_computed(builder, node, name) or np.dtype(node.dtype).kind != "f":
+    kinds = {np.dtype(builder.facts[name].dtype).kind, np.dtype(node.dtype).kind}
+    if not _is_computed(builder, node, name) or "c" in kinds:
         return builder.numpy(node, inputs)
     axes, dtype = node.get("axis"), node.dtype
     name = _as_type(builder, name, dtype)

@@ -1,10 +1,10 @@
 """What a primitive is: an assignment in index notation over the modes of its operands.
 
-    map         R[i,j] = f(a[i,j], b[i,j])
-    reduce      R[i]   = sum(j, a[i,j])
-    broadcast   R[i,j] = a[j]
-    transpose   R[i,j] = a[j,i]
-    contract    R[i,k] = sum(j, a[i,j] * b[j,k])
+map         R[i,j] = f(a[i,j], b[i,j])
+reduce      R[i]   = sum(j, a[i,j])
+broadcast   R[i,j] = a[j]
+transpose   R[i,j] = a[j,i]
+contract    R[i,k] = sum(j, a[i,j] * b[j,k])
 """
 
 from __future__ import annotations

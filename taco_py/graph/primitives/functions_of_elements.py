@@ -8,7 +8,7 @@ from types import MappingProxyType
 from taco_py.arrays.spelling import arguments, expression, is_spelled
 from taco_py.graph.nodes import Node
 from taco_py.graph.primitives.family import Index, Operands, Primitive
-from taco_py.notation.nodes import Access, Call, Expr, Literal
+from taco_py.notation.nodes import Call, Expr, Literal
 from taco_py.notation.operators import MUL
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.tree import map_accesses
@@ -63,4 +63,3 @@ def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
 
 
 PRIMITIVES = (Primitive("map", "elementwise", _express),)
-

@@ -92,4 +92,3 @@ PRIMITIVES = (
     Primitive("contract", "linear", _express),
     Primitive("notation", "linear", _express_notation),
 )
-

@@ -1,8 +1,8 @@
 """Join layouts, and leave those out that change nothing.
 
-    transpose(transpose(x))      →   x
-    squeeze(expand(x))           →   x
-    broadcast(transpose(x))      →   broadcast(x) of other modes
+transpose(transpose(x))      →   x
+squeeze(expand(x))           →   x
+broadcast(transpose(x))      →   broadcast(x) of other modes
 """
 
 from __future__ import annotations
@@ -27,6 +27,4 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
     return builder.layout(operator, name, source, node.shape)
 
 
-RULE = GraphRule(
-    "join_layouts", "transpose(transpose(x))", "x", "nothing", _apply
-)
+RULE = GraphRule("join_layouts", "transpose(transpose(x))", "x", "nothing", _apply)

@@ -1,7 +1,7 @@
 """Write a sum over modes of a product as a product with ones, which joins the product before it.
 
-    sum(A[i,j] * B[j,k] over k)              →   A[i,j] * B[j,k] * 1[k]     one contraction
-    sum(broadcast(a) * broadcast(b))         →   contract(a, b)
+sum(A[i,j] * B[j,k] over k)              →   A[i,j] * B[j,k] * 1[k]     one contraction
+sum(broadcast(a) * broadcast(b))         →   contract(a, b)
 """
 
 from __future__ import annotations
@@ -55,7 +55,4 @@ def _of_map(builder: GraphBuilder, node: Node, inner: Node) -> str | None:
     return builder.contract(inputs, labels, kept, node.shape, node.dtype)
 
 
-RULE = GraphRule(
-    "sum_into_product", "sum(A * B)", "A @ B", "rounding", _apply
-)
-
+RULE = GraphRule("sum_into_product", "sum(A * B)", "A @ B", "rounding", _apply)

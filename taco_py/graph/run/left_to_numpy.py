@@ -13,6 +13,7 @@ import numpy as np
 
 from taco_py.api.einsum import einsum
 from taco_py.api.evaluate import evaluate
+from taco_py.api.program import program
 from taco_py.api.tensor import tensor
 from taco_py.graph.nodes import Node
 from taco_py.interop.scipy_arrays import is_scipy_sparse
@@ -29,7 +30,9 @@ def compute(node: Node, operator: str, arrays: Sequence[Any], numbers: Numbers) 
     """
     given = [tensor(each) if is_scipy_sparse(each) else each for each in arrays]
     with np.errstate(all="ignore"):
-        found = RUN[operator](node, given, numbers) if operator in RUN else _element(operator, given)
+        found = (
+            RUN[operator](node, given, numbers) if operator in RUN else _element(operator, given)
+        )
     return handed_out(found)
 
 
@@ -109,6 +112,16 @@ def _text(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     return evaluate(node.get("text"), dict(zip(node.get("names"), arrays, strict=True)))
 
 
+def _program(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    """One of the arrays that a program changes, in copies of them."""
+    run = program(node.get("text"))
+    given = dict(zip(node.get("names"), arrays, strict=True))
+    copies = {name: np.array(given[name]) for name in run.changed}
+    sizes = {name: int(given[name]) for name in run.sizes}
+    run(**{**given, **copies, **sizes}, threads=node.get("threads"))
+    return copies[node.get("part")]
+
+
 def _to_dense(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     (array,) = arrays
     return array.to_numpy() if isinstance(array, Tensor) else array
@@ -134,10 +147,9 @@ RUN: Mapping[str, Callable[[Node, Sequence[Any], Numbers], Any]] = MappingProxyT
     "astype": lambda node, arrays, numbers: arrays[0].astype(node.get("dtype"))
     if hasattr(arrays[0], "astype") else np.dtype(node.get("dtype")).type(arrays[0]),
     "slice": _subscript, "index": _subscript,
-    "to_dense": _to_dense, "evaluate": _text, "notation": _text,
+    "to_dense": _to_dense, "evaluate": _text, "notation": _text, "program": _program,
 })  # fmt: skip
 """Operators by their names; functions of elements need no entry."""
 
 NEED_SIZES = ("reshape", "broadcast_to", "broadcast")
 """Operators that ask for the sizes of their result."""
-

@@ -39,9 +39,7 @@ def partition_by_stages(graph: Graph) -> tuple[Region, ...]:
     for stage in sorted({*stages.values()}):
         kernel = stage % 2 == 0
         nodes = tuple(
-            node
-            for node in graph.nodes
-            if stages[node.name] == stage and not is_layout(node)
+            node for node in graph.nodes if stages[node.name] == stage and not is_layout(node)
         )
         if nodes:
             regions.append(Region(nodes, (), kernel))
@@ -99,9 +97,7 @@ def _latest(graph: Graph, stages: dict[str, int]) -> dict[str, int]:
     return stages
 
 
-def _with_views(
-    graph: Graph, regions: Sequence[Region], needed: frozenset[str]
-) -> list[Region]:
+def _with_views(graph: Graph, regions: Sequence[Region], needed: frozenset[str]) -> list[Region]:
     """Put the views that are needed right after what they show."""
     nodes = graph.by_name
     waiting = [node for node in graph.nodes if node.name in needed]
@@ -117,8 +113,10 @@ def _with_views(
 
     put()
     for region in regions:
-        parts = (region,) if region.kernel else tuple(
-            Region((node,), (), False) for node in region.nodes
+        parts = (
+            (region,)
+            if region.kernel
+            else tuple(Region((node,), (), False) for node in region.nodes)
         )
         for part in parts:
             found.append(part)
@@ -138,6 +136,7 @@ def _with_outputs(graph: Graph, region: Region, regions: Sequence[Region]) -> Re
             read |= {name for node in other.nodes for name in node.inputs}
             read |= {base_of(nodes, node.name) for node in other.nodes}
     return Region(
-        region.nodes, tuple(node.name for node in region.nodes if node.name in read & own),
+        region.nodes,
+        tuple(node.name for node in region.nodes if node.name in read & own),
         region.kernel,
     )

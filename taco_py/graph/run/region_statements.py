@@ -63,9 +63,7 @@ class Statements:
     formats: Mapping[str, Format]
 
 
-def write_statements(
-    graph: Graph, region: Region, stored: Mapping[str, Stored]
-) -> Statements:
+def write_statements(graph: Graph, region: Region, stored: Mapping[str, Stored]) -> Statements:
     """Write a region of a graph, given how the operands are stored that are not dense."""
     writer = _Writer(graph, region, dict(stored))
     for node in region.nodes:
@@ -128,7 +126,8 @@ class _Writer:
     def _may_stand_in(self, node: Node, reader: Node) -> bool:
         """Whether a function of elements is computed once for each element there too."""
         spread = any(
-            name in self.nodes and self.nodes[name].operator == "broadcast"
+            name in self.nodes
+            and self.nodes[name].operator == "broadcast"
             and node.name in self._through(name)
             for name in reader.inputs
         )
@@ -212,9 +211,7 @@ class _Writer:
         if name not in self.made:
             self.operands.setdefault(name)
         units = self._units(name)
-        own = tuple(
-            str(index) for index, unit in zip(indices, units, strict=True) if not unit
-        )
+        own = tuple(str(index) for index, unit in zip(indices, units, strict=True) if not unit)
         return Access(name, own)
 
     def _is_here(self, node: Node) -> bool:
@@ -294,4 +291,3 @@ def format_between(assignment: Assignment, formats: Mapping[str, Format]) -> For
     levels = (DENSE,) * len(free) + tuple(level for _, level in pairs)
     order = tuple(target.index(index) for index in (*free, *(index for index, _ in pairs)))
     return Format(levels, order)
-
