@@ -62,6 +62,7 @@ from taco_py.values.behaviour import BEHAVIOUR  # noqa: E402
 BEHAVIOUR.home = "taco_py.arrays.operations"
 
 if TYPE_CHECKING:
+    from taco_py import graph
     from taco_py.api.check import check
     from taco_py.api.choose_format import choose_format
     from taco_py.api.compile import compile
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from taco_py.api.from_dlpack import from_dlpack
     from taco_py.api.frontier import frontier
     from taco_py.api.function import function
+    from taco_py.api.hybrid import hybrid
     from taco_py.api.level_kind import add_level_kind
     from taco_py.api.memory import (
         clear_memory,
@@ -129,6 +131,7 @@ _LATER = {
     "taco_py.api.from_dlpack": ("from_dlpack",),
     "taco_py.api.frontier": ("frontier",),
     "taco_py.api.function": ("function",),
+    "taco_py.api.hybrid": ("hybrid",),
     "taco_py.api.level_kind": ("add_level_kind",),
     "taco_py.api.memory": (
         "clear_memory",
@@ -208,6 +211,7 @@ __all__ = [
     "IndexOverflowError",
     "InternalError",
     "Kernel",
+    "Lazy",
     "LevelKind",
     "MissingExtraError",
     "NarrowSumWarning",
@@ -248,6 +252,7 @@ __all__ = [
     "get_memory_limit",
     "get_threads",
     "graph",
+    "hybrid",
     "lazy",
     "program",
     "read",

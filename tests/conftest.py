@@ -46,7 +46,7 @@ QUICK = ("-Og", *(("-fuse-ld=gold",) if shutil.which("ld.gold") else ()))
 """Compiler flags of tests without the marker `user_flags`; gold links in half of the time."""
 
 FEW = {"combinations": "few", "examples": 10, "user_flags": 0}
-THOROUGH = {"combinations": "few", "examples": 12, "user_flags": 18}
+THOROUGH = {"combinations": "few", "examples": 10, "user_flags": 24}
 """What the options are where they are not given, without --thorough and with it."""
 
 
@@ -61,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--thorough",
         action="store_true",
-        help="longer searches, each 18th test with the flags that users get: what CI runs",
+        help="longer searches, each 24th test with the flags that users get: what CI runs",
     )
     group.addoption(
         "--user-flags", type=int, help="each so-many-th test with the flags that users get; 0: none"

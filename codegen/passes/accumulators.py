@@ -129,21 +129,21 @@ def _is_indirect_sum(loop: For) -> bool:
     return any(stride(load.index, strides) not in (0, 1) for load in find(loop.body, Load))
 
 
-def _streams(loop: For) -> tuple[Load, ...]:
-    """The loads that advance by one element an iteration, one for each array."""
+def streams(loop: For) -> tuple[Load, ...]:
+    """Return the loads that advance by one element an iteration, one for each array."""
     strides = strides_in(loop)
     local = declared_vars(loop.body)
-    streams: dict[Array, Load] = {}
+    found: dict[Array, Load] = {}
     for load in find(loop.body, Load):
         if stride(load.index, strides) == 1 and not local & set(find(load.index, Var)):
-            streams.setdefault(load.array, load)
-    return tuple(streams.values())[:MAX_STREAMS]
+            found.setdefault(load.array, load)
+    return tuple(found.values())[:MAX_STREAMS]
 
 
-def _prefetches(streams: tuple[Load, ...], var: Var) -> list[Stmt]:
+def prefetches(loads: tuple[Load, ...], var: Var) -> list[Stmt]:
     """Prefetch each stream AHEAD elements behind the place of `var`."""
     ahead = {var: add(var, AHEAD)}
-    return [Prefetch(load.array, substitute(load.index, ahead)) for load in streams]
+    return [Prefetch(load.array, substitute(load.index, ahead)) for load in loads]
 
 
 def _main_loop(loop: For, rest: Var, names: Names) -> Block:
@@ -151,9 +151,9 @@ def _main_loop(loop: For, rest: Var, names: Names) -> Block:
     sums = tuple(r.var for r in reductions_of(loop, also_complex=True) or ())
     copies = [{s: Var(names.fresh(s.name), s.type) for s in sums} for _ in range(ACCUMULATORS - 1)]
     lanes: list[dict[Var, Var]] = [{}, *copies]
-    body = list(_prefetches(_streams(loop), loop.var))
+    body = list(prefetches(streams(loop), loop.var))
     for position in range(POSITIONS):
-        body.extend(_iteration(loop, position, lanes[position % ACCUMULATORS], names))
+        body.extend(iteration(loop, position, lanes[position % ACCUMULATORS], names))
     return block(
         *(Declare(new, zero(old.type)) for copy in copies for old, new in copy.items()),
         For(loop.var, loop.start, rest, Block(tuple(body)), POSITIONS, note=_note(loop)),
@@ -168,8 +168,8 @@ def _note(loop: For) -> str:
     )
 
 
-def _iteration(loop: For, position: int, sums: dict[Var, Var], names: Names) -> tuple[Stmt, ...]:
-    """The body of `loop` for the iteration `position` places after the counter."""
+def iteration(loop: For, position: int, sums: dict[Var, Var], names: Names) -> tuple[Stmt, ...]:
+    """Return the body of `loop` for the iteration `position` places after the counter."""
     body: Any = loop.body
     if position > 0:
         locals_ = sorted(declared_vars(loop.body), key=lambda var: var.name)

@@ -24,7 +24,8 @@ Where the row is filled with a constant just before the sum, the accumulators st
 fill goes: a row is then written once, and never read.
 
 Legal when the place written in C depends on no variable of the sum, when the sum reads nothing of C
-but the element it adds to, and when its loops contain nothing else than declarations.
+but the element it adds to, and when its loops contain nothing else than declarations. Terms may
+stand under a condition: a place of a padded row may be free.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from codegen.ir import (
     Fill,
     For,
     Function,
+    If,
     Load,
     LoopKind,
     Module,
@@ -184,13 +186,26 @@ def match_nest(root: For) -> Nest | str:
 
 
 def columns_of(loop: For) -> For | None:
-    """The innermost loop of a nest in which each body is declarations and then one loop."""
+    """The innermost loop of a nest in which each body is declarations and then one loop, under a
+    condition or none."""
     if loop.kind is not LoopKind.SERIAL or loop.unroll:
         return None
-    *before, last = loop.body.body or (Comment(""),)
-    if not all(isinstance(stmt, Declare | Comment) for stmt in before):
-        return None
-    return columns_of(last) if isinstance(last, For) else loop
+    body = loop.body
+    while True:
+        *before, last = body.body or (Comment(""),)
+        if not all(isinstance(stmt, Declare | Comment) for stmt in before):
+            return None
+        if isinstance(last, For):
+            return columns_of(last)
+        if not isinstance(last, If) or last.orelse.body or not _holds_loop(last):
+            return loop
+        body = last.then
+
+
+def _holds_loop(condition: If) -> bool:
+    """Whether a loop stands under a condition, or under others right below it."""
+    last = condition.then.body[-1] if condition.then.body else None
+    return isinstance(last, For) or (isinstance(last, If) and _holds_loop(last))
 
 
 def only_store(body: Block) -> Store | None:
@@ -230,12 +245,11 @@ def _refusal(nest: Nest) -> str | None:
 
 def _variables_of_sum(nest: Nest) -> frozenset[Var]:
     """The counters and declarations between `root` and `columns`."""
-    return frozenset(
-        node.var
-        for loop in _loops(nest)
-        for node in (loop, *loop.body.body)
-        if isinstance(node, For | Declare) and node is not nest.columns
-    )
+    found = {loop.var for loop in _loops(nest)}
+    for loop in _loops(nest):
+        for body in _bodies(loop):
+            found.update(stmt.var for stmt in body.body if isinstance(stmt, Declare))
+    return frozenset(found)
 
 
 def _loops(nest: Nest) -> Iterator[For]:
@@ -243,9 +257,19 @@ def _loops(nest: Nest) -> Iterator[For]:
     loop = nest.root
     while loop is not nest.columns:
         yield loop
-        last = loop.body.body[-1]
+        *_, innermost = _bodies(loop)
+        last = innermost.body[-1]
         assert isinstance(last, For)
         loop = last
+
+
+def _bodies(loop: For) -> Iterator[Block]:
+    """The body of a loop, and those of the conditions around the next one."""
+    body = loop.body
+    yield body
+    while isinstance(last := body.body[-1], If):
+        body = last.then
+        yield body
 
 
 def in_lanes(expr: Expr, var: Var, place: Expr, lanes: int) -> Expr | None:
@@ -387,9 +411,15 @@ def _lanes_of(store: Store, var: Var, place: Expr, lanes: int) -> Expr:
 
 def _rebuild(nest: Nest, loop: For, innermost: Block) -> For:
     """The sum with `innermost` in the place of the loop over columns."""
-    *before, last = loop.body.body
-    inner: tuple[Stmt, ...] = innermost.body
-    if last is not nest.columns:
-        assert isinstance(last, For)
-        inner = (_rebuild(nest, last, innermost),)
-    return For(loop.var, loop.start, loop.stop, Block((*before, *inner)), loop.step)
+
+    def rebuilt(body: Block) -> Block:
+        *before, last = body.body
+        inner: tuple[Stmt, ...] = innermost.body
+        if isinstance(last, If):
+            inner = (replace(last, then=rebuilt(last.then)),)
+        elif last is not nest.columns:
+            assert isinstance(last, For)
+            inner = (_rebuild(nest, last, innermost),)
+        return Block((*before, *inner))
+
+    return For(loop.var, loop.start, loop.stop, rebuilt(loop.body), loop.step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from math import prod
 from numbers import Number
 from typing import Any
 
@@ -48,12 +49,20 @@ NOMINAL_DENSITY = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Nominal:
+    """What sizes of indices and entries of operands are taken for where nothing says them."""
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    entries: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Draft:
     """An assignment over operands of known formats, as planning wants it.
 
     dtype    of the result; what is planned has `computed_dtype` of it
     begin    the operand that a result is added to, as `y` in y += value; "" where there is none
-    assumed  the indices whose sizes are not known
+    assumed  the indices whose sizes are not known, and what these are taken for
     same     the operand that another name of it, read in another type, stands for
     over     the semiring and the mask, None for numbers
     """
@@ -65,7 +74,7 @@ class Draft:
     dtype: np.dtype[Any]
     request: Request
     begin: str = ""
-    assumed: tuple[str, ...] = ()
+    assumed: tuple[tuple[str, int], ...] = ()
     same: Mapping[str, str] = field(default_factory=dict)
     over: Over | None = None
 
@@ -74,7 +83,11 @@ class Draft:
         """What planning takes sizes for that nobody says, for explain()."""
         if not self.assumed:
             return ""
-        return f"{', '.join(self.assumed)} taken for {NOMINAL_SIZE}, for no sizes are given"
+        taken: dict[int, list[str]] = {}
+        for index, size in self.assumed:
+            taken.setdefault(size, []).append(index)
+        told = " and ".join(f"{', '.join(names)} taken for {n}" for n, names in taken.items())
+        return f"{told}, for no sizes are given"
 
     def on(self, target: str) -> Draft:
         """The same for kernels on what `target` names."""
@@ -110,8 +123,12 @@ def draft_assignment(
     index_dtype: str = "int32",
     static: Mapping[str, int] | None = None,
     over: Over | None = None,
+    nominal: Nominal | None = None,
 ) -> Draft:
-    """The same of a text that is read already, whose subscripts are indices alone."""
+    """The same of a text that is read already, whose subscripts are indices alone.
+
+    nominal  what sizes and entries are taken for where the usual ones would mislead
+    """
     target = written.target.tensor
     given = dict(formats)
     if written.operator is not None:
@@ -123,7 +140,8 @@ def draft_assignment(
         if over.mask is not None:
             given[found.mask] = over.mask.array
     assignment = accumulated(written, {target: None})  # y += value has y among its operands
-    drafted = _drafted(assignment, target, given, dtypes, index_dtype, static, zero)
+    taken = nominal or Nominal()
+    drafted = _drafted(assignment, target, given, dtypes, index_dtype, static, zero, taken)
     begin = "" if written.operator is None else target
     if over is None or not over.semiring.computes_truths:
         drafted = _with_wide_sums(drafted, begin)
@@ -202,7 +220,8 @@ def draft_einsum(
     count = text.split("->")[0].count(",") + 1
     orders = [_order_of(given, f"op{k}") for k in range(count)]
     assignment = parse_einsum(text, orders)
-    return _drafted(assignment, assignment.target.tensor, given, dtypes, index_dtype, static)
+    target = assignment.target.tensor
+    return _drafted(assignment, target, given, dtypes, index_dtype, static, None, Nominal())
 
 
 def named_formats(text: str, formats: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,7 +265,8 @@ def _drafted(
     dtypes: Mapping[str, DTypeLike] | DTypeLike | None,
     index_dtype: str,
     static: Mapping[str, int] | None,
-    zero: Literal | None = None,
+    zero: Literal | None,
+    nominal: Nominal,
 ) -> Draft:
     """zero  what a sparse result does not store, None for 0"""
     names = operand_names(assignment)
@@ -261,7 +281,7 @@ def _drafted(
         for name, array in arrays.items()
     }
     types = names_to_dtypes(names, dtypes)
-    operands = _operands(assignment, given, known, types, index, dict(sizes))
+    operands = _operands(assignment, given, known, types, index, dict(sizes), nominal)
     chosen = {name: operands[name].type.format for name in names}
     assignment = with_fills(assignment, fills_of(operands))
     promoted = {n: o.type.promoted for n, o in operands.items()}
@@ -277,7 +297,7 @@ def _drafted(
     request = Request(TensorType(kind.format, computed_dtype(dtype).name, index, fill=fill), sizes)
     known_sizes = {**dict(sizes), **_sizes_of(assignment, {n: o.shape for n, o in known.items()})}
     met = unique(i for a in accesses(assignment) for i in a.indices)
-    assumed = tuple(index for index in met if index not in known_sizes)
+    assumed = tuple((i, nominal.sizes.get(i, NOMINAL_SIZE)) for i in met if i not in known_sizes)
     return Draft(assignment, chosen, operands, kind, dtype, request, assumed=assumed)
 
 
@@ -339,10 +359,15 @@ def _operands(
     dtypes: Mapping[str, str],
     index: str,
     static: Mapping[str, int],
+    nominal: Nominal,
 ) -> dict[str, Operand]:
     """What is known of each operand: all of an array, of others nominal sizes and densities."""
     met = {a.tensor: a for a in accesses(assignment)}
-    sizes = {**static, **_sizes_of(assignment, {name: o.shape for name, o in arrays.items()})}
+    sizes = {
+        **nominal.sizes,
+        **static,
+        **_sizes_of(assignment, {name: o.shape for name, o in arrays.items()}),
+    }
     found = {}
     for name, access in met.items():
         if name in arrays:
@@ -350,9 +375,10 @@ def _operands(
             continue
         form = format_of(given[name], len(access.indices), name)
         shape = tuple(sizes.get(i, NOMINAL_SIZE) for i in access.indices)
-        volume = float(np.prod([float(n) for n in shape])) if shape else 1.0
-        nnz = volume if form.is_dense else max(1.0, volume * NOMINAL_DENSITY)
-        found[name] = Operand(TensorType(form, dtypes[name], index).computable, shape, nnz)
+        kind = TensorType(form, dtypes[name], index).computable
+        volume = float(prod(shape))
+        usual = volume if form.is_dense else max(1.0, volume * NOMINAL_DENSITY)
+        found[name] = Operand(kind, shape, nominal.entries.get(name, usual))
     shapes = {name: operand.shape for name, operand in found.items()}
     check_orders(assignment, shapes)
     check_sizes(assignment, shapes)

@@ -38,8 +38,8 @@ from taco_py.replay.make_call import remember_shown
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.numpy_einsum import left_to_numpy
 from taco_py.values.operands import taken
-from taco_py.values.traced_operands import taken_over, taker_of
 from taco_py.values.settings import Settings, settings_of
+from taco_py.values.traced_operands import taken_over, taker_of
 
 ORDERS = ("C", "F", "A", "K")
 STRATEGIES = ("greedy", "optimal", "auto")

@@ -13,10 +13,10 @@ from taco_py.formats.remapped import RemappedFormat, sizes_of_blocks
 from taco_py.formats.stored_modes import Difference, Quotient, Remainder, Slot, Whole
 
 ROW, COLUMN = Whole(0), Whole(1)
-DIA = RemappedFormat("DIA", Format.parse("dbo"), (Slot(Difference(1, 0)), ROW, COLUMN))
+DIA = RemappedFormat("DIA", Format.parse("dbo"), (Slot(Difference(1, 0)), ROW, COLUMN), (0,))
 """Diagonals with an entry, from the first to the last."""
 DIA_OF_COLUMNS = RemappedFormat(
-    "DIA of columns", Format.parse("ddo"), (Slot(Difference(1, 0)), COLUMN, ROW)
+    "DIA of columns", Format.parse("ddo"), (Slot(Difference(1, 0)), COLUMN, ROW), (0,)
 )
 """Diagonals with an element for each column, as scipy's dia arrays have them."""
 
@@ -37,4 +37,4 @@ def SDIA(rows: int = 8) -> RemappedFormat:  # noqa: N802
     quotient = Quotient(0, size)
     slot = Slot(Difference(1, 0), (quotient,))
     modes = (quotient, slot, Remainder(0, size), COLUMN)
-    return RemappedFormat(f"SDIA({size})", Format.parse("drmo"), modes)
+    return RemappedFormat(f"SDIA({size})", Format.parse("drmo"), modes, (0, 1))

@@ -16,7 +16,7 @@ from taco_py.formats.remapped import RemappedFormat, sizes_of_blocks
 from taco_py.formats.stored_modes import Quotient, Remainder, Slot, Whole
 
 ROW, COLUMN = Whole(0), Whole(1)
-ELL = RemappedFormat("ELL", Format.parse("ddp"), (ROW, Slot(COLUMN, (ROW,)), COLUMN))
+ELL = RemappedFormat("ELL", Format.parse("ddp"), (ROW, Slot(COLUMN, (ROW,)), COLUMN), (1,))
 """As many places a row as the fullest has entries."""
 
 
@@ -34,7 +34,7 @@ def SELL(rows: int = 8) -> RemappedFormat:  # noqa: N802 - the field's name
     """
     (size,) = sizes_of_blocks((rows,), "SELL(8)")
     modes = (Quotient(0, size), Slot(COLUMN, (ROW,)), Remainder(0, size), COLUMN)
-    return RemappedFormat(f"SELL({size})", Format.parse("drdp"), modes)
+    return RemappedFormat(f"SELL({size})", Format.parse("drdp"), modes, (0, 1))
 
 
 def NM(n: int, m: int) -> RemappedFormat:  # noqa: N802

@@ -9,6 +9,7 @@ stored modes are those of plain formats.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from operator import index as as_integer
 from typing import Any
 
@@ -40,6 +41,8 @@ class RemappedFormat:
     name   as it prints
     inner  the plain format of the tensor over the stored modes
     modes  what each mode of that tensor is
+    unit   places of the modes that say in which unit an entry is: the block, diagonal or slot that
+           is stored as a whole; empty where there is none
 
     Raises FormatError where these are no format, or do not say every mode.
     """
@@ -47,6 +50,7 @@ class RemappedFormat:
     name: str
     inner: Format
     modes: tuple[StoredMode, ...]
+    unit: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.modes) != self.inner.order:
@@ -115,6 +119,16 @@ class RemappedFormat:
     def slots(self) -> tuple[int, ...]:
         """The stored modes that no index of a text is over, as numbers of entries."""
         return tuple(k for k, each in enumerate(self.modes) if each.is_summed)
+
+    def room(self, stored_shape: Sequence[int]) -> int:
+        """Return how many entries a unit has places for.
+
+        >>> BSR((3, 2)).room((2, 3, 3, 2))
+        6
+        """
+        levels = zip(self.inner.mode_order, self.inner.levels, strict=True)
+        free = (m for m, level in levels if m not in self.unit and not level.branchless)
+        return prod(stored_shape[mode] for mode in free)
 
     @property
     def is_walkable(self) -> bool:
@@ -200,7 +214,8 @@ def BSR(blocks: int | Sequence[int]) -> RemappedFormat:  # noqa: N802 - the fiel
         )
     modes = (*(Quotient(m, n) for m, n in enumerate(sizes)),)
     rests = (*(Remainder(m, n) for m, n in enumerate(sizes)),)
-    return RemappedFormat(f"BSR({sizes[0]},{sizes[1]})", Format.parse("dsdd"), (*modes, *rests))
+    name = f"BSR({sizes[0]},{sizes[1]})"
+    return RemappedFormat(name, Format.parse("dsdd"), (*modes, *rests), (0, 1))
 
 
 BCSR = BSR
@@ -240,7 +255,8 @@ def Blocked(blocks: Sequence[int], format: Format | str = "csf") -> RemappedForm
     modes = tuple(Quotient(m, n) if n > 1 else Whole(m) for m, n in enumerate(sizes))
     rests = tuple(Remainder(mode, size) for mode, size in cut)
     name = f"Blocked({','.join(map(str, sizes))},{outer})"
-    return RemappedFormat(name, inner, (*modes, *rests))
+    unit = tuple(range(len(sizes)))
+    return RemappedFormat(name, inner, (*modes, *rests), unit)
 
 
 def sizes_of_blocks(blocks: Any, example: str) -> tuple[int, ...]:

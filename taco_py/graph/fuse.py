@@ -66,7 +66,7 @@ class FusedFunction:
         return TracedGraph(call, tuple(leaves.operands.values()), name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """Bind it as a method. The instance is no operand: it is read while the method is traced."""
+        """Bind it as a method, whose instance is read while it is traced."""
         if instance is None:
             return self
         return FusedFunction(self.function.__get__(instance, owner))

@@ -37,7 +37,10 @@ def to_json(trace: Trace) -> str:
         ],
         "outputs": [*graph.outputs],
         "returns": plain(trace.template),
-        "holds": [[plain(c), plain(v)] for c, v in zip(trace.conditions, trace.expected, strict=True)],
+        "holds": [
+            [plain(condition), plain(value)]
+            for condition, value in zip(trace.conditions, trace.expected, strict=True)
+        ],
     }  # fmt: skip
     return json.dumps(whole, indent=1)
 

@@ -21,10 +21,11 @@ from taco_py.formats import Format, LevelKind, RemappedFormat
 from taco_py.formats.stored_modes import Quotient, Remainder, StoredMode
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, all_indices, with_linearity
+from taco_py.notation.dtypes import DType, sum_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import ADD
 from taco_py.notation.printer import to_text
-from taco_py.notation.tree import map_accesses, map_children
+from taco_py.notation.tree import children, map_accesses, map_children
 
 AnyFormat = Format | RemappedFormat
 LONGEST_STATIC = 16
@@ -77,11 +78,12 @@ class CutAssignment:
 
 
 def cut_assignment(
-    assignment: Assignment, forms: Mapping[str, AnyFormat]
+    assignment: Assignment, forms: Mapping[str, AnyFormat], dtypes: Mapping[str, DType]
 ) -> tuple[CutAssignment | None, dict[str, str]]:
     """Find the assignment over stored modes; None where no operand is read in blocks.
 
-    forms  of the operands, the one that is added to among them
+    forms   of the operands, the one that is added to among them
+    dtypes  of those that are remapped, at least
 
     Returns with it the reasons for which operands are read in plain formats.
     """
@@ -90,6 +92,8 @@ def cut_assignment(
     for name, form in forms.items():
         if isinstance(form, RemappedFormat):
             why = _unwalkable(name, form, assignment, forms)
+            if not why and form.slots and sum_dtype(dtypes[name]) != dtypes[name]:
+                why = _widened(name, assignment.value, dtypes[name])
             plain.update({name: why} if why else {})
     added = assignment.target.tensor
     if assignment.operator is not None and isinstance(forms.get(added), RemappedFormat):
@@ -124,6 +128,15 @@ def _unwalkable(
             if other != access and is_sparse_form(forms[other.tensor]) and met:
                 return f"{other.tensor}, which is sparse, has {', '.join(sorted(met))} too"
     return ""
+
+
+def _widened(name: str, value: Expr, dtype: DType) -> str:
+    """Why sums over places would give another type, "" where the text has such sums itself."""
+    if isinstance(value, Reduce) and value.operator == ADD:
+        return ""
+    if isinstance(value, Access) and value.tensor == name:
+        return f"a sum over the places of entries of {dtype} would be of {sum_dtype(dtype)}"
+    return next(filter(None, (_widened(name, each, dtype) for each in children(value))), "")
 
 
 def _factors_beside(value: Expr, access: Access) -> Iterator[Access]:

@@ -374,7 +374,8 @@ def remapped_call(
     if filled:
         return None, {name: filled.get(name, "another is") for name in blocks}
     forms = {name: form_of(obj) for name, obj in objects.items()}
-    cut, plain = cut_assignment(assignment, forms)
+    dtypes = {name: np.dtype(objects[name].dtype) for name in blocks}
+    cut, plain = cut_assignment(assignment, forms, dtypes)
     if cut is None:
         return None, plain
     containers = {name: container(obj, forms[name]) for name, obj in objects.items()}

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from codegen.build import add, block, load, mul
 from codegen.ir import (
+    Binary,
     Block,
+    Const,
     Declare,
     Fill,
     For,
     Function,
+    If,
     Store,
     VectorLoad,
     VectorStore,
@@ -22,7 +27,7 @@ from codegen.passes.order import run_passes, tidy
 from codegen.passes.panels import tile_panels
 from codegen.target import Target
 from codegen.tree import find, rewrite
-from codegen.types import FLOAT32, FLOAT64, ScalarType
+from codegen.types import FLOAT32, FLOAT64, INT64, ScalarType
 from codegen.variables import free_vars
 from tests.codegen.functions import (
     CRD,
@@ -37,6 +42,7 @@ from tests.codegen.functions import (
     P,
     X,
     Y,
+    load_index,
     loop,
     mttkrp,
     result,
@@ -57,6 +63,28 @@ def without_fill(function: Function) -> Function:
             else node
         ),
     )
+
+
+def with_free_places(function: Function) -> Function:
+    """The same where coordinates below zero stand for no term."""
+
+    def guarded(node: object) -> object:
+        if not isinstance(node, For) or node.var != P:
+            return node
+        declares, columns = node.body.body
+        condition = Binary(">=", load_index(CRD, P), Const(0, INT64))
+        return replace(node, body=block(declares, If(condition, block(columns))))
+
+    return rewrite(function, guarded)
+
+
+def test_rows_with_free_places_are_held_too() -> None:
+    plain, free = (
+        body_of(tidy(tile_panels(module(each), AVX2)))
+        for each in (spmm(), with_free_places(spmm()))
+    )
+    assert "C_vals_7: float64x4 = " in free
+    assert free.count(">= 0") == plain.count("for p in") > 1
 
 
 def test_columns_are_held_in_registers() -> None:

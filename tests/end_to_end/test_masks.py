@@ -62,7 +62,7 @@ def test_masked_products(kind, layouts, semiring, mask):
     check(semiring, (*layouts, mask), ("float64",) * 3, kind, 4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.sampled_from(
         ["plus_times", "min_plus", "max_times", "or_and", "plus_pair", "min_first", "any_pair",

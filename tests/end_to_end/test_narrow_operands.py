@@ -54,7 +54,7 @@ def values(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
     st.sampled_from(("dense", "csr", "csc", "coo")),
     st.integers(0, 2**16),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_every_plan_gives_what_the_oracle_gives(
     text: str, dtypes: dict[str, str], form: str, seed: int
 ) -> None:

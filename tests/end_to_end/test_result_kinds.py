@@ -82,7 +82,7 @@ def test_blocks_keep_their_levels() -> None:
     assert str(tp.evaluate("C[i,j,k] = T[i,j,k] + T[k,j,i]", T=cube).format) == "dss"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("AB"), st.booleans()), min_size=1, max_size=3),
     st.fixed_dictionaries({name: st.sampled_from(("ds", "ds:1,0", "ss", "uq")) for name in "AB"}),

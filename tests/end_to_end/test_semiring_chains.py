@@ -72,7 +72,7 @@ def check(spec, semiring, operands):
     np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_chains_equal_one_reduction_of_the_whole_product(data) -> None:
     spec = data.draw(st.sampled_from(CHAINS))

@@ -172,15 +172,17 @@ def _einsum(maker: Maker) -> str:
     matrix = maker.pick(lambda value: np.ndim(value) == 2)
     other = maker.pick(lambda value: np.ndim(value) == 2)
     vector = maker.pick(lambda value: np.ndim(value) == 1)
-    text = str(
-        maker.rng.choice([
-            f"np.einsum('ij,jk->ik', {matrix}, {other})", f"np.einsum('ij->ji', {matrix})",
-            f"np.einsum('ij,ij->i', {matrix}, {other})", f"np.einsum('ij,j->i', {matrix}, {vector})",
-            f"tp.einsum('ij,kj->ik', {matrix}, {other})", f"np.einsum('i,j->ij', {vector}, {vector})",
-            f"np.einsum('ij,kj,k->i', {matrix}, {other}, {vector})", f"np.einsum('ii->i', {matrix})",
-        ])
-    )  # fmt: skip
-    return text
+    texts = [
+        f"np.einsum('ij,jk->ik', {matrix}, {other})",
+        f"np.einsum('ij->ji', {matrix})",
+        f"np.einsum('ij,ij->i', {matrix}, {other})",
+        f"np.einsum('ij,j->i', {matrix}, {vector})",
+        f"tp.einsum('ij,kj->ik', {matrix}, {other})",
+        f"np.einsum('i,j->ij', {vector}, {vector})",
+        f"np.einsum('ij,kj,k->i', {matrix}, {other}, {vector})",
+        f"np.einsum('ii->i', {matrix})",
+    ]
+    return str(maker.rng.choice(texts))
 
 
 def _layout(maker: Maker) -> str:

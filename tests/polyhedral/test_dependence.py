@@ -46,7 +46,7 @@ def difference(first: Instance, second: Instance) -> tuple[int, ...]:
     return tuple(second[1][name] - first[1][name] for name in first[0].variables[:shared])
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(nests())
 def test_distances_are_those_of_all_pairs(made: Nest) -> None:
     note(str(made))
@@ -75,7 +75,7 @@ def high(dependence: Dependence, at: int) -> int:
     return bound
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(nests())
 def test_values_come_from_the_last_writer(made: Nest) -> None:
     note(str(made))

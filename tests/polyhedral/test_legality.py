@@ -32,7 +32,7 @@ SEIDEL = nest(statement("S", "t in 0..T, i in 1..N-1", "A[i] =; A[i-1]; A[i+1]")
 SKEWED = {"i": variable("i") + variable("t")}
 
 random = settings(
-    max_examples=250, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

@@ -27,8 +27,8 @@ from taco_py.replay.find import find
 from taco_py.values.device_tensor import place_of
 from taco_py.values.keys import call_key
 from taco_py.values.operands import taken
-from taco_py.values.traced_operands import taken_over, taker_of
 from taco_py.values.settings import Settings, settings_of
+from taco_py.values.traced_operands import taken_over, taker_of
 
 if TYPE_CHECKING:
     from taco_py.call.over_semirings import Over

@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.call.draft import draft_assignment, format_of, is_array, names_to_dtypes
+from taco_py.call.draft import (
+    Nominal,
+    draft_assignment,
+    format_of,
+    is_array,
+    names_to_dtypes,
+)
 from taco_py.call.kernel import Kernel, by_place_and_name, compile_draft
 from taco_py.call.prepare import Understood, accumulated
 from taco_py.convert.remap import plain_format
@@ -23,7 +29,13 @@ from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import Format, RemappedFormat, dense, remapped
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.printer import to_text
-from taco_py.remapped.cut_indices import AnyFormat, cut_assignment, told_cut, with_target
+from taco_py.remapped.cut_indices import (
+    AnyFormat,
+    CutAssignment,
+    cut_assignment,
+    told_cut,
+    with_target,
+)
 from taco_py.remapped.cut_operands import format_in_two
 from taco_py.remapped.remapped_call import (
     RemappedCall,
@@ -41,6 +53,11 @@ from taco_py.values.remapped_tensor import blocks_of, in_format
 from taco_py.values.result_table import TENSOR
 from taco_py.values.settings import Settings
 from taco_py.values.tensor import Tensor, as_data
+
+LARGE = 100_000
+ROW_ENTRIES = 10
+"""Sizes and entries of a row that operands are taken to have where they are not given: these
+formats are for tensors beyond near caches."""
 
 
 def names_blocks(formats: Mapping[str, Any]) -> bool:
@@ -226,7 +243,8 @@ def _call(
         why = "blocks are read on CPUs alone"
     if why:
         return None, dict.fromkeys(blocks, why)
-    cut, reasons = cut_assignment(assignment, forms)
+    types = {name: np.dtype(each) for name, each in _types(told, tuple(forms)).items()}
+    cut, reasons = cut_assignment(assignment, forms, types)
     if cut is None:
         return None, reasons
     containers = dict.fromkeys(forms, TENSOR)
@@ -243,16 +261,34 @@ def _kernel(call: RemappedCall, told: ToldOfBlocks, names: tuple[str, ...]) -> K
     for part in call.cut.parts:
         dtypes[part.name] = types[part.access.tensor]
         if isinstance(part.form, RemappedFormat):
-            formats[part.name] = part.form.inner
+            given = blocks_of(told.formats.get(part.access.tensor))
+            formats[part.name] = part.form.inner if given is None else given.stored
         elif part.form.is_dense and any(part.cuts):
             formats[part.name] = dense(len(part.cuts) + sum(1 for cut in part.cuts if cut))
         else:
             formats[part.name] = format_in_two(part.form, part.cuts)
     if call.wish.form is not None:
         formats[call.cut.assignment.target.tensor] = call.wish.form
-    static = dict(call.cut.static)
-    drafted = draft_assignment(call.cut.assignment, formats, dtypes, told.index_dtype, static)
+    drafted = draft_assignment(
+        call.cut.assignment, formats, dtypes, told.index_dtype, dict(call.cut.static),
+        nominal=_nominal(call.cut),
+    )  # fmt: skip
     return compile_draft(drafted, replace(told.settings, static=call.cut.static))
+
+
+def _nominal(cut: CutAssignment) -> Nominal:
+    """What sizes and entries over stored modes are taken for where no operand says them."""
+    sizes = {outer: -(-LARGE // cut.cuts[index]) for index, (outer, _) in cut.halves.items()}
+    entries = {}
+    met = {each.tensor: each.indices for each in accesses(cut.assignment)}
+    for part in cut.parts:
+        if isinstance(part.form, RemappedFormat):
+            entries[part.name] = LARGE * ROW_ENTRIES
+            shape = (LARGE,) * part.form.order
+            for index, mode in zip(met[part.name], part.form.modes, strict=True):
+                size = mode.size(shape)
+                sizes.setdefault(index, ROW_ENTRIES if size is None else size)
+    return Nominal(sizes, entries)
 
 
 def _plain_kernel(read: Understood, told: ToldOfBlocks, forms: Mapping[str, AnyFormat]) -> Kernel:

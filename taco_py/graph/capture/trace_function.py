@@ -14,8 +14,8 @@ from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.signature_of_call import Leaves, replaced
 from taco_py.graph.capture.symbolic_size import Size
 from taco_py.graph.capture.traced_array import TracedArray
-from taco_py.graph.capture.traced_table import operations
 from taco_py.graph.capture.traced_line import span_of
+from taco_py.graph.capture.traced_table import operations
 from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Fact, Graph, Input
 from taco_py.graph.samples import weak_name

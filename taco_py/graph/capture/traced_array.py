@@ -249,6 +249,6 @@ METHODS = (
     "squeeze", "astype", "dot", "clip", "round", "conj", "conjugate", "copy", "take", "trace",
     "diagonal", "multiply", "toarray", "todense", "tocsr", "tocsc", "tocoo", "power",
 )  # fmt: skip
-"""Methods of NumPy's and scipy.sparse's arrays that are traced, each by the function of its name."""
+"""Methods of NumPy's and scipy.sparse's arrays, each traced by the function of its name."""
 for _name in METHODS:
     setattr(TracedArray, _name, _method(_name))

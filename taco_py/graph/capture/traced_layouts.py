@@ -10,8 +10,8 @@ import numpy as np
 from taco_py.diagnostics.errors import DimensionError, PositionError
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.symbolic_size import Size, extent_of
-from taco_py.graph.capture.traced_ufuncs import axes_of
 from taco_py.graph.capture.traced_line import refuse
+from taco_py.graph.capture.traced_ufuncs import axes_of
 from taco_py.graph.extents import ONE, Extent, const, product, total
 from taco_py.graph.nodes import Fact, Shape
 from taco_py.graph.samples import sample
@@ -75,8 +75,13 @@ def reshape(recorder: Recorder, x: Any, *shape: Any, **options: Any) -> Any:
     whole = product(fact.shape)
     unknown = [place for place, each in enumerate(sizes) if each.constant == -1]
     if len(unknown) == 1:
-        rest = product([each for each in sizes if each.constant != -1])
-        sizes[unknown[0]] = _quotient(recorder, whole, rest)
+        known = [each for each in sizes if each.constant not in (-1, 1)]
+        left = list(fact.shape)
+        for each in tuple(known):
+            if each in left:
+                left.remove(each)
+                known.remove(each)
+        sizes[unknown[0]] = _quotient(recorder, product(left), product(known))
     if len(unknown) > 1 or not recorder.same(product(sizes), whole):
         refuse(
             f"Expected a shape of {recorder.value(whole)} elements, found {tuple(given)}",

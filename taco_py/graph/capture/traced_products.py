@@ -11,8 +11,8 @@ from taco_py.call.prepare import statements_of
 from taco_py.diagnostics.errors import DimensionError
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.traced_layouts import astype
-from taco_py.graph.capture.traced_ufuncs import axes_of
 from taco_py.graph.capture.traced_line import refuse
+from taco_py.graph.capture.traced_ufuncs import axes_of
 from taco_py.graph.extents import Extent
 from taco_py.graph.nodes import Shape
 from taco_py.graph.samples import sample

@@ -65,8 +65,7 @@ def pointwise(
     facts = [recorder.facts[each] for each in names]
     if name in ("multiply", "power") and recorder.operations["matrices"].intersection(names):
         refuse(
-            f"Expected arrays, found a scipy.sparse matrix, of which {'**' if name == 'power' else '*'}"
-            " is a product of matrices",
+            "Expected arrays, found a scipy.sparse matrix, whose * multiplies matrices",
             "write A @ B, or pass scipy.sparse.csr_array(A)",
         )
     shape = recorder.stretched(*(fact.shape for fact in facts))
