@@ -30,6 +30,9 @@ from taco_py.notation.rewrites.fills import stored_alone, with_fills
 from taco_py.plan.ir.formats import compressed_indices, levels_of
 from taco_py.plan.ir.result_format import result_format
 
+MOST_FUNCTIONS = 40
+"""Functions of elements in one expression."""
+
 FACTORS = ("multiply", "divide", "true_divide", "negative")
 """Functions of elements that may stand in a product that sums are taken of."""
 
@@ -84,14 +87,18 @@ class _Writer:
     constants: dict[str, Constant] = field(default_factory=dict)
     readers: dict[str, list[Node]] = field(default_factory=dict)
     fills: dict[str, Number | None] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
 
     def visit(self, node: Node) -> None:
         """Write the statement of a primitive that needs one."""
         if not self.nodes:
             self._look_around()
+        inner = (name for each in node.inputs for name in self._through(each))
+        self.counts[node.name] = 1 + sum(self.counts.get(name, 0) for name in {*inner})
         if not self._is_written_into_another(node):
             self._write(node)
+            self.counts[node.name] = 0
 
     def _look_around(self) -> None:
         self.nodes = self.graph.by_name
@@ -119,6 +126,8 @@ class _Writer:
         if node.name in self.region.outputs or len(readers) != 1:
             return False
         (reader,) = readers
+        if self.counts[node.name] > MOST_FUNCTIONS:
+            return False
         if node.operator == "map":
             return self._may_stand_in(node, reader)
         return node.operator == "contract" and self._is_restricted(node)
