@@ -12,6 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.graph.run.graph_program import make_program
+from taco_py.graph.run.partition_by_stages import Region, partition_by_stages
 
 x = np.arange(12.0).reshape(3, 4)
 A = sp.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]))
@@ -199,3 +201,30 @@ def test_methods_are_traced_with_their_object() -> None:
             return a @ self.weights
 
     np.testing.assert_allclose(Layer(np.ones((4, 2))).apply(x), x @ np.ones((4, 2)))
+
+
+def test_an_error_while_it_runs_names_the_line() -> None:
+    fused = tp.fuse(lambda a: np.sort(a.reshape(a.shape[0], -1)) + 1)
+    call = fused.graph(x).call
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - NumPy's own, with a note
+        call.run((object(),))
+    assert any("test_capture.py:" in note for note in caught.value.__notes__)
+
+
+def test_a_partition_of_ones_own_is_run() -> None:
+    def one_by_one(graph: Any) -> list[Region]:
+        whole = partition_by_stages(graph)
+        return [
+            Region((node,), (node.name,), region.kernel)
+            for region in whole
+            for node in region.nodes
+        ]
+
+    def function(a: Any) -> Any:
+        e = np.exp(a - a.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    graph = tp.fuse(function).graph(x)
+    program = make_program(graph.primitives, one_by_one)
+    np.testing.assert_allclose(program.run([x])[0], function(x))
+    assert len(program.steps) == 5

@@ -17,7 +17,7 @@ from taco_py.call.several.wishes import Asked, asked_of
 from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Fact, Graph, Node
 from taco_py.graph.run.left_to_numpy import NEED_SIZES, compute, handed_out
-from taco_py.graph.run.partition_by_stages import Region, partition_by_stages
+from taco_py.graph.run.partition_by_stages import Region, base_of, partition_by_stages
 from taco_py.graph.run.region_statements import Statements, Stored, write_statements
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.printer import to_text
@@ -60,6 +60,7 @@ class KernelRun:
     """A region that kernels compute.
 
     written  its statements, once they are known
+    facts    of what they read and make
     asked    what is wanted of them
     identity what tells the call apart
     """
@@ -69,6 +70,7 @@ class KernelRun:
     asked: Asked | None = None
     identity: tuple[object, ...] = ()
     read: tuple[Understood, ...] = ()
+    facts: Mapping[str, Fact] = field(default_factory=dict)
 
     def write(self, graph: Graph, values: Mapping[str, Any]) -> Statements:
         """Write the statements, given operands as the first call has them."""
@@ -82,6 +84,7 @@ class KernelRun:
                         fill = type.fill_value.item() if type.fill else 0
                         stored[name] = Stored(type.format, type.dtype, fill)
             self.written = written = write_statements(graph, self.region, stored)
+            self.facts = {name: facts[name] for name in (*written.operands, *written.results)}
             alone = len(written.results) == 1
             wanted = written.results[0] if alone else written.results
             self.asked = asked_of(written.assignments, wanted, dict(written.formats))
@@ -93,9 +96,9 @@ class KernelRun:
 
     def run(self, graph: Graph, values: dict[str, Any]) -> None:
         """Compute the results of the region and put them among the values."""
-        facts = graph.facts
         written = self.write(graph, values)
         assert self.asked is not None
+        facts = self.facts
         objects = {name: squeezed(values[name], facts[name]) for name in written.operands}
         key = call_key(self.identity, objects.values())
         call = find(key)
@@ -105,6 +108,11 @@ class KernelRun:
         made = (found,) if self.asked.alone else found
         for name, value in zip(written.results, made, strict=True):
             values[name] = whole(value, facts[name])
+
+    @property
+    def places(self) -> str:
+        """The user's lines."""
+        return ", ".join(dict.fromkeys(node.place for node in self.region.nodes)) or "the graph"
 
     def key(self, objects: Sequence[Any]) -> tuple[object, ...] | None:
         """The key of the short way for operands."""
@@ -129,6 +137,11 @@ class NumpyRun:
     node: Node
     numbers: Callable[..., tuple[Any, ...]] | None
 
+    @property
+    def places(self) -> str:
+        """The user's line."""
+        return self.node.place or "the graph"
+
     def run(self, graph: Graph, values: dict[str, Any]) -> None:
         """Compute it and put the result among the values."""
         inputs = [values[each.name] for each in graph.inputs] if self.numbers else []
@@ -146,12 +159,15 @@ class GraphProgram:
     """A graph of primitives with what runs, in order.
 
     numbers  from the operands to the graph's numbers
+    makers   what makes each of these in its type
+    last     for each step the values that no later one reads, which are let go
     """
 
     graph: Graph
     steps: tuple[KernelRun | NumpyRun, ...]
     numbers: Callable[..., tuple[Any, ...]] | None
-    makers: tuple[tuple[str, Callable[[Any], Any]], ...] = field(default=())
+    makers: tuple[tuple[str, Callable[[Any], Any]], ...]
+    last: tuple[tuple[str, ...], ...]
 
     def begin(self, operands: Sequence[Any]) -> dict[str, Any]:
         """The values of the leaves in a call."""
@@ -167,16 +183,29 @@ class GraphProgram:
     def run(self, operands: Sequence[Any]) -> list[Any]:
         """Compute the results of operands in the order of the inputs."""
         values = self.begin(operands)
-        for step in self.steps:
-            step.run(self.graph, values)
+        for step, last in zip(self.steps, self.last, strict=True):
+            try:
+                step.run(self.graph, values)
+            except Exception as error:
+                error.add_note(f"in what {step.places} computes")
+                raise
+            for name in last:
+                del values[name]
         return [values[name] for name in self.graph.outputs]
 
 
-def make_program(graph: Graph) -> GraphProgram:
-    """Choose what runs for a graph of primitives."""
+Partition = Callable[[Graph], Sequence[Region]]
+"""Cuts a graph into regions, in the order in which they run."""
+
+
+def make_program(graph: Graph, partition: Partition = partition_by_stages) -> GraphProgram:
+    """Choose what runs for a graph of primitives.
+
+    partition  cuts it into regions that kernels compute, or NumPy; each is convex
+    """
     names = tuple(each.name for each in graph.inputs)
     steps: list[KernelRun | NumpyRun] = []
-    for region in partition_by_stages(graph):
+    for region in partition(graph):
         if region.kernel:
             steps.append(KernelRun(region))
         else:
@@ -184,7 +213,32 @@ def make_program(graph: Graph) -> GraphProgram:
     numbers = graph.numbers
     found = compiled([each.extent for each in numbers], names) if numbers else None
     makers = tuple((each.name, _maker(each.fact)) for each in numbers)
-    return GraphProgram(graph, tuple(steps), found, makers)
+    return GraphProgram(graph, tuple(steps), found, makers, _last_read(graph, steps))
+
+
+def _last_read(graph: Graph, steps: Sequence[KernelRun | NumpyRun]) -> tuple[tuple[str, ...], ...]:
+    """For each step the values that it is the last one to read, but for operands and results."""
+    nodes = graph.by_name
+    kept = {*graph.outputs, *(leaf.name for leaf in graph.leaves)}
+    found: list[tuple[str, ...]] = []
+    for step in reversed(steps):
+        own = (step.node,) if isinstance(step, NumpyRun) else step.region.nodes
+        made = {node.name for node in own}
+        read = {
+            each for node in own for name in node.inputs for each in (name, base_of(nodes, name))
+        }
+        stored = [name for name in read - made - kept if name in nodes and _is_stored(name, steps)]
+        found.append(tuple(sorted(stored)))
+        kept |= read
+    return tuple(reversed(found))
+
+
+def _is_stored(name: str, steps: Sequence[KernelRun | NumpyRun]) -> bool:
+    """Whether a step makes a value."""
+    return any(
+        name == step.node.name if isinstance(step, NumpyRun) else name in step.region.outputs
+        for step in steps
+    )
 
 
 def _maker(fact: Fact) -> Callable[[Any], Any]:

@@ -36,6 +36,12 @@ MOST_FUNCTIONS = 40
 FACTORS = ("multiply", "divide", "true_divide", "negative")
 """Functions of elements that may stand in a product that sums are taken of."""
 
+CHEAP = ("add", "subtract", "multiply", "negative")
+"""Functions of elements that take less than the memory that their result would."""
+
+MOST_READERS = 4
+"""Readers of a value that each compute it."""
+
 DENSE = Level(LevelKind.DENSE)
 
 
@@ -123,14 +129,40 @@ class _Writer:
 
     def _is_written_into_another(self, node: Node) -> bool:
         readers = self.readers.get(node.name, [])
-        if node.name in self.region.outputs or len(readers) != 1:
+        if node.name in self.region.outputs or not readers:
             return False
+        if len(readers) > 1:
+            return self._is_cheap(node, readers)
         (reader,) = readers
         if self.counts[node.name] > MOST_FUNCTIONS:
             return False
         if node.operator == "map":
             return self._may_stand_in(node, reader)
         return node.operator == "contract" and self._is_restricted(node)
+
+    def _is_cheap(self, node: Node, readers: Sequence[Node]) -> bool:
+        """Whether computing a value again takes less than writing and reading it."""
+        return (
+            node.operator == "map"
+            and node.get("function") in CHEAP
+            and len(readers) <= MOST_READERS
+            and all(reader.operator in ("map", "reduce") for reader in readers)
+            and self.fills.get(node.name) is None
+            and all(self._is_there(name) for name in node.inputs)
+        )
+
+    def _is_there(self, name: str) -> bool:
+        """Whether a value is read, not computed, where it is asked for."""
+        *_, base = self._through(name)
+        return base in self.made or base not in self.counts
+
+    def _is_factor(self, name: str) -> bool:
+        """Whether what is written for a value is a product of values that are there."""
+        if self._is_there(name):
+            return True
+        *_, base = self._through(name)
+        node = self.nodes[base]
+        return node.get("function") in FACTORS and all(map(self._is_factor, node.inputs))
 
     def _may_stand_in(self, node: Node, reader: Node) -> bool:
         """Whether a function of elements is computed once for each element there too."""
@@ -146,7 +178,8 @@ class _Writer:
             return True
         if reader.operator == "reduce":
             return True
-        return reader.operator == "contract" and node.get("function") in FACTORS
+        factor = node.get("function") in FACTORS and all(map(self._is_factor, node.inputs))
+        return reader.operator == "contract" and factor
 
     def _is_restricted(self, node: Node) -> bool:
         """Whether the one reader asks for elements where a sparse operand stores something."""
