@@ -7,6 +7,7 @@ from collections.abc import Callable
 from codegen.ir import Module
 from codegen.passes.accumulators import split_accumulators
 from codegen.passes.blocks.block_panels import tile_block_panels
+from codegen.passes.blocks.empty_rows import skip_empty_rows
 from codegen.passes.blocks.held_blocks import hold_blocks
 from codegen.passes.blocks.held_lanes import hold_lanes
 from codegen.passes.blocks.held_turns import hold_turns
@@ -65,6 +66,7 @@ C_PASSES: tuple[Step, ...] = (
     Step("held_lanes", _for_any_target(hold_lanes), "before vectorize, for its loops have lanes"),
     Step("held_turns", _for_any_target(hold_turns), "before accumulators, which split its sum"),
     Step("held_blocks", _for_any_target(hold_blocks), "before panels, which would hold one row"),
+    Step("empty_rows", _for_any_target(skip_empty_rows), "before jam, which joins rows"),
     Step("block_panels", tile_block_panels, "before panels, which would hold one row"),
     Step("panels", tile_panels, "before vectorize, which would mark the loop over columns"),
     Step("tidy_panels", _TIDY, "a static number of columns leaves few panels"),

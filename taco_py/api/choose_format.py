@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from taco_py.convert.choose_format import Choice, choice_of
+from taco_py.convert.choose_format import Choice, chosen
+from taco_py.values.remapped_tensor import blocks_of
 from taco_py.values.tensor import as_data
 
 
@@ -18,6 +19,7 @@ def choose_format(A: Any) -> Choice:  # noqa: N803 - the field's name
     A  a matrix of any kind; other tensors keep their format
 
     Returns the format, the reason, and what each other one is expected to take. What is stored is
-    counted in a sample of the rows, which takes tens of milliseconds as a rule.
+    counted in a sample of the rows, which takes tens of milliseconds as a rule; of blocks, in all.
     """
-    return choice_of(as_data(A))
+    blocks = blocks_of(A)
+    return chosen(as_data(A) if blocks is None else blocks.data)[0]

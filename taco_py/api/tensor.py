@@ -7,15 +7,14 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from taco_py.convert.choose_format import choice_of
 from taco_py.convert.remap import plain_format
-from taco_py.formats import CSR, Format, RemappedFormat, remapped
+from taco_py.formats import Format, RemappedFormat, remapped
 from taco_py.interop.scipy_remapped import is_remapped
 from taco_py.storage.containers.columns import with_shape
 from taco_py.storage.sizes import with_index_dtype
 from taco_py.values.byte_counts import limited
-from taco_py.values.remapped_tensor import RemappedTensor, blocks_of, in_format
-from taco_py.values.tensor import Tensor, as_data, stored_as, with_fill
+from taco_py.values.remapped_tensor import RemappedTensor, blocks_of, in_chosen_format, in_format
+from taco_py.values.tensor import Tensor, as_data, asks_choice, stored_as, with_fill
 
 
 def tensor(
@@ -62,8 +61,8 @@ def tensor(
     """
     if memory_limit is not None:
         return limited(tensor, locals())
-    if isinstance(format, str) and format.lower() == "auto":
-        return _chosen(obj, index_dtype, fill_value)
+    if asks_choice(format):
+        return in_chosen_format(tensor(obj, None, index_dtype, fill_value=fill_value, shape=shape))
     form = remapped(format)
     own = format is None and (is_remapped(obj) or isinstance(obj, RemappedTensor))
     if form is not None or own:
@@ -73,22 +72,6 @@ def tensor(
         data = with_shape(data, shape)
     data = stored_as(with_fill(data, fill_value), format)
     return Tensor(data if index_dtype is None else with_index_dtype(data, index_dtype))
-
-
-def _chosen(obj: Any, index_dtype: DTypeLike | None, fill_value: Any) -> Tensor:
-    """A Tensor in the format that is chosen for its entries; not in blocks with zeros."""
-    made = tensor(obj, None, index_dtype, fill_value=fill_value)
-    choice = choice_of(made.data)
-    if not isinstance(choice.format, RemappedFormat):
-        return made.to_format(choice.format)
-    found = in_format(made, choice.format)
-    if isinstance(found, RemappedTensor) and choice.format.is_blocked:
-        plain = tensor(made, CSR)
-        if found.nnz > plain.nnz:
-            return plain
-    if isinstance(found, RemappedTensor):
-        found.reason = choice.reason
-    return found
 
 
 def _remapped(

@@ -18,7 +18,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arrays.outer_range import outer_part, outer_range
 from taco_py.arrays.shapes import expand_dims, like
-from taco_py.diagnostics.errors import DimensionError, OperandTypeError, PositionError
+from taco_py.diagnostics.errors import DimensionError, PositionError
 from taco_py.fill import as_number
 from taco_py.formats import Format
 from taco_py.interop.scipy_arrays import is_scipy_sparse
@@ -108,7 +108,7 @@ def _plain(part: Any) -> Iterator[Any]:
         elif array.dtype.kind in "iu":
             yield array if array.ndim else int(array)
         else:
-            raise OperandTypeError(
+            raise PositionError(
                 f"Expected integers, slices, None, …, masks or arrays of integers as subscripts, "
                 f"found {part!r:.60}",
                 hint="as in T[2:5, [0, 3]] or T[T > 0]",
@@ -298,7 +298,7 @@ def _stretched(parts: Sequence[Any]) -> list[Array]:
         return [np.asarray(each) for each in np.broadcast_arrays(*parts)]
     except ValueError:
         told = " and ".join(str(np.shape(each)) for each in parts)
-        raise DimensionError(
+        raise PositionError(
             f"Expected arrays of positions whose shapes stretch to each other, found {told}",
             hint="np.ix_ makes arrays that ask for each row with each column",
         ) from None

@@ -27,7 +27,7 @@ from taco_py.arrays.shapes import moveaxis, permute, reshape, squeeze
 from taco_py.arrays.sorted_elements import argsort, distinct_values, sort
 from taco_py.arrays.subscripts_of_modes import diagonal, repeat, take
 from taco_py.diagnostics.errors import OperandError
-from taco_py.values.remapped_tensor import in_format
+from taco_py.values.remapped_tensor import in_chosen_format, in_format
 
 VERSIONS = ("2024.12", "2023.12", "2022.12")
 """Versions of the array API standard, of which the first has the others' functions."""
@@ -46,6 +46,7 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "argsort": argsort, "array_function": array_function, "clip": clip, "conj": conj,
     "cumulative": cumulative, "diagonal": diagonal, "distinct_values": distinct_values,
     "dot": dot, "elementwise": elementwise, "imag": imag,
+    "in_chosen_format": in_chosen_format,
     "in_remapped_format": in_format, "matmul": matmul,
     "matrix_transpose": matrix_transpose, "moveaxis": moveaxis, "namespace": namespace,
     "nonzero": nonzero, "permute": permute, "place_of_extremum": place_of_extremum, "real": real,

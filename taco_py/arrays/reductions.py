@@ -18,7 +18,7 @@ from taco_py.api.evaluate import again, evaluate
 from taco_py.arrays.elementwise import as_tensor, elementwise
 from taco_py.arrays.shapes import expand_dims, reshape
 from taco_py.arrays.spelling import reduction_text
-from taco_py.diagnostics.errors import DimensionError
+from taco_py.diagnostics.errors import DimensionError, OperandTypeError
 from taco_py.values.tensor import Tensor
 
 Axis = int | Sequence[int] | None
@@ -69,7 +69,7 @@ def axes_of(axis: Axis, order: int) -> tuple[int, ...]:
 def place_of(axis: Any, order: int) -> int:
     """Find the mode that a number names, from the end where it is negative."""
     if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
-        raise DimensionError(
+        raise OperandTypeError(
             f"Expected a whole number or several as axis, found {axis!r}", hint="as in axis=0"
         )
     if not -order <= axis < order:

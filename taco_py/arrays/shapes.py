@@ -17,7 +17,7 @@ import numpy as np
 
 from taco_py.diagnostics.errors import DimensionError, FormatError, OperandError
 from taco_py.fill import as_number, converted
-from taco_py.formats import CSF, Format
+from taco_py.formats import CSF, LETTERS, Format
 from taco_py.storage.coordinates import unravel
 from taco_py.storage.pack import pack_coo, unpack
 from taco_py.storage.tensor_data import Array, TensorData, dense_data, ordered
@@ -30,12 +30,14 @@ VAST = 2**16
 
 def like(data: TensorData, columns: Sequence[Array], values: Array, shape: Shape) -> Tensor:
     """Store entries in a format like that of `data`: the same where the order is and dense levels
-    are outermost, else compressed fibres."""
+    are outermost, else compressed fibres. A pattern's entries have values of their own then."""
     if not shape:
         number = values.sum(dtype=values.dtype) if len(values) else as_number(data.fill, data.dtype)
         return Tensor(dense_data(np.asarray(number, data.dtype), Format.parse("")))
     form = ordered(data.format)
     other = form.order != len(shape) or form.is_dense
+    if form.order and form.levels[-1].kind.shared:
+        form = Format((*form.levels[:-1], LETTERS["s"]), form.mode_order)
     if other or _holds_one(form) or _is_vast(form, shape, len(values)):
         form = CSF(len(shape))
     return Tensor(pack_coo(columns, values, shape, form, fill=data.fill))

@@ -86,6 +86,17 @@ class Over:
             )
 
     @property
+    def why_plain(self) -> str:
+        """Why operands are read in plain formats, where there is a semiring or a mask."""
+        what = "under masks" if self.semiring.is_arithmetic else "over semirings"
+        return f"calls {what} read plain formats alone"
+
+    @property
+    def named_arrays(self) -> dict[str, Any]:
+        """The mask's tensor by what it is called, where there is one."""
+        return {} if self.mask is None else {"mask": self.mask.array}
+
+    @property
     def arrays(self) -> tuple[Any, ...]:
         """The mask's tensor, where there is one."""
         return () if self.mask is None else (self.mask.array,)

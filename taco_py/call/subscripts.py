@@ -212,18 +212,14 @@ def explain_subscripts(
     from taco_py.call.explain_call import explained
 
     subscripts, tensors = split_operands(operands)
-    notes = ""
+    named, why = {f"op{k}": t for k, t in enumerate(tensors)}, over.why_plain
+    notes = told_plain(named | over.named_arrays, settings, why)
     if concerns(tensors, settings.format):
-        blocks = (
-            None if not over.is_usual else _whole_of_blocks(subscripts, tensors, optimize, settings)
-        )
-        read = None if blocks is None else Understood(blocks.assignment, ())
-        if blocks is not None and read is not None:
-            told = explained_over_blocks(read, blocks.operands, blocks.settings, None, seconds)
-            if told is not None:
+        if over.is_usual:
+            told, notes = _told_blocks(subscripts, tensors, optimize, settings, seconds)
+            if told:
                 return told
-            notes = told_plain([read], blocks.operands, blocks.settings, True)
-        way = plain_way({f"op{k}": t for k, t in enumerate(tensors)}, settings.format, (), None)
+        way = plain_way(named, settings.format, (), None)
         tensors, settings = tuple(way.objects.values()), replace(settings, format=way.format)
     datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
     assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
@@ -233,6 +229,25 @@ def explain_subscripts(
         ready = over_numbers(*asked, over, whole.squeezed)
         asked = ready.assignment, ready.objects, ready.settings
     return notes + _told_order(whole, assignment) + explained(*asked, seconds, whole.squeezed)
+
+
+def _told_blocks(
+    subscripts: Any,
+    tensors: Sequence[Any],
+    optimize: Any,
+    settings: Settings,
+    seconds: float | None,
+) -> tuple[str, str]:
+    """What is planned over stored modes, "" where nothing is; then what is converted instead."""
+    blocks = _whole_of_blocks(subscripts, tensors, optimize, settings)
+    if blocks is None:
+        named = {f"op{k}": t for k, t in enumerate(tensors)}
+        why = "modes of size 1 stretch, or sums may not fit into the type of the elements"
+        return "", told_plain(named, settings, why)
+    read, named = Understood(blocks.assignment, ()), blocks.operands
+    told = explained_over_blocks(read, named, blocks.settings, None, seconds)
+    why = "this call reads plain formats alone"
+    return told or "", "" if told else told_plain(named, blocks.settings, why, read)
 
 
 def _told_order(whole: _Whole, assignment: Assignment) -> str:

@@ -13,13 +13,13 @@ No format is chosen in which a product may be another number: only full blocks a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from codegen.records import dataclass
 from taco_py.convert.convert import convert, format_name
-from taco_py.convert.remap import in_order
+from taco_py.convert.remap import in_order, remap
 from taco_py.formats import BSR, CSR, SDIA, Format, RemappedFormat
 from taco_py.storage.tensor_data import Array, TensorData
 
@@ -90,28 +90,51 @@ def _name(form: AnyFormat) -> str:
     return format_name(form) if isinstance(form, Format) else str(form)
 
 
-def choice_of(data: TensorData) -> Choice:
+def chosen(data: TensorData) -> tuple[Choice, TensorData | None]:
     """Choose a format for a matrix that products read many times; CSR for what is no matrix, has
-    few entries, or a fill value."""
+    few entries, or a fill value.
+
+    Returns with it the matrix in blocks where these are chosen: all of it was looked at.
+    """
     if len(data.shape) != 2 or data.fill:
-        return Choice(data.format, "only matrices whose fill value is 0 have other formats")
+        why = "only matrices whose fill value is 0 have other formats"
+        return Choice(data.format, why), None
     data = in_order(convert(data, CSR))
     if data.nnz < LEAST:
-        return Choice(CSR, f"{data.nnz} entries lie in near caches")
+        return Choice(CSR, f"{data.nnz} entries lie in near caches"), None
     rows, columns = _sampled(data)
     found = sorted(_expected(data, rows, columns), key=lambda each: each.time)
     csr = next(each for each in found if each.format == CSR)
+    while _pays(found[0], csr) and isinstance(found[0].format, RemappedFormat):
+        form = found[0].format
+        stored = remap(data, form) if form.is_blocked else None
+        if stored is None or stored.nnz == data.nnz:
+            return _chosen(found, csr), stored
+        found = found[1:]  # there are zeros in blocks that are not in the sample
+    return _kept(found, csr), None
+
+
+def _pays(best: Expected, csr: Expected) -> bool:
+    """Whether a format is expected to be faster than CSR by enough."""
+    return best.format != CSR and csr.time >= GAIN * best.time
+
+
+def _chosen(found: Sequence[Expected], csr: Expected) -> Choice:
+    """The first of what was expected."""
     best = found[0]
-    if best.format == CSR or csr.time < GAIN * best.time:
-        other = next(each for each in found if each.format != CSR)
-        gain = csr.time / other.time
-        return Choice(CSR, f"{other.format} would be {gain:.2f} times as fast", tuple(found))
     return Choice(
         best.format,
         f"expected to be {csr.time / best.time:.2f} times as fast as CSR: {best.values:.2f} values "
         f"are stored for each entry, and {1 / best.units:.1f} entries share a coordinate",
         tuple(found),
     )
+
+
+def _kept(found: Sequence[Expected], csr: Expected) -> Choice:
+    """CSR, and what the best of the others would gain."""
+    other = next(each for each in found if each.format != CSR)
+    gain = csr.time / other.time
+    return Choice(CSR, f"{other.format} would be {gain:.2f} times as fast", tuple(found))
 
 
 def _sampled(data: TensorData) -> tuple[Array, Array]:

@@ -61,7 +61,7 @@ class BoundError(ScheduleError):
 
 
 class PositionError(TacoError, IndexError):
-    """A subscript of a Tensor asks for elements that it does not have."""
+    """A subscript of a Tensor is none, or asks for elements that it does not have."""
 
 
 class OutputError(TacoError, ValueError):

@@ -179,7 +179,7 @@ class Format:
         for place, letter in enumerate(letters):
             if levels[place] is None:
                 raise FormatError(
-                    f"Expected level letters out of {', '.join(LETTERS)}, found {letter!r} at "
+                    f"Expected level letters out of {', '.join(_written())}, found {letter!r} at "
                     f"place {place} of {text!r}",
                     hint=_other_format(letters),
                 )
@@ -234,6 +234,12 @@ def _level_of(letter: str) -> Level | None:
     return LETTERS.get(letter) if added is None else Level(added)
 
 
+def _written() -> list[str]:
+    """The letters that users write: not those of derived formats, which have names."""
+    kinds = [kind for kind in ADDED_KINDS.all() if not kind.derived]
+    return [letter for kind in kinds for letter in (kind.letter, kind.repeated) if letter]
+
+
 MOST_LEVELS = 64
 """As many as NumPy's arrays have modes."""
 
@@ -249,7 +255,7 @@ def _other_format(word: str) -> str:
         return f"write its sizes too, as in {SIZED[word.lower()]}"
     hint = (
         "d dense, s compressed, u compressed with duplicates, c singleton, q singleton with "
-        "duplicates, r ragged, b banded, m bitmap, h hashed; "
+        "duplicates, r ragged, b banded, m bitmap, h hashed, e pattern; "
         f"or {', '.join((*NAMED, *OF_ANY_ORDER))}"
     )
     names = [name.lower() for name in (*NAMED, *OF_ANY_ORDER)]

@@ -50,6 +50,7 @@ class LevelKind:
     last        whether no level may stand below it
     usual       kernels append to levels of the kind, and schedules cut their positions
     repeated    the letter of levels whose coordinates may be equal, "" where they may not
+    derived     of formats over derived modes alone, as ELL's, which users name and do not spell
     """
 
     value: str
@@ -66,6 +67,7 @@ class LevelKind:
     last: bool = False
     repeated: str = ""
     usual: bool = False
+    derived: bool = False
 
     DENSE: ClassVar[LevelKind]
     COMPRESSED: ClassVar[LevelKind]
@@ -98,12 +100,18 @@ LevelKind.RAGGED = LevelKind("ragged", "r", ("pos",), fills=True)
 LevelKind.BANDED = LevelKind("banded", "b", BOTH, fills=True)
 LevelKind.BITMAP = LevelKind("bitmap", "m", ("crd",), gaps=True)
 LevelKind.HASHED = LevelKind("hashed", "h", BOTH, gaps=True, ordered=False)
-LevelKind.PADDED = LevelKind("padded", "p", ("crd",), branchless=True, gaps=True, above=1)
-LevelKind.OFFSET = LevelKind("offset", "o", ("crd",), branchless=True, gaps=True, above=2)
-LevelKind.INTERVAL = LevelKind("interval", "i", BOTH, shared=True, above=1)
+LevelKind.PADDED = LevelKind(
+    "padded", "p", ("crd",), branchless=True, gaps=True, above=1, derived=True
+)
+LevelKind.OFFSET = LevelKind(
+    "offset", "o", ("crd",), branchless=True, gaps=True, above=2, derived=True
+)
+LevelKind.INTERVAL = LevelKind("interval", "i", BOTH, shared=True, above=1, derived=True)
 LevelKind.PATTERN = LevelKind("pattern", "e", BOTH, shared=True, last=True)
-LevelKind.PAIR = LevelKind("pair", "w", (), shared=True, above=2)
-LevelKind.MIRRORED = LevelKind("mirrored", "y", (), branchless=True, gaps=True, above=3)
+LevelKind.PAIR = LevelKind("pair", "w", (), shared=True, above=2, derived=True)
+LevelKind.MIRRORED = LevelKind(
+    "mirrored", "y", (), branchless=True, gaps=True, above=3, derived=True
+)
 
 KINDS: dict[str, LevelKind] = {
     kind.value: kind for kind in vars(LevelKind).values() if isinstance(kind, LevelKind)

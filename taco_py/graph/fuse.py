@@ -54,9 +54,9 @@ class FusedFunction:
         operands = tuple(leaves.operands.values())
         result = call.run(operands)
         if key is not None and len(operands) == len(values):
-            route = short_route(call, operands, values)
-            if route is not None:
-                self.routes[key] = (route, *self.routes.get(key, ())[: MOST_ROUTES - 1])
+            made = short_route(call, operands, values)
+            if made is not None:
+                self.routes[key] = (made, *self.routes.get(key, ())[: MOST_ROUTES - 1])
         return result
 
     def graph(self, *args: Any, **named: Any) -> TracedGraph:

@@ -25,6 +25,7 @@ from taco_py.legal.stored import all_full
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.tree import walk
+from taco_py.order.blocks_as_stored import blocks_as_stored
 from taco_py.order.blocks_innermost import blocks_innermost
 from taco_py.order.orders import Ranked, best_order, order_cost
 from taco_py.problem import Problem
@@ -38,6 +39,7 @@ def chosen_order(problem: Problem, term: Term, statistics: Statistics, effort: E
     orders = stream_orders(problem, term.body, term.reduced)
     if not orders:
         best = best_order(problem, term, statistics, effort)
+        best = blocks_as_stored(problem, term, statistics, best)
         return blocks_innermost(problem, term, statistics, best)
     stored = min(orders, key=lambda order: _reach(order, orders, statistics))
     order = _by_rows(problem, stored, statistics)

@@ -82,6 +82,10 @@ def call_again(function: Callable[..., T], arguments: Mapping[str, Any], **chang
 
 def sizes_of_objects(objects: tuple[Any, ...]) -> tuple[object, ...]:
     """What the memory that a call takes may depend on: shapes, and how many entries are stored."""
-    return tuple(
-        (type(obj), getattr(obj, "shape", None), getattr(obj, "nnz", None)) for obj in objects
-    )
+    return tuple((type(obj), getattr(obj, "shape", None), _values_of(obj)) for obj in objects)
+
+
+def _values_of(obj: Any) -> Any:
+    """How many values an object stores, None of one that does not tell; nothing is counted."""
+    found = getattr(obj, "value_count", None)
+    return getattr(obj, "nnz", None) if found is None else found

@@ -52,6 +52,12 @@ class DeviceTensor(StoredFacts):
         return sum(array.nbytes for array in arrays_of(self._data))
 
     @property
+    def nnz(self) -> int:
+        """Return the number of values on the device, zeros and what fills the format up included:
+        what they are is not looked at."""
+        return self._data.nnz
+
+    @property
     def target(self) -> str:
         """Return the name of the device, as `target=` has it."""
         return self._target

@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from taco_py.convert.remap import plain_format, remap, unmap, whole
+from taco_py.convert.choose_format import chosen
+from taco_py.convert.remap import inside, plain_format, remap, unmap, whole
 from taco_py.formats import Format, RemappedFormat, remapped
 from taco_py.interop.scipy_blocks import to_bsr
 from taco_py.interop.scipy_remapped import from_remapped, is_remapped
+from taco_py.storage.by_level.level_tree import fills_up, is_usual
+from taco_py.storage.pack import unpack
 from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.byte_counts import limited
-from taco_py.values.tensor import Tensor, as_format
+from taco_py.values.tensor import Tensor, as_format, asks_choice
 
 BSR_CLASSES = ("bsr_array", "bsr_matrix")
 
@@ -27,7 +30,7 @@ class RemappedTensor(Tensor):
 
     >>> T = tp.tensor([[1.0, 2.0, 0.0], [0.0, 3.0, 0.0]], format=tp.BSR((2, 2)))
     >>> T
-    Tensor(shape=(2, 3), format='BSR(2,2)', nnz=4, dtype=float64, density=0.667)
+    Tensor(shape=(2, 3), format='BSR(2,2)', nnz=3, dtype=float64, density=0.5)
 
     stored  the tensor over the stored modes
     format  how its modes derive from those of this tensor
@@ -39,17 +42,22 @@ class RemappedTensor(Tensor):
     and kept.
     """
 
-    __slots__ = ("_as_plain", "_format", "_plain", "_shape", "reason", "stored")
+    __slots__ = ("_as_plain", "_entry_count", "_format", "_plain", "_shape", "reason", "stored")
 
     def __init__(
-        self, stored: Tensor | TensorData, format: RemappedFormat, shape: tuple[int, ...]
+        self,
+        stored: Tensor | TensorData,
+        format: RemappedFormat,
+        shape: tuple[int, ...],
+        reason: str = "",
     ) -> None:
         self.stored = stored if isinstance(stored, Tensor) else Tensor(stored)
         self._format, self._shape = format, shape
-        self.reason = ""
+        self.reason = reason
         self._plain: TensorData | None = None
         self._as_plain: Tensor | None = None
         self._signature = None
+        self._entry_count: int | None = None
 
     @property
     def _data(self) -> TensorData:
@@ -89,8 +97,24 @@ class RemappedTensor(Tensor):
 
     @property
     def nnz(self) -> int:
-        """Return the number of stored values, zeros of blocks included."""
-        return self.stored.nnz
+        """Return the number of entries, the same in every format: as many as `to_coo` lists.
+
+        Zeros of blocks and of diagonals do not count: nothing tells which were given.
+        """
+        if self._format.is_blocked and self._fills_blocks() and is_usual(self.stored.format):
+            return self.stored.nnz  # no block reaches beyond the shape
+        if self._entry_count is not None:
+            return self._entry_count
+        coordinates, values = unpack(self.stored.data, drop_fill=True)
+        _, kept = inside(self._format.logical(coordinates, self._shape), values, self._shape)
+        if not fills_up(self.stored.format):
+            self._entry_count = len(kept)  # no value can change it
+        return len(kept)
+
+    @property
+    def value_count(self) -> int:
+        """Return the number of values in memory: of entries, and of what fills the format up."""
+        return self.stored.value_count
 
     @property
     def fill_value(self) -> Any:
@@ -151,9 +175,11 @@ class RemappedTensor(Tensor):
         return self._entries(plain_format(self.order)).to_scipy(kind)
 
     def _fills_bsr(self) -> bool:
-        if not self._format.is_bsr or self.fill:
-            return False
-        return not any(n % c for n, c in zip(self._shape, self._format.cuts, strict=True))
+        return self._format.is_bsr and not self.fill and self._fills_blocks()
+
+    def _fills_blocks(self) -> bool:
+        """Whether its shape is one of whole blocks."""
+        return not any(c and n % c for n, c in zip(self._shape, self._format.cuts, strict=True))
 
     def to_coo(self) -> tuple[Array, Array]:
         """Return an (nnz, order) array of coordinates, and the values; zeros of blocks are left
@@ -165,13 +191,15 @@ class RemappedTensor(Tensor):
     ) -> Tensor:
         """Return the same tensor in another format; itself where it has that format already.
 
-        format  a Format, its letters or its name
+        format  a Format, its letters or its name; "auto" chooses one, as in `tp.tensor`
         memory_limit  bytes that it may take, as in `evaluate`
 
         The fill value stays. Zeros of blocks are left out of formats without blocks.
         """
         if memory_limit is not None:
             return limited(RemappedTensor.to_format, locals())
+        if asks_choice(format):
+            return in_chosen_format(self)
         wanted = remapped(format)
         if wanted == self._format:
             return self
@@ -195,15 +223,19 @@ class RemappedTensor(Tensor):
         """
         if not copy and np.dtype(dtype) == self.dtype:
             return self
-        return RemappedTensor(self.stored.astype(dtype), self._format, self._shape)
+        return self._over(self.stored.astype(dtype))
 
     def copy(self) -> Tensor:
         """Return a tensor that shares no memory with this one."""
-        return RemappedTensor(self.stored.copy(), self._format, self._shape)
+        return self._over(self.stored.copy())
+
+    def _over(self, stored: Tensor) -> RemappedTensor:
+        """A tensor in the same format, for the same reason, of other values."""
+        return RemappedTensor(stored, self._format, self._shape, self.reason)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arrays, without what was looked up about them for calls."""
-        return RemappedTensor, (self.stored, self._format, self._shape)
+        return RemappedTensor, (self.stored, self._format, self._shape, self.reason)
 
 
 def in_format(tensor: Tensor, format: RemappedFormat) -> Tensor:
@@ -214,6 +246,21 @@ def in_format(tensor: Tensor, format: RemappedFormat) -> Tensor:
     if isinstance(tensor, RemappedTensor):
         return tensor.to_format(format)
     return RemappedTensor(remap(tensor.data, format), format, tensor.shape)
+
+
+def in_chosen_format(tensor: Tensor) -> Tensor:
+    """Return a matrix in the format that is chosen for products that read it many times.
+
+    A result in a remapped format has the `reason`.
+    """
+    choice, stored = chosen(tensor.data)
+    form = choice.format
+    if not isinstance(form, RemappedFormat):
+        return tensor.to_format(form)
+    if isinstance(tensor, RemappedTensor) and tensor.format == form:
+        return RemappedTensor(tensor.stored, form, tensor.shape, choice.reason)
+    data = remap(tensor.data, form) if stored is None else stored
+    return RemappedTensor(data, form, tensor.shape, choice.reason)
 
 
 def blocks_of(obj: Any) -> RemappedTensor | None:

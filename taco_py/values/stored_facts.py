@@ -8,6 +8,7 @@ import numpy as np
 
 from taco_py.fill import as_number
 from taco_py.formats import Format
+from taco_py.storage.by_level.entry_count import entry_count
 from taco_py.storage.tensor_data import TensorData
 
 
@@ -40,8 +41,16 @@ class StoredFacts:
 
     @property
     def nnz(self) -> int:
-        """Return the number of stored values, zeros among them included."""
-        return self._data.nnz
+        """Return the number of entries: as many as `to_coo` lists, the same in every format.
+
+        A zero that was given counts where the format can tell it from what fills it up.
+        """
+        return entry_count(self._data)
+
+    @property
+    def value_count(self) -> int:
+        """Return the number of values in memory: of entries, and of what fills the format up."""
+        return int(self._data.values.size)
 
     @property
     def fill_value(self) -> Any:

@@ -247,13 +247,17 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
     ) -> Tensor:
         """Return the same tensor in another format; itself where it has that format already.
 
-        format  a Format, its letters or its name, as in "bsr(3,3)"
+        format  a Format, its letters or its name, as in "bsr(3,3)"; "auto" chooses one for a matrix
+                that products read many times (`tp.choose_format` says why)
         memory_limit  bytes that it may take, as in `evaluate`
 
         The fill value stays. From a dense format to a sparse one, what has it is left out.
         """
         if memory_limit is not None:
             return limited(Tensor.to_format, locals())
+        if asks_choice(format):
+            found: Tensor = BEHAVIOUR.find("in_chosen_format")(self)
+            return found
         form = remapped(format)
         if form is not None:
             stored: Tensor = BEHAVIOUR.find("in_remapped_format")(self, form)
@@ -354,6 +358,11 @@ def stored_as(data: TensorData, format: Format | RemappedFormat | str | None) ->
     """`data` in `format`, or as it is."""
     wanted = as_format(format, data.format.order)
     return data if wanted is None else convert(data, wanted)
+
+
+def asks_choice(format: Any) -> bool:
+    """Whether a user leaves the format to be chosen."""
+    return isinstance(format, str) and format.strip().lower() == "auto"
 
 
 def as_format(format: Format | RemappedFormat | str | None, order: int) -> Format | None:

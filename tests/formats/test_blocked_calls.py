@@ -219,7 +219,7 @@ TOLD = {
     "y[i] = A[i,j] * x[j]": "A[i0,j0,i1,j1] is A[i,j]: the arrays of BSR(3,2)",
     "C[i,j] = A[i,j] + S2[i,j]": "for S2 stores the coordinates of",
     "C[i,j] = A[i,j] * B2[i,j]": "is in blocks of 3 in A, and of 2 in B2",
-    "y[i] = argmax(j, A[i,j])": "this call reads plain formats alone",
+    "y[i] = argmax(j, A[i,j])": "argmax read plain formats alone",
 }
 
 

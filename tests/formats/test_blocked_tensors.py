@@ -76,7 +76,7 @@ def test_duplicates_of_lists_are_added_up() -> None:
     listed = sp.coo_array(([1.0, 2.0, 4.0], ([0, 0, 3], [1, 1, 3])), shape=(4, 4))
     blocked = tp.tensor(listed, format="bsr(2,2)")
     np.testing.assert_array_equal(blocked.to_numpy(), listed.toarray())
-    assert blocked.nnz == 8
+    assert blocked.value_count == 8
 
 
 @pytest.mark.parametrize("family", ["array", "matrix"])

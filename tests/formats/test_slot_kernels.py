@@ -81,3 +81,34 @@ def test_sums_over_places_keep_types(form: str, dtype: str) -> None:
         found = tp.evaluate(text, A=tp.tensor(A, format=form), D=D, format=form_of_result)
         assert found.dtype == wanted.dtype
         assert np.array_equal(found, wanted)
+
+
+ORDERS = {
+    ("sell(8)", "y[i] = A[i,j] * x[j]"): "loop order  i0,k,i1,j",
+    ("sell(8)", "Y[i,k] = A[i,j] * X[j,k]"): "loop order  i0,i1,k_1,j,k",
+    ("bsr(3,3)", "y[i] = A[i,j] * x[j]"): "loop order  i0,j0,i1,j1",
+}
+
+
+@pytest.mark.parametrize(("form", "text"), ORDERS)
+@pytest.mark.parametrize("side", [8, 24])
+def test_loops_inside_of_blocks_come_after_those_over_blocks(
+    form: str, text: str, side: int
+) -> None:
+    A = _stencil(side)  # noqa: N806
+    other = np.ones((A.shape[1], 8)[: 2 if "X" in text else 1])
+    operands = {"A": tp.tensor(A, format=form), "X" if "X" in text else "x": other}
+    assert ORDERS[form, text] in str(tp.explain(text, threads=1, **operands))
+
+
+def test_slices_whose_rest_is_empty_are_skipped() -> None:
+    text = "y[i] = D[i,j] * x[j] + R[i,j] * x[j]"
+    kernel = tp.compile(text, D="sdia(8)", R="csr", x="d")
+    assert "if (R3_pos[i0 * 8] < R3_pos[i0 * 8 + 8])" in kernel.source
+    A = _stencil(9).tolil()  # noqa: N806
+    A[3, 70] = A[44, 2] = 5.0
+    first, rest = tp.hybrid(A.tocsr(), "sdia(8)", 0.3)
+    x = np.arange(81.0)
+    for R in (rest, sp.csr_array((81, 81)), A.tocsr() - first.to_scipy()):  # noqa: N806
+        found = kernel(D=first, R=R, x=x)
+        assert np.allclose(found, first.to_numpy() @ x + tp.tensor(R).to_numpy() @ x)

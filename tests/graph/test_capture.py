@@ -129,6 +129,7 @@ def test_sparse_operands_give_sparse_results() -> None:
         (lambda a: a[5], "position from -3 to 2"),
         (lambda a: a.reshape(5, 2), "12 elements"),
         (lambda a: a + object(), "found object"),
+        (lambda a: a + np.matrix(x), "found matrix"),
         (lambda a: [a, a][0] + [a, a], "np.stack"),
         (lambda a: lambda: a, "Expected arrays to be returned"),
         (lambda a: np.add.outer(a, a), "np.add.outer"),
@@ -206,7 +207,7 @@ def test_methods_are_traced_with_their_object() -> None:
 def test_an_error_while_it_runs_names_the_line() -> None:
     fused = tp.fuse(lambda a: np.sort(a.reshape(a.shape[0], -1)) + 1)
     call = fused.graph(x).call
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - NumPy's own, with a note
+    with pytest.raises(Exception) as caught:
         call.run((object(),))
     assert any("test_capture.py:" in note for note in caught.value.__notes__)
 

@@ -62,6 +62,16 @@ class Asks:
         ends = (self.border, self.shape) != ("error", None)
         return ends or any(has_subscripts(each.assignment) for each in read)
 
+    def why_plain(self, read: Sequence[Understood]) -> str:
+        """Why operands are read in plain formats, where the call could be over stored modes."""
+        if self.over is not None:
+            return self.over.why_plain
+        if self.several(read):
+            return "several statements read plain formats alone"
+        if self.indexed(read):
+            return "subscripts, argmin and argmax read plain formats alone"
+        return "this call reads plain formats alone"
+
     def is_plain(self, read: Sequence[Understood]) -> bool:
         """Whether it is one assignment over indices alone, and over numbers."""
         return self.over is None and not (self.several(read) or self.indexed(read))
@@ -149,14 +159,16 @@ def explain_text(
 ) -> str:
     """Say what is planned for a text, where that stands, and which operands are made first."""
     read = statements_of(text, objects)
+    why = asks.why_plain(read)
+    given = objects if asks.over is None else {**objects, **asks.over.named_arrays}
     if not concerns(objects.values(), asks.format):
-        return _explain_read(read, objects, settings, asks, seconds)
-    plain = asks.is_plain(read)
-    if plain:
-        told = explained_over_blocks(read[0], objects, settings, asks.path, seconds)
-        if told is not None:
-            return told
-    notes = told_plain(read, objects, settings, plain)
+        told = _explain_read(read, objects, settings, asks, seconds)
+        return told_plain(given, settings, why) + told
+    if asks.is_plain(read):
+        over_stored = explained_over_blocks(read[0], objects, settings, asks.path, seconds)
+        if over_stored is not None:
+            return over_stored
+    notes = told_plain(given, settings, why, read[0] if asks.is_plain(read) else None)
     way = plain_way(objects, asks.format, (), None)
     asks, settings = replace(asks, format=way.format), replace(settings, format=way.format)
     return notes + _explain_read(read, way.objects, settings, asks, seconds)

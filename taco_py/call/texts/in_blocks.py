@@ -16,6 +16,7 @@ from taco_py.call.given_path import along
 from taco_py.call.prepare import Understood
 from taco_py.convert.remap import plain_format
 from taco_py.formats import RemappedFormat, remapped
+from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.kernels import KERNELS
 from taco_py.notation.printer import to_text
 from taco_py.remapped.remapped_call import RemappedCall, copied_into, is_in_blocks, remapped_call
@@ -28,6 +29,8 @@ from taco_py.values.settings import Settings
 from taco_py.values.tensor import Tensor, as_data
 
 Key = tuple[object, ...] | None
+CONVERTED = ("bsr", "dia", "dok", "lil")
+"""Formats of scipy's that plain kernels do not read."""
 
 
 def concerns(objects: Iterable[Any], format: Any) -> bool:
@@ -105,7 +108,8 @@ def explained_over_blocks(
     settings = along(call.settings(settings), assignment, path)
     told = explained(assignment, layout.made(objects), settings, seconds)
     notes = [*told_result(call), *call.told(layout), *told_reasons(objects)]
-    notes += [_told_plain(name, objects[name], why) for name, why in plain.items()]
+    others = {n: "" for n, o in objects.items() if _is_converted(o) and not is_in_blocks(o)}
+    notes += [_told_plain(name, objects[name], why) for name, why in (plain | others).items()]
     lines = (f"{'' if at else 'reads':10}{note}" for at, note in enumerate(notes))
     return "\n".join((*lines, told))
 
@@ -125,29 +129,38 @@ def told_result(call: RemappedCall) -> list[str]:
 
 
 def told_plain(
-    read: Sequence[Understood], objects: Mapping[str, Any], settings: Settings, single: bool
+    objects: Mapping[str, Any], settings: Settings, why: str, read: Understood | None = None
 ) -> str:
-    """Say which operands in blocks are read in plain formats, and why.
+    """Say which operands are converted to plain formats before the call runs, and why.
 
-    single  whether the call could have been over stored modes
+    why   of a call that reads plain formats alone
+    read  what could have been over stored modes, None where nothing could
     """
     reasons: Mapping[str, str] = {}
-    if single and len(read) == 1:
-        _, reasons = remapped_call(read[0].assignment, objects, settings)
-    usual = "this call reads plain formats alone"
+    if read is not None and any(map(is_in_blocks, objects.values())):
+        _, reasons = remapped_call(read.assignment, objects, settings)
     lines = [
-        _told_plain(name, obj, reasons.get(name, usual))
+        _told_plain(name, obj, reasons.get(name, why))
         for name, obj in objects.items()
-        if isinstance(obj, RemappedTensor)
+        if isinstance(obj, RemappedTensor) or _is_converted(obj)
     ]
     return "".join(f"{'' if at else 'converts':10}{line}\n" for at, line in enumerate(lines))
 
 
+def _is_converted(obj: Any) -> bool:
+    """Whether an object of scipy's is made a CSR array of before a call over plain formats."""
+    if not is_scipy_sparse(obj) or obj.format not in CONVERTED:
+        return False
+    return obj.format != "bsr" or is_in_blocks(obj)
+
+
 def _told_plain(name: str, obj: Any, why: str) -> str:
-    if not isinstance(obj, RemappedTensor):
-        return f"{name}: from scipy's bsr to {as_data(obj).format}, for {why}"
-    kept = plain_format(obj.order)
-    return f"{name}: from {obj.format} to {kept}, once and kept with the Tensor, for {why}"
+    if isinstance(obj, RemappedTensor):
+        kept = plain_format(obj.order)
+        return f"{name}: from {obj.format} to {kept}, once and kept with the Tensor, for {why}"
+    because = f"for {why}" if is_in_blocks(obj) else "which kernels read"
+    remedy = f"tp.tensor({name}) is converted once"
+    return f"{name}: from scipy's {obj.format} to CSR at each call, {because}; {remedy}"
 
 
 # ---------------------------------------------------------------- plain formats

@@ -207,6 +207,8 @@ class Recorder:
 
 def is_operand(obj: Any) -> bool:
     """Tell whether an object is an array of a type that is traced."""
+    if isinstance(obj, np.matrix | np.ma.MaskedArray):
+        return False  # their operators mean other things
     if isinstance(obj, np.ndarray | np.generic):
         return obj.dtype.kind in SUPPORTED
     return isinstance(obj, Tensor) or is_scipy_sparse(obj)
