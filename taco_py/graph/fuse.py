@@ -7,8 +7,10 @@ from functools import update_wrapper
 from inspect import signature
 from typing import Any
 
+from taco_py.graph.capture.free_variables import OWN
 from taco_py.graph.capture.signature_of_call import Leaves, leaves_of
 from taco_py.graph.capture.trace_function import Trace, trace_function
+from taco_py.graph.capture.traced_array import TracedArray
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.short_route import short_route
 from taco_py.graph.traced_graph import TracedGraph
@@ -16,6 +18,9 @@ from taco_py.kernels import KERNELS
 from taco_py.values.keys import call_key
 
 Route = Callable[..., Any]
+
+MOST_TRACES = 64
+"""Traces of a function that are kept for operands of the same kinds."""
 
 MOST_ROUTES = 4
 """Short ways that are kept for calls that differ in sizes alone, as of traces for a size each."""
@@ -48,6 +53,8 @@ class FusedFunction:
                 found = route(*values)
                 if found is not None:
                     return found
+        if is_traced(values):
+            return self.function(*args, **named)
         arguments = self._bound(args, named)
         leaves = leaves_of(arguments)
         call = self._call(arguments, leaves)
@@ -71,7 +78,12 @@ class FusedFunction:
         """Bind it as a method, whose instance is read while it is traced."""
         if instance is None:
             return self
-        return FusedFunction(self.function.__get__(instance, owner))
+        kept = getattr(instance, "__dict__", {})
+        name = f"{OWN}{getattr(self.function, '__name__', '')}"
+        found = kept.get(name)
+        if found is None or found.function.__func__ is not self.function:
+            found = kept[name] = FusedFunction(self.function.__get__(instance, owner))
+        return found
 
     def _bound(self, args: Any, named: Any) -> dict[str, Any]:
         bound = self.signature.bind(*args, **named)
@@ -84,9 +96,10 @@ class FusedFunction:
         for call in known:
             if call.trace.holds(operands):
                 return call
-        trace = self._trace(arguments, leaves)
-        known.append(call_of(trace))
-        return known[-1]
+        found = call_of(self._trace(arguments, leaves))
+        known.append(found)
+        del known[:-MOST_TRACES]
+        return found
 
     def _trace(self, arguments: dict[str, Any], leaves: Leaves) -> Trace:
         def call(stands: dict[str, Any]) -> Any:
@@ -95,6 +108,15 @@ class FusedFunction:
             return self.function(*bound.args, **bound.kwargs)
 
         return trace_function(self.function, arguments, leaves, call)
+
+
+def is_traced(value: Any) -> bool:
+    """Tell whether arguments hold an array of another trace, which goes on in this function."""
+    if isinstance(value, tuple | list):
+        return any(map(is_traced, value))
+    if isinstance(value, dict):
+        return any(map(is_traced, value.values()))
+    return isinstance(value, TracedArray)
 
 
 def fuse(function: Callable[..., Any]) -> FusedFunction:

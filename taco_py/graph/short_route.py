@@ -71,7 +71,7 @@ class _Text:
         lines = [f"def route({', '.join(names)}):"]
         if conditions := self._conditions():
             lines += [f"    if {conditions}:", "        return None"]
-        if trace.free.cells or trace.free.names:
+        if trace.free.cells or trace.free.names or trace.free.held:
             self.space["hold"] = trace.free.hold
             lines += ["    if not hold():", "        return None"]
         lines.append(f"    found = call({', '.join(args)})")

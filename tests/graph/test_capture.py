@@ -129,7 +129,7 @@ def test_sparse_operands_give_sparse_results() -> None:
         (lambda a: a[5], "position from -3 to 2"),
         (lambda a: a.reshape(5, 2), "12 elements"),
         (lambda a: a + object(), "found object"),
-        (lambda a: a + np.matrix(x), "found matrix"),
+        (lambda a: a + np.ma.array(x), "found MaskedArray"),
         (lambda a: [a, a][0] + [a, a], "np.stack"),
         (lambda a: lambda: a, "Expected arrays to be returned"),
         (lambda a: np.add.outer(a, a), "np.add.outer"),
@@ -201,7 +201,24 @@ def test_methods_are_traced_with_their_object() -> None:
         def apply(self, a: Any) -> Any:
             return a @ self.weights
 
-    np.testing.assert_allclose(Layer(np.ones((4, 2))).apply(x), x @ np.ones((4, 2)))
+    layer = Layer(np.ones((4, 2)))
+    np.testing.assert_allclose(layer.apply(x), x @ np.ones((4, 2)))
+    assert layer.apply is layer.apply
+    layer.weights = np.full((4, 2), 3.0)
+    np.testing.assert_allclose(layer.apply(x), x @ layer.weights)
+    parameters = {"scale": np.ones(4), "rest": [2.0]}
+    scaled = tp.fuse(lambda a: a * parameters["scale"] + parameters["rest"][0])
+    scaled(x)
+    parameters["scale"] = np.full(4, 5.0)
+    parameters["rest"][0] = 7.0
+    np.testing.assert_allclose(scaled(x), x * 5 + 7)
+
+
+def test_traced_functions_call_each_other() -> None:
+    inner = tp.fuse(lambda a, pair: a + pair[0])
+    np.testing.assert_allclose(tp.fuse(lambda a: inner(a * 2, (a,)) - 1)(x), 3 * x - 1)
+    swapped = x.astype(">f8")
+    np.testing.assert_allclose(tp.fuse(lambda a: a + a)(swapped), 2 * x)
 
 
 def test_an_error_while_it_runs_names_the_line() -> None:

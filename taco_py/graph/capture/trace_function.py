@@ -77,7 +77,6 @@ def trace_function(
     Raises OperandTypeError, with the line, where values would decide what is computed.
     """
     recorder = Recorder(leaves.operands, operations(leaves.matrices))
-    free = free_variables(function)
     names = iter(leaves.operands)
 
     def stand_in(value: Any) -> Any:
@@ -88,6 +87,7 @@ def trace_function(
         return recorder.add_input(name, value)
 
     result = call(replaced(arguments, stand_in))
+    free = free_variables(function)  # what it changes itself while it is traced is no reason
     outputs: list[str] = []
     template = _template(recorder, result, outputs, function)
     graph = recorder.graph(outputs)
