@@ -45,14 +45,15 @@ def squeezed(value: Any, fact: Fact) -> Any:
 def whole(value: Any, fact: Fact) -> Any:
     """Put modes of size 1 where a value has them, in the type that it has."""
     units = fact.units
-    if isinstance(value, np.ndarray | np.generic) and value.dtype != fact.dtype:
+    if value.dtype != fact.dtype:
         value = value.astype(fact.dtype)
     if not any(units):
         return value
     new = tuple(axis for axis, unit in enumerate(units) if unit)
     if isinstance(value, np.ndarray | np.generic):
         return np.expand_dims(value, new)
-    return handed_out(np.expand_dims(tensor(value) if is_scipy_sparse(value) else value, new))
+    wide = np.expand_dims(tensor(value) if is_scipy_sparse(value) else value, new)
+    return handed_out(wide, isinstance(value, Tensor), fact.dtype)
 
 
 @dataclass(slots=True, eq=False)
@@ -148,10 +149,7 @@ class NumpyRun:
         numbers = self.numbers(*inputs) if self.numbers else ()
         arrays = [values[name] for name in self.node.inputs]
         operator = self.node.get("call", self.node.operator)
-        found = compute(self.node, operator, arrays, numbers)
-        if isinstance(found, np.ndarray | np.generic) and found.dtype != self.node.dtype:
-            found = found.astype(self.node.dtype)
-        values[self.node.name] = found
+        values[self.node.name] = compute(self.node, operator, arrays, numbers)
 
 
 @dataclass(slots=True, eq=False)

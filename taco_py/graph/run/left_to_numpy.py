@@ -33,15 +33,22 @@ def compute(node: Node, operator: str, arrays: Sequence[Any], numbers: Numbers) 
         found = (
             RUN[operator](node, given, numbers) if operator in RUN else _element(operator, given)
         )
-    return handed_out(found)
+    return handed_out(found, any(isinstance(each, Tensor) for each in arrays), node.dtype)
 
 
-def handed_out(found: Any) -> Any:
-    """Return a sparse Tensor of one or two modes as an array of scipy.sparse."""
-    plain = isinstance(found, Tensor) and not found.format.is_dense
-    if plain and found.ndim <= 2 and not found.data.fill:
-        return found.to_scipy()
-    return found.to_numpy() if isinstance(found, Tensor) and found.format.is_dense else found
+def handed_out(found: Any, tensors: bool, dtype: str) -> Any:
+    """Return a result as `evaluate` does, in a type.
+
+    tensors  whether Tensors are among the operands, of which a sparse result is one
+    """
+    if isinstance(found, np.ndarray | np.generic) or not hasattr(found, "dtype"):
+        return found if np.asarray(found).dtype == dtype else np.asarray(found).astype(dtype)
+    if isinstance(found, Tensor) and not tensors:
+        if found.format.is_dense or found.data.fill:
+            found = found.to_numpy()
+        elif found.ndim <= 2:
+            found = found.to_scipy()
+    return found if found.dtype == dtype else found.astype(dtype)
 
 
 def _element(operator: str, arrays: Sequence[Any]) -> Any:

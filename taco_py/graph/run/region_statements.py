@@ -24,7 +24,7 @@ from taco_py.graph.run.partition_by_stages import Region, is_layout
 from taco_py.legal.absent import fill_of
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access, Assignment, Expr, Literal
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number
 from taco_py.notation.rewrites.fills import stored_alone, with_fills
 from taco_py.plan.ir.formats import compressed_indices, levels_of
@@ -216,7 +216,11 @@ class _Writer:
         indices = [names.fresh("i") for _ in node.shape]
         expr = PRIMITIVES[node.operator].express(node, indices, operands)
         found = fill_of(expr, lambda access: of(known[access.tensor]))
-        return None if node.operator == "reduce" and found != 0 else found
+        sparse = {own for own, name in known.items() if self._is_sparse_value(name)}
+        wide = [i for i, unit in zip(indices, node.fact.units, strict=True) if not unit]
+        if _reduces(expr, sparse) and (found != 0 or not _is_spread(expr, sparse, wide)):
+            return None
+        return found
 
     def _is_sparse_value(self, name: str) -> bool:
         if name in self.stored:
@@ -283,6 +287,9 @@ class _Writer:
         fill = fill_of(assignment.value, self._access_fill) if sparse else None
         if fill is None or not assignment.target.indices:
             return
+        value, target = assignment.value, assignment.target
+        if _reduces(value, sparse) and not _is_spread(value, sparse, target.indices):
+            return  # few of its elements are not stored
         formats = {
             name: self.stored[name].format if name in self.stored else _dense(access)
             for access in accesses(assignment.value)
@@ -308,6 +315,20 @@ class _Writer:
         return Statements(
             tuple(self.assignments), tuple(self.operands), results, dict(self.formats)
         )
+
+
+def _reduces(expr: Expr, sparse: set[str]) -> bool:
+    """Tell whether a sparse operand is reduced over."""
+    if isinstance(expr, Reduce):
+        return any(access.tensor in sparse for access in accesses(expr))
+    return isinstance(expr, Call) and any(_reduces(arg, sparse) for arg in expr.args)
+
+
+def _is_spread(expr: Expr, sparse: set[str], indices: Sequence[str]) -> bool:
+    """Tell whether a reduction may leave most elements out: of two modes or more, all of which
+    sparse operands have."""
+    found = {i for access in accesses(expr) if access.tensor in sparse for i in access.indices}
+    return len(indices) > 1 and {*indices} <= found
 
 
 def _dense(access: Access) -> Format:
