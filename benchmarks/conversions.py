@@ -1,6 +1,7 @@
 """How fast is one format made of another?
 
-COO to CSR of entries in order and in any order, and CSR to CSC, by one thread and by two.
+COO to CSR of entries in order and in any order, and CSR to CSC, by one thread and by two; CSR into
+padded rows, runs and diagonals, and back, beside SciPy's where it has one, else CSR to CSC of ours.
 """
 
 from __future__ import annotations
@@ -41,6 +42,51 @@ def contests() -> Iterator[Contest]:
                 own = f"{OURS}, {threads} thread{'s' * (threads > 1)}"
                 contenders[own] = partial(convert_by_tacopy, given, target, threads)
             yield Contest(f"{what}, {name}", contenders)
+    yield from remapped_contests()
+
+
+def remapped_contests() -> Iterator[Contest]:
+    """Into each format whose levels are derived from the modes, and back."""
+    for name, a, texts in remapped_inputs():
+        for text in texts:
+            csr = tp.tensor(a)
+            stored = csr.to_format(text)
+            own = f"{OURS}, 1 thread"
+            there: dict[str, Any] = {"CSR to CSC, 1 thread": partial(to_format, csr, "csc")}
+            back = dict(there)
+            if text in ("dia", "bsr(2,2)"):
+                there = {REFERENCE: partial(scipy_to, a, text)}
+                back = {REFERENCE: scipy_to(a, text).tocsr}
+            there[own], back[own] = partial(to_format, csr, text), partial(to_format, stored, "csr")
+            yield Contest(f"CSR to {text}, {name}", there)
+            yield Contest(f"{text} to CSR, {name}", back)
+
+
+def scipy_to(given: Any, text: str) -> Any:
+    return given.todia() if text == "dia" else given.tobsr((2, 2))
+
+
+def remapped_inputs() -> Iterator[tuple[str, Any, tuple[str, ...]]]:
+    """Matrices of 5 million entries, and formats that hold them without much waste."""
+    rng, n = np.random.default_rng(0), 500_000
+    rows = np.repeat(np.arange(n), 10)
+    columns = (rows + rng.integers(-3000, 3000, 10 * n)) % n
+    values = rng.integers(1, 4, 10 * n).astype(float)
+    near = sp.coo_array((values, (rows, columns)), shape=(n, n)).tocsr()
+    yield "ten a row, near the diagonal", near, ("ell", "sell(8)", "rle")
+    offsets = (-700, -699, -698, -1, 0, 1, 698, 699, 700)
+    nine = sp.diags_array([rng.random(n) for _ in offsets], offsets=offsets, shape=(n, n))
+    yield "nine diagonals", nine.tocsr(), ("dia", "sdia(8)", "bsr(2,2)")
+    columns = np.tile(np.arange(0, 40, 4), n) + rng.integers(0, 4, 10 * n)
+    pos = np.arange(0, 10 * n + 1, 10)
+    parts = (values, columns.astype(np.int32), pos.astype(np.int32))
+    yield "one of four", sp.csr_array(parts, shape=(n, 40)), ("nm(2,4)",)
+
+
+def to_format(given: Any, target: str) -> Any:
+    if KERNELS.cores != 1:
+        tp.set_threads(1)
+    return given.to_format(target)
 
 
 def inputs() -> Iterator[tuple[str, Any]]:

@@ -20,7 +20,7 @@ def symmetric(A: Any, triangle: str | None = None) -> Tensor:  # noqa: N803 - th
     """Store one triangle of a symmetric matrix; kernels read each entry once and use it twice.
 
     >>> T = tp.symmetric(np.array([[2.0, 1.0], [1.0, 0.0]]))
-    >>> T.stored.nnz, tp.evaluate("y[i] = A[i,j] * x[j]", A=T, x=np.array([1.0, 10.0]))
+    >>> T.stored.value_count, tp.evaluate("y[i] = A[i,j] * x[j]", A=T, x=np.array([1.0, 10.0]))
     (2, array([12.,  1.]))
 
     A         a matrix of any kind; a symmetric one where no triangle is named

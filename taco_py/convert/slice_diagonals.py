@@ -16,7 +16,8 @@ from codegen.runtime.kernel_cache import KernelSource
 from codegen.runtime.signature import Kind, Parameter, Signature
 from codegen.toolchain.errors import NoCompilerError
 from codegen.types import INT32, INT64, UINT8, ScalarType
-from taco_py.formats import RemappedFormat
+from taco_py.formats import SDIA, RemappedFormat
+from taco_py.formats.stored_modes import Quotient
 from taco_py.kernels import KERNELS
 from taco_py.storage.tensor_data import LevelArrays, TensorData
 
@@ -29,12 +30,19 @@ _TYPES = {np.dtype("int32"): INT32, np.dtype("int64"): INT64}
 _VALUES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t", 16: "taco_sixteen"}
 
 
-def diagonals_of_slices(data: TensorData, format: RemappedFormat, rows: int) -> TensorData | None:
-    """Store a matrix in CSR, sorted and without duplicates, in slices of so many rows.
+def is_of_slices(format: RemappedFormat) -> bool:
+    """Whether the format is SDIA, whatever its name."""
+    first, *_ = format.modes
+    return isinstance(first, Quotient) and format == SDIA(first.block)
+
+
+def diagonals_of_slices(data: TensorData, format: RemappedFormat) -> TensorData | None:
+    """Store a matrix in CSR, sorted and without duplicates, in diagonals of slices of rows.
 
     Returns None where the types are others, or nothing can be compiled.
     """
     level, itemsize = data.levels[1], data.dtype.itemsize
+    rows = format.cuts[0]
     assert level.pos is not None and level.crd is not None
     index = level.crd.dtype
     if rows > MOST_ROWS or index not in _TYPES or itemsize not in _VALUES or data.fill:

@@ -18,6 +18,7 @@ from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.formats.level_kind import ADDED_KINDS, KINDS, LevelKind
+from taco_py.formats.sized_names import SIZES, read_sizes
 
 T = TypeVar("T")
 
@@ -59,13 +60,6 @@ OF_ANY_ORDER = ("coo", "csf", "dense", "hash", "dok")
 """Names of formats that have as many levels as the tensor has modes."""
 CONVERTED = ("lil",)
 """Formats of scipy's that operands are converted from, and nothing is stored in."""
-SIZED = {
-    "bsr": '"bsr(3,3)"',
-    "bcsr": '"bcsr(3,3)"',
-    "blocked": '"blocked(2,1,3,sss)"',
-    "nm": '"nm(2,4)"',
-}
-"""How formats with sizes are written."""
 
 
 def _all_are(items: object, kind: type) -> bool:
@@ -173,8 +167,11 @@ class Format:
                 f"Expected level letters as a string, found {text!r}", hint='as in "ds:1,0"'
             )
         letters, _, order = NAMED.get(text.upper(), text).partition(":")
-        if letters.lower() in SIZED:
-            raise FormatError(f"Expected a format, found {text!r}", hint=_other_format(letters))
+        if read_sizes(text) is not None:
+            raise FormatError(
+                f"Expected letters of levels, found {text!r}, a format of derived modes",
+                hint=f"tp.tensor(A, format={text!r}) stores matrices in it",
+            )
         levels = [_level_of(letter) for letter in letters]
         for place, letter in enumerate(letters):
             if levels[place] is None:
@@ -251,8 +248,6 @@ def _other_format(word: str) -> str:
             f"operands of scipy's {word} are converted to CSR, and nothing is stored in it; the "
             f"names are {', '.join((*NAMED, *OF_ANY_ORDER))}"
         )
-    if word.lower() in SIZED:
-        return f"write its sizes too, as in {SIZED[word.lower()]}"
     hint = (
         "d dense, s compressed, u compressed with duplicates, c singleton, q singleton with "
         "duplicates, r ragged, b banded, m bitmap, h hashed, e pattern; "
@@ -372,8 +367,7 @@ def named(text: str, order: int) -> Format:
     if make is not None:
         return make(order)
     letters = NAMED.get(text.upper(), text).partition(":")[0]
-    is_word = letters.lower() in SIZED
-    if len(letters) != order and not is_word and all(map(_level_of, letters)):
+    if len(letters) != order and letters.lower() not in SIZES and all(map(_level_of, letters)):
         names = [name.lower() for name in (*NAMED, *OF_ANY_ORDER)]
         raise FormatError(
             f"Expected a format of {order} levels for a tensor of order {order}, found {text!r} of "

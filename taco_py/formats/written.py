@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from taco_py.diagnostics.errors import FormatError
 from taco_py.formats.diagonals import DIA, SDIA
 from taco_py.formats.padded_rows import ELL, NM, SELL
 from taco_py.formats.remapped import BSR, Blocked, RemappedFormat
 from taco_py.formats.runs import RLE
+from taco_py.formats.sized_names import read_sizes
 from taco_py.formats.symmetric import SYM
 
-PLAIN_NAMES: Mapping[str, RemappedFormat] = {"dia": DIA, "ell": ELL, "rle": RLE, "sym": SYM}
-"""Formats without sizes."""
 
-
-def _of_blocks(sizes: list[int]) -> RemappedFormat:
+def _of_blocks(sizes: tuple[int, ...], _letters: str) -> RemappedFormat:
     return BSR(sizes if len(sizes) == 2 else sizes[0])
 
 
-SIZED: Mapping[str, tuple[Callable[[list[int]], RemappedFormat], tuple[int, ...], str]] = {
-    "bsr": (_of_blocks, (1, 2), "the rows and columns of a block"),
-    "bcsr": (_of_blocks, (1, 2), "the rows and columns of a block"),
-    "sell": (lambda sizes: SELL(*sizes), (0, 1), "the rows of a slice"),
-    "sdia": (lambda sizes: SDIA(*sizes), (0, 1), "the rows of a slice"),
-    "nm": (lambda sizes: NM(*sizes), (2,), "n and m"),
+MAKERS: Mapping[str, Callable[[tuple[int, ...], str], RemappedFormat]] = {
+    "dia": lambda *_: DIA,
+    "ell": lambda *_: ELL,
+    "rle": lambda *_: RLE,
+    "sym": lambda *_: SYM,
+    "bsr": _of_blocks,
+    "bcsr": _of_blocks,
+    "blocked": lambda sizes, letters: Blocked(sizes, letters or "csf"),
+    "sell": lambda sizes, _: SELL(*sizes),
+    "sdia": lambda sizes, _: SDIA(*sizes),
+    "nm": lambda sizes, _: NM(*sizes),
 }
-"""Formats with sizes: how one is made, how many there are, and what they are."""
-
-_WRITTEN = re.compile(r"\s*([a-z]+)\s*(?:\(([^()]*)\))?\s*", re.IGNORECASE)
+"""How each format is made, by the names of `sized_names.SIZES`."""
 
 
 def remapped(format: Any) -> RemappedFormat | None:
@@ -43,24 +42,8 @@ def remapped(format: Any) -> RemappedFormat | None:
     """
     if isinstance(format, RemappedFormat):
         return format
-    found = _WRITTEN.fullmatch(format) if isinstance(format, str) else None
+    found = read_sizes(format) if isinstance(format, str) else None
     if found is None:
         return None
-    name, inside = found.group(1).lower(), (found.group(2) or "").replace(" ", "")
-    if name in PLAIN_NAMES and found.group(2) is None:
-        return PLAIN_NAMES[name]
-    numbers = re.match(r"(?:\d+(?:,|$))*", inside)
-    head = numbers.group(0) if numbers is not None else ""
-    sizes, rest = [int(n) for n in head.split(",") if n], inside[len(head) :]
-    if name == "blocked" and sizes:
-        return Blocked(sizes, rest or "csf")
-    if name not in SIZED:
-        return None
-    make, counts, what = SIZED[name]
-    if found.group(2) is None and 0 not in counts:
-        return None
-    if rest or len(sizes) not in counts:
-        raise FormatError(
-            f"Expected {what}, found {inside!r} in {format!r}", hint='as in "bsr(3,3)", "sell(8)"'
-        )
-    return make(sizes)
+    name, sizes, letters = found
+    return MAKERS[name](sizes, letters)

@@ -53,8 +53,10 @@ class DeviceTensor(StoredFacts):
 
     @property
     def nnz(self) -> int:
-        """Return the number of values on the device, zeros and what fills the format up included:
-        what they are is not looked at."""
+        """Return the number of values on the device, which are not looked at.
+
+        Zeros and what fills the format up are among them.
+        """
         return self._data.nnz
 
     @property

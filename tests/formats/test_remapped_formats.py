@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from taco_py.formats import BCSR, BSR, Blocked, Format, RemappedFormat, remapped
+from taco_py.formats.sized_names import SIZES
 from taco_py.formats.stored_modes import Difference, Quotient, Remainder, Slot, Whole
+from taco_py.formats.written import MAKERS
 
 NAMES = {
     "bsr(3,2)": "BSR(3,2)",
@@ -31,16 +33,48 @@ def test_names_are_read_and_printed(text: str, name: str) -> None:
     assert pickle.loads(pickle.dumps(form)) == form
 
 
-@pytest.mark.parametrize("text", ["ds", "csr", "bsr", "bsr(2", None, 3, Format.parse("ds")])
+@pytest.mark.parametrize("text", ["ds", "csr", "bsx", "b(2)", None, 3, Format.parse("ds")])
 def test_other_formats_are_none_of_these(text: object) -> None:
     assert remapped(text) is None
+
+
+SIZES_THAT_ARE_NONE = {
+    "ell(3)": "no sizes, found 1 number, 3, in 'ell(3)'\nhint: as in \"ell\"",
+    "sdia(0)": "the rows of a slice, integers from 1 to 2^31 - 1, found '0' in 'sdia(0)'",
+    "bsr(0,2)": "found '0' in 'bsr(0,2)'\nhint: as in \"bsr(3,3)\"",
+    "bsr(-1,2)": "found '-1' in",
+    "bsr": "found none in 'bsr'",
+    "bsr()": "found none in 'bsr()'",
+    "bsr(2,)": "found an empty place in",
+    "bsr(1,2,3)": "found 3 numbers, 1, 2, 3, in",
+    "bsr(3,3": "found no closing bracket at the end",
+    "sell(99999999999)": "found '99999999999' in",
+    "sell(2.5)": "found '2.5' in",
+    "nm(4,2)": "n at most m, found 4 of 2 in 'nm(4,2)'\nhint: as in \"nm(2,4)\"",
+    "nm(2)": "found 1 number, 2, in",
+    "blocked(ss)": "the size of a block for each mode",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), SIZES_THAT_ARE_NONE.items())
+def test_wrong_sizes_are_named(text: str, message: str) -> None:
+    for read in (remapped, Format.parse):
+        with pytest.raises(tp.FormatError) as caught:
+            read(text)
+        assert message in str(caught.value)
+
+
+def test_each_name_with_sizes_is_made() -> None:
+    assert MAKERS.keys() == SIZES.keys()
+    for name, own in SIZES.items():
+        assert remapped(own.example) is not None, name
 
 
 REFUSED = [
     (lambda: BSR((0, 2)), "sizes of blocks of 1 or more, found (0, 2)"),
     (lambda: BSR((2, 2, 2)), "rows and columns of a block, found 3 numbers"),
     (lambda: BSR((2.5, 2)), "sizes of blocks of 1 or more"),  # type: ignore[arg-type]
-    (lambda: remapped("bsr(2,x)"), "rows and columns of a block, found '2,x'"),
+    (lambda: remapped("bsr(2,x)"), "integers from 1 to 2^31 - 1, found 'x' in 'bsr(2,x)'"),
     (lambda: Blocked((2, 2), "sss"), "a format of 2 levels for a tensor of order 2"),
     (lambda: Blocked((2, 2), "uq"), "blocks that are stored once each"),
     (
