@@ -367,11 +367,15 @@ def named(text: str, order: int) -> Format:
     if make is not None:
         return make(order)
     letters = NAMED.get(text.upper(), text).partition(":")[0]
-    if len(letters) != order and letters.lower() not in SIZES and all(map(_level_of, letters)):
+    if len(letters) != order and all(map(_level_of, letters)):
         names = [name.lower() for name in (*NAMED, *OF_ANY_ORDER)]
+        sized = SIZES.get(text.lower())
+        hint = with_suggestion("write one level letter a mode", text.lower(), names)
         raise FormatError(
             f"Expected a format of {order} levels for a tensor of order {order}, found {text!r} of "
             f"{len(letters)}",
-            hint=with_suggestion("write one level letter a mode", text.lower(), names),
+            hint=hint
+            if sized is None
+            else f'with sizes it is another one, as in "{sized.example}"',
         )
     return Format.parse(text)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import FormatError
+from taco_py.formats.level_kind import KINDS
 
 MOST = 2**31 - 1
 """The largest size."""
@@ -49,6 +50,7 @@ SIZES: Mapping[str, Sizes] = {
 }
 """What each name takes."""
 
+_LETTERS = {each for kind in KINDS.values() for each in (kind.letter, kind.repeated) if each}
 _WRITTEN = re.compile(r"\s*([a-z]+)\s*(?:\((.*?)(\)?)\s*)?", re.IGNORECASE | re.DOTALL)
 
 
@@ -66,6 +68,8 @@ def read_sizes(text: str) -> tuple[str, tuple[int, ...], str] | None:
     name, inside, closed = found.group(1).lower(), found.group(2), found.group(3)
     own = SIZES[name]
     if inside is None:
+        if 0 not in own.counts and {*name} <= _LETTERS:
+            return None  # levels, as of a tensor of order 3 in "bsr"
         if 0 not in own.counts:
             raise _refused(text, own, "none")
         return name, (), ""

@@ -43,7 +43,6 @@ SIZES_THAT_ARE_NONE = {
     "sdia(0)": "the rows of a slice, integers from 1 to 2^31 - 1, found '0' in 'sdia(0)'",
     "bsr(0,2)": "found '0' in 'bsr(0,2)'\nhint: as in \"bsr(3,3)\"",
     "bsr(-1,2)": "found '-1' in",
-    "bsr": "found none in 'bsr'",
     "bsr()": "found none in 'bsr()'",
     "bsr(2,)": "found an empty place in",
     "bsr(1,2,3)": "found 3 numbers, 1, 2, 3, in",
@@ -99,6 +98,15 @@ DIAGONALS = RemappedFormat("diagonals", Format.parse("sd"), (Difference(1, 0), W
 SLOTS = RemappedFormat(
     "slots", Format.parse("dss"), (Slot(Whole(1), (Whole(0),)), Whole(0), Whole(1))
 )
+
+
+def test_levels_that_spell_a_name_are_levels() -> None:
+    assert str(tp.tensor(np.ones((2, 2, 2)), format="bsr").format) == "bsr"
+    with pytest.raises(tp.FormatError) as caught:
+        tp.tensor(np.ones((2, 2)), format="bsr")
+    assert 'with sizes it is another one, as in "bsr(3,3)"' in str(caught.value)
+
+
 FORMATS = [BSR((3, 2)), BSR(1), BCSR((1, 5)), Blocked((1, 3), "ss"), DIAGONALS, SLOTS]
 
 
