@@ -126,6 +126,8 @@ def test_sparse_operands_give_sparse_results() -> None:
         (lambda a: a.sum(2), "axis from -2 to 1"),
         (lambda a: np.add(a, 1, out=x), "out="),
         (lambda a: a.fill(0), ".fill"),
+        (lambda a: a.sum(hello=1), "hello"),
+        (lambda a: np.sort(a, kind="stable"), "np.sort"),
         (lambda a: a[5], "position from -3 to 2"),
         (lambda a: a.reshape(5, 2), "12 elements"),
         (lambda a: a + object(), "found object"),
@@ -246,3 +248,8 @@ def test_a_partition_of_ones_own_is_run() -> None:
     program = make_program(graph.primitives, one_by_one)
     np.testing.assert_allclose(program.run([x])[0], function(x))
     assert len(program.steps) == 5
+
+
+def test_operands_may_have_any_names() -> None:
+    fused = tp.fuse(lambda p0, call, max: np.sum(a=p0 @ call, axis=0) * max)
+    np.testing.assert_allclose(fused(x, x.T, 2.0), (x @ x.T).sum(0) * 2)

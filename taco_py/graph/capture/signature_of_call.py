@@ -5,6 +5,7 @@ f(x, (y, 2.5), mode="full")   →   arrays x, y_0; the number y_1; "full" is par
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -44,7 +45,7 @@ def leaves_of(arguments: Mapping[str, Any]) -> Leaves:
 
     def visit(name: str, value: Any) -> None:
         if weak_name(value) in ("int", "float", "complex") or is_array(value):
-            own = names.fresh(name)
+            own = names.fresh(f"{name}_" if OUR_NAME.fullmatch(name) else name)
             found[own] = value
             kinds.append((own, kind_of(value)))
         elif isinstance(value, tuple | list):
@@ -72,6 +73,9 @@ def leaves_of(arguments: Mapping[str, Any]) -> Leaves:
     )
     return Leaves(found, tuple(kinds), matrices)
 
+
+OUR_NAME = re.compile(r"[vpcnkm]\d+")
+"""What values of graphs are called."""
 
 RESERVED = ("np", "max", "min", "len", "range", "abs", "call", "route")
 """Names that the text of a short way uses."""

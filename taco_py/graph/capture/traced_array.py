@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,6 +18,9 @@ from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import product
 from taco_py.graph.nodes import Fact
 from taco_py.interop.scipy_arrays import is_operand_of_scipy
+
+FIRST = ("a", "x", "m", "arr", "array", "arrays", "condition")
+"""What NumPy calls the first argument of its functions."""
 
 NO_VALUES = "its elements are not known while the function is traced"
 
@@ -86,7 +90,8 @@ class TracedArray:
         return f"traced {self.name}: {self.fact}"
 
     def _call(self, function: str, *args: Any, **options: Any) -> Any:
-        return self.recorder.operations[function](self.recorder, self, *args, **options)
+        operation = self.recorder.operations[function]
+        return self._checked(f".{function}", operation, (self, *args), options)
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         """Note one of NumPy's functions of elements."""
@@ -109,7 +114,24 @@ class TracedArray:
                 "compute it before the function is called and pass the result, or in parts: "
                 "docs/graphs.md lists the functions",
             )
-        return operation(self.recorder, *args, **options)
+        given = dict(options)
+        first = next((key for key in FIRST if key in given), None)
+        if not args and first is not None:
+            args = (given.pop(first),)
+        return self._checked(name, operation, args, given)
+
+    def _checked(
+        self, name: str, operation: Callable[..., Any], args: Sequence[Any], given: dict[str, Any]
+    ) -> Any:
+        """Call an operation. Raises OperandTypeError for arguments that it does not have."""
+        try:
+            signature(operation).bind(self.recorder, *args, **given)
+        except TypeError as error:
+            refuse(
+                f"Expected arguments of {name} that can be traced, found others: {error}",
+                "docs/graphs.md lists the functions; compute what they lack in parts",
+            )
+        return operation(self.recorder, *args, **given)
 
     def __getitem__(self, key: Any) -> Any:
         """Note subscripts: integers, slices, None, …, and arrays that are no traced ones."""
