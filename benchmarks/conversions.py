@@ -77,6 +77,7 @@ def remapped_inputs() -> Iterator[tuple[str, Any, tuple[str, ...]]]:
     offsets = (-700, -699, -698, -1, 0, 1, 698, 699, 700)
     nine = sp.diags_array([rng.random(n) for _ in offsets], offsets=offsets, shape=(n, n))
     yield "nine diagonals", nine.tocsr(), ("dia", "sdia(8)", "bsr(2,2)")
+    yield "nine symmetric diagonals", (nine + nine.T).tocsr(), ("sym",)
     columns = np.tile(np.arange(0, 40, 4), n) + rng.integers(0, 4, 10 * n)
     pos = np.arange(0, 10 * n + 1, 10)
     parts = (values, columns.astype(np.int32), pos.astype(np.int32))

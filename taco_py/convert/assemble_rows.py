@@ -21,6 +21,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.convert.row_text import PARALLEL, as_bytes, compiled, expression, index_of, is_known
+from taco_py.convert.sound_levels import ascend_from_zero
 from taco_py.diagnostics.errors import StructureError
 from taco_py.formats import LevelKind, RemappedFormat
 from taco_py.formats.stored_modes import Quotient, Remainder, Run, Slot, StoredMode, Whole
@@ -339,6 +340,8 @@ def assemble_rows(data: TensorData, format: RemappedFormat) -> TensorData | None
     level = data.levels[1]
     assert level.pos is not None and level.crd is not None
     if data.fill or not is_known(level.crd.dtype, data.dtype) or level.pos.dtype != level.crd.dtype:
+        return None
+    if level.pos[-1] > min(len(level.crd), len(data.values)) or not ascend_from_zero(level.pos):
         return None
     key = f"rows into {format.inner} {format.mapping}"
     functions = compiled(key, bodies(format), format.inner.order, data)

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+from scipy.sparse import _sparsetools
 
 from codegen.records import dataclass
 from taco_py.convert.order_entries import (
@@ -25,7 +24,7 @@ from taco_py.convert.order_entries import (
     is_worth_it,
     order_entries,
 )
-from taco_py.diagnostics.errors import FormatError
+from taco_py.diagnostics.errors import FormatError, StructureError
 from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
 from taco_py.kernels import KERNELS
 from taco_py.notation.half_types import is_half
@@ -178,18 +177,23 @@ def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
         found = order_entries(arrays.crd, arrays.crd, data.values, size, arrays.pos)
         if found is not None:
             return of_rows(data, format, found)
-    own = data.values
+    own, count = data.values, int(arrays.pos[-1])
+    index = np.result_type(arrays.pos, arrays.crd)
+    lists = len(arrays.pos) - 1
+    if arrays.pos[0] or not 0 <= arrays.pos[-1] <= min(len(arrays.crd), len(own)):
+        raise StructureError(
+            f"Expected positions from 0 to at most {min(len(arrays.crd), len(own))}, found "
+            f"{arrays.pos[0]} and {arrays.pos[-1]}",
+            hint="tp.check says where",
+        )
     values = own.view(np.uint16) if is_half(own.dtype) else own  # which scipy moves as they are
-    parts: Any = (values, arrays.crd, arrays.pos)
-    shape: Any = data.shape
-    made: Any
-    if data.format == CSR:
-        made = sp.csr_array(parts, shape=shape).tocsc()
-    else:
-        made = sp.csc_array(parts, shape=shape).tocsr()
-    levels = (LevelArrays(), LevelArrays(made.indptr, made.indices))
-    moved = made.data.view(own.dtype) if values is not own else made.data
-    return replace(data, format=format, levels=levels, values=moved, sorted=True)
+    pool = KERNELS.pool
+    pos, crd = pool.empty((size + 1,), index), pool.empty((count,), index)
+    made = pool.empty((count,), values.dtype)
+    starts, others = (a.astype(index, copy=False) for a in (arrays.pos, arrays.crd))
+    _sparsetools.csr_tocsc(lists, size, starts, others, values, pos, crd, made)
+    levels = (LevelArrays(), LevelArrays(pos, crd))
+    return replace(data, format=format, levels=levels, values=made.view(own.dtype), sorted=True)
 
 
 def of_rows(data: TensorData, format: Format, found: Ordered) -> TensorData:

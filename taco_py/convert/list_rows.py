@@ -17,6 +17,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.convert.row_text import PARALLEL, as_bytes, compiled, expression, index_of, is_known
+from taco_py.convert.sound_levels import are_sound
 from taco_py.formats import CSR, LevelKind, RemappedFormat
 from taco_py.formats.stored_modes import Quotient, Remainder, StoredMode, Whole
 from taco_py.kernels import KERNELS
@@ -183,7 +184,7 @@ def list_rows(
         return None
     if any(a.dtype != index for level in stored.levels for a in _arrays(level)):
         return None
-    if walked(stored, format, shape[0]) > WASTE * (stored.nnz + shape[0]):
+    if not are_sound(stored) or walked(stored, format, shape[0]) > WASTE * (stored.nnz + shape[0]):
         return None
     key = f"{format.inner} {format.mapping} into rows {drop}"
     functions = compiled(key, bodies(format, drop), format.inner.order, stored)

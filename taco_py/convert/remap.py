@@ -23,6 +23,11 @@ from taco_py.convert.convert import convert
 from taco_py.convert.list_rows import is_listed, list_rows
 from taco_py.convert.row_text import LEAST
 from taco_py.convert.slice_diagonals import diagonals_of_slices, is_of_slices
+from taco_py.convert.triangle_of_rows import (
+    is_symmetric_format,
+    rows_of_triangle,
+    triangle_of_rows,
+)
 from taco_py.diagnostics.errors import FormatError
 from taco_py.formats import CSF, CSR, Format
 from taco_py.formats.remapped import RemappedFormat
@@ -78,6 +83,12 @@ INTO: tuple[Into, ...] = (
         diagonals_of_slices,
     ),
     Into(
+        "rows compared with columns, which a counting sort gives, then one triangle, O(nnz + rows)",
+        is_symmetric_format,
+        triangle_of_rows,
+        LEAST,
+    ),
+    Into(
         "entries counted for each level that asks, then put at their positions, O(nnz + size)",
         is_assembled,
         assemble_rows,
@@ -90,6 +101,12 @@ OUT_OF: tuple[OutOf, ...] = (
         "entries of each row counted, then copied, O(stored)",
         is_listed,
         list_rows,
+        LEAST,
+    ),
+    OutOf(
+        "each row joined with the column below it, transposed by counting sort, O(nnz + rows)",
+        is_symmetric_format,
+        rows_of_triangle,
         LEAST,
     ),
     OutOf(

@@ -9,6 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from codegen.toolchain.compiler import Compiler
+from codegen.types import INT32
 from taco_py.convert import order_entries as sorting
 from taco_py.convert.order_entries import bucket_bits, count_starts, order_entries
 from taco_py.kernels import KERNELS
@@ -101,3 +103,10 @@ def test_csc_of_few_entries_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     many = given.to_format(tp.CSC).to_scipy()
     for name in ("indptr", "indices", "data"):
         np.testing.assert_array_equal(getattr(few, name), getattr(many, name))
+
+
+def test_threads_are_compiled_in() -> None:
+    """OpenMP is asked for where a text says that it is parallel: one in a header says it too."""
+    text = sorting._source(INT32, 8).source
+    assert "omp parallel" in text
+    assert "-fopenmp" in Compiler(("gcc",), "gcc", "", ()).flags_for(text)

@@ -1,0 +1,55 @@
+"""Whether compiled loops over levels stay within their arrays, whatever these hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from taco_py.formats import LevelKind
+from taco_py.storage.sizes import level_counts
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, row_of_bits
+
+
+def are_sound(stored: TensorData) -> bool:
+    """Whether positions of each level ascend and arrays are as long as they say.
+
+    Coordinates are not looked at, which takes a look at each entry: loops leave out those that are
+    beyond the shape.
+    """
+    counts = level_counts(stored)
+    levels = zip(stored.format.levels, stored.levels, stored.shape, strict=True)
+    for k, (level, arrays, size) in enumerate(levels):
+        above = (counts[max(k - 1, 0)], counts[k], counts[k + 1])
+        if not _is_sound(level.kind, arrays, above, size):
+            return False
+    return len(stored.values) >= counts[-1]
+
+
+def _is_sound(
+    kind: LevelKind, arrays: LevelArrays, counts: tuple[int, int, int], size: int
+) -> bool:
+    """Whether one level is.
+
+    counts  positions two levels above, above, and of the level
+    """
+    grand, parents, own = counts
+    pos, crd = arrays.pos, arrays.crd
+    if kind is LevelKind.INTERVAL:
+        assert pos is not None and crd is not None
+        long = min(len(pos), len(crd)) >= parents
+        return bool(long and pos.min(initial=0) >= 0 and crd.max(initial=0) <= size)
+    wanted = {
+        LevelKind.COMPRESSED: own,
+        LevelKind.BANDED: parents,
+        LevelKind.PADDED: parents,
+        LevelKind.OFFSET: grand,
+    }.get(kind, 0)
+    if kind is LevelKind.BITMAP and crd is not None:
+        wanted = parents * row_of_bits(size, crd.dtype) // (8 * crd.dtype.itemsize)
+    if wanted and (crd is None or len(crd) < wanted):
+        return False
+    return pos is None or (len(pos) == parents + 1 and ascend_from_zero(pos))
+
+
+def ascend_from_zero(pos: Array) -> bool:
+    """Whether positions begin at 0 and none is below the one before."""
+    return bool(pos[0] == 0 and not np.any(pos[1:] < pos[:-1]))
