@@ -62,6 +62,7 @@ from taco_py.values.behaviour import BEHAVIOUR  # noqa: E402
 BEHAVIOUR.home = "taco_py.arrays.operations"
 
 if TYPE_CHECKING:
+    from taco_py import graph
     from taco_py.api.check import check
     from taco_py.api.choose_format import choose_format
     from taco_py.api.compile import compile
@@ -110,6 +111,8 @@ if TYPE_CHECKING:
         RemappedFormat,
         dense,
     )
+    from taco_py.graph.fuse import FusedFunction, fuse
+    from taco_py.graph.lazy import Lazy, lazy
     from taco_py.notation.rewrites.masks import by_value, complement
     from taco_py.notation.rewrites.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
@@ -167,6 +170,8 @@ _LATER = {
         "dense",
     ),
     "taco_py.asymptotic.frontier_search": ("Frontier",),
+    "taco_py.graph.fuse": ("FusedFunction", "fuse"),
+    "taco_py.graph.lazy": ("Lazy", "lazy"),
     "taco_py.notation.rewrites.masks": ("by_value", "complement"),
     "taco_py.notation.rewrites.semirings": ("Semiring",),
     "taco_py.schedule.schedule": ("Schedule",),
@@ -202,9 +207,11 @@ __all__ = [
     "Format",
     "FormatError",
     "Frontier",
+    "FusedFunction",
     "IndexOverflowError",
     "InternalError",
     "Kernel",
+    "Lazy",
     "LevelKind",
     "MissingExtraError",
     "NarrowSumWarning",
@@ -241,9 +248,12 @@ __all__ = [
     "from_dlpack",
     "frontier",
     "function",
+    "fuse",
     "get_memory_limit",
     "get_threads",
+    "graph",
     "hybrid",
+    "lazy",
     "program",
     "read",
     "schedule",
@@ -258,6 +268,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The names of `_LATER`, imported when they are first used."""
+    if name == "graph":  # a package of its own
+        return import_module("taco_py.graph")
     for module, names in _LATER.items():
         if name in names:
             value = getattr(import_module(module), name)

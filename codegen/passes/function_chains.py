@@ -106,4 +106,10 @@ def _parts(store: Store, value: Expr) -> Iterator[Expr]:
 
 
 def _replaced(value: Expr, part: Expr, by: Expr) -> Expr:
-    return rewrite(value, lambda node: by if node == part else node)
+    """The value with something else for a part.
+
+    From the outside in: f(2 * f(2 * y)) with y for f(2 * y) is f(2 * y), and not y.
+    """
+    if value == part:
+        return by
+    return map_children(value, lambda child: _replaced(child, part, by))

@@ -30,6 +30,7 @@ from taco_py.notebook.folded_report import Report
 from taco_py.replay.programs import call_key, find_call, keep_call
 from taco_py.values.byte_counts import limited
 from taco_py.values.settings import check_threads
+from taco_py.values.traced_operands import taken_over, taker_of
 
 if TYPE_CHECKING:
     from polyhedral.programs.program_plan import ProgramPlan
@@ -108,6 +109,9 @@ class Program:
             key = call_key(self.text, self.tensors, self.sizes, operands, wish)
             known = find_call(key)
             if known is not None and known.run(operands):
+                return
+            if key is None and (taker := taker_of(operands.values())) is not None:
+                taken_over(taker, "tp.program", (self, operands), {"threads": threads})
                 return
             call = self._prepared(operands, threads, tiles)
             arguments = [call.argument(source) for source in call.kernel.arguments]

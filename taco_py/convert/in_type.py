@@ -9,6 +9,7 @@ import numpy as np
 
 from codegen.runtime.half_kernels import halves_source
 from codegen.toolchain.errors import NoCompilerError
+from taco_py.fill import converted
 from taco_py.kernels import KERNELS
 from taco_py.storage.tensor_data import Array, TensorData
 
@@ -44,5 +45,6 @@ def in_type(array: Array, dtype: Any) -> Array:
 
 
 def values_in_type(data: TensorData, dtype: Any) -> TensorData:
-    """Convert a tensor's values, its pattern kept."""
-    return replace(data, values=in_type(data.values, dtype))
+    """Convert a tensor's values and its fill value, its pattern kept."""
+    values = in_type(data.values, dtype)
+    return replace(data, values=values, fill=converted(data.fill, data.dtype, values.dtype))

@@ -66,6 +66,8 @@ def dense_reason(plan: Plan) -> str:
     if plan.chosen is None or not plan.result.format.is_dense or plan.result.format.order < 2:
         return ""
     text = plan.chosen.text
+    if len(text.results) > 1:
+        return ""
     value = text.define(text.result).assignment.value
     if all(text.is_full(access.tensor) for access in accesses(value)):
         return ""

@@ -39,6 +39,8 @@ CASES: list[tuple[Expr, int]] = [
     (apply("exp", sine), 2),
     (apply("exp", apply("tanh", add(sine, z))), 3),
     (mul(root, apply("exp", add(root, sine))), 2),
+    # Where the first is done, the second is what the first was of: they are not one.
+    (apply("sin", mul(apply("sin", mul(sine, z)), z)), 3),
     (add(apply("exp", x), sine), 2),
     (mul(apply("exp", x), apply("exp", x)), 2),
     # What is kept first must not be lost: two functions are left of each other in the last loop.

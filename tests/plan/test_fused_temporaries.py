@@ -186,3 +186,10 @@ def test_results_of_any_storage_and_type_are_those_of_the_oracle(
         dtypes = ["float64"] * 9
     made = {n: operand(n, *each) for n, *each in zip(names, storages, dtypes, strict=False)}
     check(text, made, threads)
+
+
+def test_an_extremum_that_meets_itself_is_made_before() -> None:
+    """max(max(k, A), …) would be two terms of one assignment, with loops of their own."""
+    cube = np.random.default_rng(0).random((2, 3, 5))
+    text = "t[i,j] = max(k, A[i,k,j]); r[i,j] = max(t[i,j], 2 * t[i,j])"
+    np.testing.assert_array_equal(tp.evaluate(text, A=cube), 2 * cube.max(1))

@@ -411,3 +411,9 @@ def test_a_dtype_that_does_not_hold_the_files_own(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match=r"a\.mtx: Expected a fill value that int64 holds"):
         tp.read(tmp_path / "a.mtx", dtype=int)
     assert tp.read(tmp_path / "a.mtx", dtype="float32").fill_value == np.float32(-INF)
+
+
+def test_a_truth_that_is_filled_with_meets_complex_numbers() -> None:
+    dense = np.array([[1, 0], [0, 2j]])
+    one = tp.tensor(dense, format="csr")
+    np.testing.assert_array_equal((one @ (one == one)).to_numpy(), dense @ np.ones((2, 2)))

@@ -28,6 +28,7 @@ from taco_py.values.device_tensor import place_of
 from taco_py.values.keys import call_key
 from taco_py.values.operands import taken
 from taco_py.values.settings import Settings, settings_of
+from taco_py.values.traced_operands import taken_over, taker_of
 
 if TYPE_CHECKING:
     from taco_py.call.over_semirings import Over
@@ -89,6 +90,10 @@ def compute_text(
              are
     key      under which to remember the short way for calls like this one
     """
+    if key is None and (taker := taker_of(objects.values())) is not None:
+        told = {"outputs": asks.outputs, "out": asks.out, "format": asks.format, "over": asks.over}
+        named = {"schedule": options[0], "dtype": options[2], "shape": asks.shape, **told}
+        return taken_over(taker, "tp.evaluate", (text, objects), named)
     objects, where = placed(objects, options[-1], () if asks.over is None else asks.over.arrays)
     options = (*options[:-1], where)
     read = statements_of(text, objects)

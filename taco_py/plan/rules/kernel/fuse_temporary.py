@@ -156,6 +156,8 @@ class _Pair:
         if orders is None:
             return f"the loops of {target} inside {','.join(shared)} have another order"
         problem = self.problem()
+        if len(split_terms(problem.assignment.value)) != len(orders):
+            return f"{target} would be put together with what it reads in loops of its own"
         try:
             graph = Loops(problem.assignment, orders).graph(problem)
             check_shared(graph)

@@ -1,0 +1,114 @@
+"""The arguments of a call: arrays and numbers, which a graph reads, and what it is traced for.
+
+f(x, (y, 2.5), mode="full")   →   arrays x, y_0; the number y_1; "full" is part of the kinds
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.graph.capture.recorder import is_operand
+from taco_py.graph.samples import weak_name
+from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.values.operands import describe
+from taco_py.values.tensor import Tensor
+
+STATIC = (bool, str, bytes, type(None), np.dtype, type)
+"""Types of arguments whose values a trace is made for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaves:
+    """The arrays and numbers of a call, by names, in order, and what else it says.
+
+    kinds    what tells traces apart: types and formats of operands, and modes of size 0 and 1
+    matrices the operands that are matrices of scipy.sparse
+    """
+
+    operands: Mapping[str, Any]
+    kinds: tuple[object, ...]
+    matrices: frozenset[str]
+
+
+def leaves_of(arguments: Mapping[str, Any]) -> Leaves:
+    """Take the arguments of a call apart. Raises OperandTypeError for what is none."""
+    found: dict[str, Any] = {}
+    kinds: list[object] = []
+    names = Names(RESERVED)
+
+    def visit(name: str, value: Any) -> None:
+        if weak_name(value) in ("int", "float", "complex") or is_array(value):
+            own = names.fresh(f"{name}_" if OUR_NAME.fullmatch(name) else name)
+            found[own] = value
+            kinds.append((own, kind_of(value)))
+        elif isinstance(value, tuple | list):
+            kinds.append((name, type(value), len(value)))
+            for place, each in enumerate(value):
+                visit(f"{name}_{place}", each)
+        elif isinstance(value, dict):
+            kinds.append((name, dict, tuple(value)))
+            for key, each in value.items():
+                visit(f"{name}_{key}", each)
+        elif isinstance(value, STATIC) or callable(value) or isinstance(value, slice):
+            kinds.append((name, value if not isinstance(value, slice) else repr(value)))
+        else:
+            raise OperandTypeError(
+                f"Expected {name} to be an array, a number, or a container of them, found "
+                f"{type(value).__name__}",
+                hint="NumPy and scipy.sparse arrays, Tensors, numbers, texts, tuples, lists and "
+                "dictionaries are passed to traced functions",
+            )
+
+    for name, value in arguments.items():
+        visit(name, value)
+    matrices = frozenset(
+        name for name, each in found.items() if type(each).__name__.endswith("_matrix")
+    )
+    return Leaves(found, tuple(kinds), matrices)
+
+
+OUR_NAME = re.compile(r"[vpcnkm]\d+")
+"""What values of graphs are called."""
+
+RESERVED = ("np", "max", "min", "len", "range", "abs", "call", "route")
+"""Names that the text of a short way uses."""
+
+
+def is_array(value: Any) -> bool:
+    """Tell whether an argument is an array that is traced."""
+    return is_operand(value)
+
+
+def kind_of(value: Any) -> tuple[object, ...]:
+    """What a trace is made for of an operand: not its sizes, but which are 0 or 1."""
+    if name := weak_name(value):
+        return (name,)
+    shape = tuple(min(size, 2) for size in np.shape(value))
+    if isinstance(value, Tensor) or is_scipy_sparse(value):
+        type_ = describe(value, "operand").operand.type
+        return (type(value), type_, shape)
+    return (type(value) if isinstance(value, np.generic) else np.ndarray, value.dtype, shape)
+
+
+def replaced(arguments: Mapping[str, Any], stand_in: Callable[[Any], Any]) -> dict[str, Any]:
+    """Put what stands for arrays and numbers in their places, in order."""
+
+    def visit(value: Any) -> Any:
+        if weak_name(value) in ("int", "float", "complex") or is_array(value):
+            return stand_in(value)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*map(visit, value))
+        if isinstance(value, tuple | list):
+            return type(value)(map(visit, value))
+        if isinstance(value, dict):
+            return {key: visit(each) for key, each in value.items()}
+        return value
+
+    return {name: visit(value) for name, value in arguments.items()}

@@ -1,0 +1,126 @@
+"""A function and the arguments of a call → the graph of what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.graph.capture.free_variables import FreeVariables, free_variables
+from taco_py.graph.capture.recorder import Recorder
+from taco_py.graph.capture.signature_of_call import Leaves, replaced
+from taco_py.graph.capture.symbolic_size import Size
+from taco_py.graph.capture.traced_array import TracedArray
+from taco_py.graph.capture.traced_line import span_of
+from taco_py.graph.capture.traced_table import operations
+from taco_py.graph.extents import Extent, compiled
+from taco_py.graph.nodes import Fact, Graph, Input
+from taco_py.graph.samples import weak_name
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A place in what a function returns: the result of that number."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """The graph of a function, and for which calls it is what the function computes.
+
+    template  what is returned, with an `Output` for each array
+    guards    from the operands to numbers that have to be `expected`
+    """
+
+    graph: Graph
+    template: Any
+    guards: Callable[..., tuple[Any, ...]] | None
+    expected: tuple[Any, ...]
+    conditions: tuple[Extent, ...]
+    free: FreeVariables
+
+    def holds(self, operands: Sequence[Any]) -> bool:
+        """Tell whether the graph is what the function computes of operands."""
+        if self.guards is not None and self.guards(*operands) != self.expected:
+            return False
+        return self.free.hold()
+
+    def returned(self, results: Sequence[Any]) -> Any:
+        """Put results into what the function returns."""
+        return fill(self.template, results)
+
+
+def fill(template: Any, results: Sequence[Any]) -> Any:
+    """Put results in the places of a template."""
+    if isinstance(template, Output):
+        return results[template.place]
+    if isinstance(template, tuple) and hasattr(template, "_fields"):
+        return type(template)(*(fill(each, results) for each in template))
+    if isinstance(template, tuple | list):
+        return type(template)(fill(each, results) for each in template)
+    if isinstance(template, dict):
+        return {key: fill(each, results) for key, each in template.items()}
+    return template
+
+
+def trace_function(
+    function: Callable[..., Any], arguments: Mapping[str, Any], leaves: Leaves, call: Any
+) -> Trace:
+    """Call a function with what stands for its operands, and note what it computes.
+
+    call  from what stands for the arguments to the function's result
+
+    Raises OperandTypeError, with the line, where values would decide what is computed.
+    """
+    recorder = Recorder(leaves.operands, operations(leaves.matrices))
+    names = iter(leaves.operands)
+
+    def stand_in(value: Any) -> Any:
+        name = next(names)
+        if kind := weak_name(value):
+            recorder.inputs.append(Input(name, Fact((), kind, weak=True)))
+            return Size(value, Extent("value", (name,)), recorder)
+        return recorder.add_input(name, value)
+
+    result = call(replaced(arguments, stand_in))
+    free = free_variables(function)  # what it changes itself while it is traced is no reason
+    outputs: list[str] = []
+    template = _template(recorder, result, outputs, function)
+    graph = recorder.graph(outputs)
+    guards = recorder.guards
+    names_ = tuple(leaves.operands)
+    return Trace(
+        graph, template, compiled(tuple(guards), names_) if guards else None,
+        tuple(guards.values()), tuple(guards), free,
+    )  # fmt: skip
+
+
+def _template(recorder: Recorder, result: Any, outputs: list[str], function: Any) -> Any:
+    def visit(value: Any) -> Any:
+        if isinstance(value, TracedArray | Size):
+            outputs.append(recorder.name_of(value))
+            return Output(len(outputs) - 1)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*map(visit, value))
+        if isinstance(value, tuple | list):
+            return type(value)(map(visit, value))
+        if isinstance(value, dict):
+            return {key: visit(each) for key, each in value.items()}
+        if callable(value) or hasattr(value, "__next__"):
+            code = getattr(function, "__code__", None)
+            span = None if code is None else span_of(code.co_filename, code.co_firstlineno)
+            raise OperandTypeError(
+                f"Expected arrays to be returned, found {type(value).__name__}",
+                span,
+                "return arrays, or tuples, lists and dictionaries of them",
+            )
+        if isinstance(value, np.ndarray):
+            outputs.append(recorder.name_of(value))
+            return Output(len(outputs) - 1)
+        return value
+
+    return visit(result)

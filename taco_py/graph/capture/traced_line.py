@@ -1,0 +1,55 @@
+"""The line of the user's function that an operation comes from."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import numpy as np
+
+from taco_py.diagnostics.errors import OperandTypeError, TacoError
+from taco_py.diagnostics.source import Source, Span
+
+OWN = (str(Path(__file__).resolve().parents[2]), str(Path(np.__file__).resolve().parent))
+"""Folders whose code is not the user's."""
+
+
+def user_frame() -> FrameType | None:
+    """Find the innermost frame that is neither of this package nor of NumPy or SciPy."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_foreign(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def _is_foreign(file: str) -> bool:
+    return file.startswith(OWN) or "/scipy/" in file or file.startswith("<__array_function__")
+
+
+def user_place() -> str:
+    """Write the user's file and line, as in model.py:12."""
+    frame = user_frame()
+    return "" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def user_span() -> Span | None:
+    """Make a span of the user's line, None where its text is not known."""
+    frame = user_frame()
+    if frame is None:
+        return None
+    return span_of(frame.f_code.co_filename, frame.f_lineno)
+
+
+def span_of(file: str, line: int) -> Span | None:
+    """Make a span of a line of a file, None where its text is not known."""
+    text = linecache.getline(file, line).strip()
+    return Span(Source(text, f"{Path(file).name}:{line}"), 0, len(text)) if text else None
+
+
+def refuse(message: str, hint: str, error: type[TacoError] = OperandTypeError) -> NoReturn:
+    """Raise an error that shows the user's line."""
+    place = user_place()
+    raise error(f"{message}{f', in {place}' if place else ''}", user_span(), hint)

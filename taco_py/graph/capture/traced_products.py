@@ -1,0 +1,202 @@
+"""Products of traced arrays, by their subscripts, and texts in index notation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from taco_py.call.prepare import statements_of
+from taco_py.diagnostics.errors import DimensionError
+from taco_py.graph.capture.recorder import Recorder
+from taco_py.graph.capture.traced_layouts import astype
+from taco_py.graph.capture.traced_line import refuse
+from taco_py.graph.capture.traced_ufuncs import axes_of
+from taco_py.graph.extents import Extent
+from taco_py.graph.nodes import Shape
+from taco_py.graph.samples import sample
+from taco_py.notation.checks import accesses
+from taco_py.notation.dtypes import result_dtype
+from taco_py.notation.einsum import parse_einsum, split_operands
+from taco_py.notation.nodes import Assignment
+from taco_py.notation.printer import to_text
+
+Labels = tuple[int, ...]
+
+
+def contract(
+    recorder: Recorder, operator: str, names: Sequence[str], inputs: Sequence[Labels], kept: Labels
+) -> Any:
+    """Note a sum of products, by a label for each mode of each operand and of the result."""
+    facts = [recorder.facts[name] for name in names]
+    sizes: dict[int, Extent] = {}
+    for fact, labels in zip(facts, inputs, strict=True):
+        for label, size in zip(labels, fact.shape, strict=True):
+            (sizes[label],) = recorder.stretched((sizes.get(label, size),), (size,))
+    dtype = str(np.result_type(*map(sample, facts)))
+    shape = tuple(sizes[label] for label in kept)
+    return recorder.add(
+        operator, names, shape, dtype, labels=tuple(map(tuple, inputs)), kept=tuple(kept)
+    )
+
+
+def einsum(recorder: Recorder, *operands: Any, optimize: Any = None, **options: Any) -> Any:
+    """Note np.einsum, or tp.einsum. Raises what they raise for subscripts."""
+    dtype = options.pop("dtype", None)
+    if {key for key, each in options.items() if each is not None and key != "order"}:
+        refuse(f"Expected einsum without {'=, '.join(options)}=, found it", "leave it away")
+    subscripts, arrays = split_operands(operands)
+    names = [recorder.name_of(each) for each in arrays]
+    found = parse_einsum(subscripts, [recorder.facts[name].order for name in names])
+    numbers: dict[str, int] = {}
+    read = accesses(found.value)
+    inputs = [
+        tuple(numbers.setdefault(index, len(numbers)) for index in access.indices)
+        for access in (read if len(read) == len(names) else _by_place(found, len(names)))
+    ]
+    made = contract(
+        recorder, "einsum", names, inputs, tuple(numbers[i] for i in found.target.indices)
+    )
+    return made if dtype is None else astype(recorder, made, dtype)
+
+
+def _by_place(found: Assignment, count: int) -> Any:
+    refuse(f"Expected {count} operands in the product, found others", "write np.einsum otherwise")
+
+
+def matmul(recorder: Recorder, a: Any, b: Any) -> Any:
+    """Note a product of matrices and vectors, or of stacks of them, as NumPy's."""
+    names = [recorder.name_of(each) for each in (a, b)]
+    orders = [recorder.facts[name].order for name in names]
+    if 0 in orders:
+        refuse("Expected arrays of one mode or more for @, found a number", "write * for numbers")
+    batch = max(max(orders) - 2, 0)
+    row, inner, column = batch, batch + 1, batch + 2
+    left = (*range(batch - max(orders[0] - 2, 0), batch), *((row,) if orders[0] > 1 else ()), inner)
+    right = (
+        *range(batch - max(orders[1] - 2, 0), batch),
+        inner,
+        *((column,) if orders[1] > 1 else ()),
+    )
+    kept = (
+        *range(batch),
+        *((row,) if orders[0] > 1 else ()),
+        *((column,) if orders[1] > 1 else ()),
+    )
+    facts = [recorder.facts[name] for name in names]
+    one, two = facts[0].shape[-1], facts[1].shape[right.index(inner)]
+    if not recorder.same(one, two):
+        refuse(
+            f"Expected as many columns as the other has rows, found "
+            f"{recorder.concrete(facts[0].shape)} and {recorder.concrete(facts[1].shape)}",
+            "the last mode of the first meets the one but last of the other",
+            DimensionError,
+        )
+    return contract(recorder, "matmul", names, (left, right), kept)
+
+
+def dot(recorder: Recorder, a: Any, b: Any) -> Any:
+    """Note np.dot: over the last mode and the one but last of the other."""
+    orders = [recorder.facts[recorder.name_of(each)].order for each in (a, b)]
+    if 0 in orders:
+        return a * b
+    if max(orders) <= 2:
+        return matmul(recorder, a, b)
+    return tensordot(recorder, a, b, ((orders[0] - 1,), (max(orders[1] - 2, 0),)))
+
+
+def tensordot(recorder: Recorder, a: Any, b: Any, axes: Any = 2) -> Any:
+    """Note np.tensordot."""
+    names = [recorder.name_of(each) for each in (a, b)]
+    orders = [recorder.facts[name].order for name in names]
+    if np.ndim(axes) == 0 and not isinstance(axes, tuple | list):
+        count = axes.__index__()
+        pairs = ([*range(orders[0] - count, orders[0])], [*range(count)])
+    else:
+        pairs = tuple(  # type: ignore[assignment]
+            [k % n for k in (each if np.iterable(each) else (each,))]
+            for each, n in zip(axes, orders, strict=True)
+        )
+    left = tuple(range(orders[0]))
+    met = dict(zip(pairs[1], pairs[0], strict=True))
+    right = tuple(met.get(axis, orders[0] + axis) for axis in range(orders[1]))
+    kept = tuple(i for i in left if i not in pairs[0]) + tuple(i for i in right if i not in left)
+    return contract(recorder, "tensordot", names, (left, right), kept)
+
+
+def outer(recorder: Recorder, a: Any, b: Any) -> Any:
+    """Note np.outer of vectors."""
+    names = [recorder.name_of(each) for each in (a, b)]
+    if [recorder.facts[name].order for name in names] != [1, 1]:
+        refuse("Expected vectors for np.outer, found others", "ravel them first")
+    return contract(recorder, "outer", names, ((0,), (1,)), (0, 1))
+
+
+def trace(recorder: Recorder, x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Note np.trace of the main diagonal."""
+    return recorder.operations["sum"](recorder, diagonal(recorder, x, offset, axis1, axis2), -1)
+
+
+def diagonal(recorder: Recorder, x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Note np.diagonal of a square, its main one."""
+    name = recorder.name_of(x)
+    fact = recorder.facts[name]
+    one, two = (axes_of(recorder, axis, fact.order)[0] for axis in (axis1, axis2))
+    if offset or not recorder.same(fact.shape[one], fact.shape[two]):
+        refuse("Expected the main diagonal of a square, found another", "tp.evaluate has A[i,i+1]")
+    labels = tuple(one if axis == two else axis for axis in range(fact.order))
+    kept = (*(axis for axis in range(fact.order) if axis not in (one, two)), one)
+    return contract(recorder, "diagonal", (name,), (labels,), kept)
+
+
+def evaluate(recorder: Recorder, text: Any, given: Any, outputs: Any = None, **options: Any) -> Any:
+    """Note tp.evaluate of a text whose subscripts are indices alone."""
+    if options:
+        refuse(f"Expected tp.evaluate without {'=, '.join(options)}=, found it", "leave it away")
+    names = {name: recorder.name_of(each) for name, each in given.items()}
+    known = {name: recorder.facts[each] for name, each in names.items()}
+    arrays = dict(names)
+    for each in statements_of(text, given):
+        assignment = each.assignment
+        target = assignment.target.tensor
+        read = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
+        missing = [name for name in read if name not in known]
+        plain = not any(access.subscripts for access in accesses(assignment))
+        if missing or not plain or assignment.operator is not None:
+            refuse(
+                f"Expected index notation over {', '.join(known)} with = and indices alone, found "
+                f"{to_text(assignment) if plain else text}",
+                "compute what has other subscripts, or +=, outside of the traced function",
+            )
+        shape = _shape_of(recorder, assignment, {name: known[name].shape for name in read})
+        dtype = result_dtype(assignment, {name: np.dtype(known[name].dtype) for name in read}).name
+        made = recorder.add(
+            "evaluate",
+            [arrays[name] for name in read],
+            shape,
+            dtype,
+            text=to_text(assignment),
+            names=read,
+        )
+        arrays[target], known[target] = made.name, recorder.facts[made.name]
+    if outputs is None:
+        return recorder.traced(arrays[target])
+    if isinstance(outputs, str):
+        return recorder.traced(arrays[outputs])
+    return tuple(recorder.traced(arrays[name]) for name in outputs)
+
+
+def _shape_of(recorder: Recorder, assignment: Assignment, shapes: dict[str, Shape]) -> Shape:
+    sizes: dict[str, Extent] = {}
+    for access in accesses(assignment.value):
+        if len(access.indices) != len(shapes[access.tensor]):
+            refuse(
+                f"Expected {len(shapes[access.tensor])} indices of {access.tensor}, found "
+                f"{len(access.indices)}",
+                "an operand has an index for each mode",
+                DimensionError,
+            )
+        for index, size in zip(access.indices, shapes[access.tensor], strict=True):
+            (sizes[index],) = recorder.stretched((sizes.get(index, size),), (size,))
+    return tuple(sizes[index] for index in assignment.target.indices)

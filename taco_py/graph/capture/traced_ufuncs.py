@@ -1,0 +1,249 @@
+"""NumPy's functions of elements, and its reductions, of traced arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from taco_py.diagnostics.errors import DimensionError
+from taco_py.graph.capture.recorder import Recorder
+from taco_py.graph.capture.traced_line import refuse
+from taco_py.graph.extents import ONE, const
+from taco_py.graph.nodes import Shape
+from taco_py.graph.samples import dtype_of, sample
+
+REDUCED_BY: Mapping[str, str] = MappingProxyType({
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",
+    "logical_or": "any",
+})  # fmt: skip
+"""The reductions that np.add.reduce and others are."""
+
+NEED_ELEMENTS = ("max", "min", "argmax", "argmin")
+
+
+def ufunc(
+    recorder: Recorder,
+    function: np.ufunc,
+    method: str,
+    inputs: Sequence[Any],
+    options: Mapping[str, Any],
+) -> Any:
+    """Note a function of elements, or a reduction by one. Raises OperandTypeError for others."""
+    name = function.__name__
+    left = {key: each for key, each in options.items() if each is not None}
+    if method == "reduce" and name in REDUCED_BY:
+        return reduction(REDUCED_BY[name])(recorder, *inputs, **options)
+    if method != "__call__":
+        refuse(
+            f"Expected a function that can be traced, found np.{name}.{method}",
+            f"write np.{name} of arrays with modes of size 1, as x[:, None]",
+        )
+    if left:
+        hint = "write the result to an array of yours after the call"
+        refuse(
+            f"Expected np.{name} without {'=, '.join(left)}= while it is traced, found it",
+            hint if "out" in left else "call .astype(…), or np.where(…), of the result",
+        )
+    if name == "matmul":
+        return recorder.operations["matmul"](recorder, *inputs)
+    if function.nout != 1 or function.signature is not None:
+        refuse(
+            f"Expected a function of elements with one result, found np.{name}",
+            "write it by others; docs/graphs.md lists the functions",
+        )
+    return pointwise(recorder, name, function, inputs)
+
+
+def pointwise(
+    recorder: Recorder, name: str, function: Callable[..., Any], inputs: Sequence[Any]
+) -> Any:
+    """Note a function of elements of arrays that stretch to each other."""
+    names = [recorder.name_of(each) for each in inputs]
+    facts = [recorder.facts[each] for each in names]
+    if name in ("multiply", "power") and recorder.operations["matrices"].intersection(names):
+        refuse(
+            "Expected arrays, found a scipy.sparse matrix, whose * multiplies matrices",
+            "write A @ B, or pass scipy.sparse.csr_array(A)",
+        )
+    shape = recorder.stretched(*(fact.shape for fact in facts))
+    try:
+        dtype = dtype_of(function, *facts)
+    except TypeError as error:
+        told = ", ".join(fact.dtype for fact in facts)
+        refuse(f"Expected types that np.{name} takes, found {told}: {error}", "convert them first")
+    return recorder.add(name, names, shape, dtype)
+
+
+def axes_of(recorder: Recorder, axis: Any, order: int) -> tuple[int, ...]:
+    """Return axes in ascending order, from 0; all for None. Raises DimensionError."""
+    if axis is None:
+        return tuple(range(order))
+    given = axis if isinstance(axis, tuple | list) else (axis,)
+    found = [each.__index__() for each in given]
+    for each in found:
+        if not -order <= each < order:
+            refuse(
+                f"Expected an axis from {-order} to {order - 1}, found {each}",
+                "axes count from 0, or from the last one backwards from -1",
+                DimensionError,
+            )
+    return tuple(sorted({each % order for each in found}))
+
+
+def reduced_shape(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
+    """Leave out modes, or make them of size 1."""
+    if keepdims:
+        return tuple(ONE if axis in axes else each for axis, each in enumerate(shape))
+    return tuple(each for axis, each in enumerate(shape) if axis not in axes)
+
+
+def reduction(name: str) -> Callable[..., Any]:
+    """One of NumPy's reductions by its name."""
+
+    def reduce(
+        recorder: Recorder,
+        x: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        **options: Any,
+    ) -> Any:
+        _refuse_options(name, {"out": out, **options}, ("ddof", "correction"))
+        if dtype is not None:
+            x = recorder.operations["astype"](recorder, x, dtype)
+        (operand,) = [recorder.name_of(x)]
+        fact = recorder.facts[operand]
+        axes = axes_of(recorder, axis, fact.order)
+        keep = bool(keepdims) and keepdims is not np._NoValue
+        if name in NEED_ELEMENTS and any(fact.shape[each].constant == 0 for each in axes):
+            refuse(
+                f"Expected elements to take the {name} of, found none",
+                "check x.shape before",
+                DimensionError,
+            )
+        given: dict[str, Any] = {"axis": axes, "keepdims": keep}
+        ddof = options.get("ddof") or options.get("correction") or 0
+        if name in ("var", "std"):
+            given["ddof"] = float(ddof)
+        function = getattr(np, name)
+        made = str(np.asarray(function(sample(fact), axis=axes if fact.order else None)).dtype)
+        return recorder.add(name, (operand,), reduced_shape(fact.shape, axes, keep), made, **given)
+
+    return reduce
+
+
+def _refuse_options(name: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
+    left = [
+        key
+        for key, each in options.items()
+        if each is not None and each is not np._NoValue and key not in known
+    ]
+    if left:
+        refuse(
+            f"Expected np.{name} without {'=, '.join(left)}= while it is traced, found it",
+            "write np.where(…) of what is reduced, or combine the result with what it begins from",
+        )
+
+
+def place_of_extremum(name: str) -> Callable[..., Any]:
+    """np.argmax or np.argmin."""
+
+    def find(recorder: Recorder, x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+        operand = recorder.name_of(x)
+        fact = recorder.facts[operand]
+        axes = axes_of(recorder, axis, fact.order)
+        shape = reduced_shape(fact.shape, axes, keepdims)
+        attributes = {"axis": None if axis is None else axes[0], "keepdims": keepdims}
+        return recorder.add(name, (operand,), shape, "int64", **attributes)
+
+    return find
+
+
+def along(name: str) -> Callable[..., Any]:
+    """A function along one axis that keeps the shape: np.cumsum, np.sort and others."""
+
+    def compute(recorder: Recorder, x: Any, axis: Any = -1 if "sort" in name else None) -> Any:
+        operand = recorder.name_of(x)
+        fact = recorder.facts[operand]
+        shape = fact.shape
+        if axis is None:
+            x = recorder.operations["reshape"](recorder, x, -1)
+            return compute(recorder, x, 0)
+        (own,) = axes_of(recorder, axis, fact.order)
+        dtype = str(getattr(np, name)(sample(fact), axis=own).dtype)
+        return recorder.add(name, (operand,), shape, dtype, axis=own)
+
+    return compute
+
+
+def clip(
+    recorder: Recorder, x: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None,
+    max: Any = None,
+) -> Any:  # fmt: skip
+    """Note np.clip: the larger of x and the least, the smaller of that and the most."""
+    least, most = a_min if min is None else min, a_max if max is None else max
+    for bound, function in ((least, np.maximum), (most, np.minimum)):
+        if bound is not None:
+            x = pointwise(recorder, function.__name__, function, (x, bound))
+    return x
+
+
+def where(recorder: Recorder, condition: Any, x: Any = None, y: Any = None) -> Any:
+    """Note np.where of three arrays."""
+    if x is None or y is None:
+        refuse(
+            "Expected np.where(condition, x, y), found it of a condition alone",
+            "positions depend on values, which are not known while the function is traced",
+        )
+    return pointwise(recorder, "where", np.where, (condition, x, y))
+
+
+def rounded(recorder: Recorder, x: Any, decimals: int = 0, out: Any = None) -> Any:
+    """Note np.round to whole numbers."""
+    if decimals != 0 or out is not None:
+        refuse(
+            "Expected np.round to whole numbers, found other options", "scale x before and after"
+        )
+    return pointwise(recorder, "rint", np.rint, (x,))
+
+
+def simple(name: str) -> Callable[..., Any]:
+    """A function of elements that NumPy has no ufunc for, as np.real."""
+    return lambda recorder, x: pointwise(recorder, name, getattr(np, name), (x,))
+
+
+def like(value: Any) -> Callable[..., Any]:
+    """np.zeros_like and np.ones_like."""
+
+    def make(recorder: Recorder, x: Any, dtype: Any = None, **options: Any) -> Any:
+        return full_like(recorder, x, value, dtype, **options)
+
+    return make
+
+
+def full_like(recorder: Recorder, x: Any, value: Any, dtype: Any = None, **options: Any) -> Any:
+    """Note np.full_like: a number in the shape of an array."""
+    _refuse_options("full_like", options, ("order", "subok", "device"))
+    fact = recorder.facts[recorder.name_of(x)]
+    number = np.dtype(dtype or fact.dtype).type(value)
+    name = recorder.name_of(number)
+    return recorder.add("broadcast_to", (name,), fact.shape, str(number.dtype))
+
+
+def count_nonzero(recorder: Recorder, x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Note np.count_nonzero as a sum of truths."""
+    return reduction("sum")(recorder, x != const(0).constant, axis, keepdims=keepdims)
+
+
+def norm(
+    recorder: Recorder, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False
+) -> Any:
+    """Note np.linalg.norm: the root of the sum of squares."""
+    if ord is not None and not (ord == 2 and axis is not None and not isinstance(axis, tuple)):
+        refuse("Expected the Euclidean norm, found another", "write it by sums and maxima")
+    power = abs(x) if x.dtype.kind == "c" else x
+    return np.sqrt(reduction("sum")(recorder, power * power, axis, keepdims=keepdims))

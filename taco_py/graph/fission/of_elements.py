@@ -1,0 +1,63 @@
+"""Functions of elements → broadcasts and maps.
+
+add(a, b), a of a row     →   b_ = broadcast(a), map add(b_, b)
+astype(x, float64)        →   map multiply(x, float64(1)), where no number changes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from taco_py.graph.fission.expressible import is_computed_alike, literal_of
+from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.graph.nodes import Fact, Node
+
+
+def map_or_numpy(
+    builder: GraphBuilder, function: str, inputs: Sequence[str], node: Node, dtype: str
+) -> str:
+    """Make a map where index notation has the function, else leave the operator to NumPy."""
+    if function == "positive":
+        return inputs[0]
+    name = builder.map(function, *inputs, dtype=dtype)
+    if name not in builder.nodes:
+        return name
+    made = builder.nodes[name]
+    facts = [builder.facts[each] for each in made.inputs]
+    literals = [
+        literal_of(builder.constants[each])
+        if each in builder.constants and not facts[place].order
+        else None
+        for place, each in enumerate(made.inputs)
+    ]
+    wide = all(
+        literal is not None or not fact.weak for literal, fact in zip(literals, facts, strict=True)
+    )
+    if wide and is_computed_alike(function, facts, literals, dtype) and _is_safe(function, facts):
+        return name
+    return builder.numpy(node, inputs)
+
+
+def _is_safe(function: str, facts: Sequence[Fact]) -> bool:
+    """Whether values are NumPy's for all numbers: powers of integers may raise there."""
+    kinds = [np.dtype(fact.dtype).kind for fact in facts]
+    return function not in ("power", "float_power") or kinds[0] not in "iub"
+
+
+def function_of_elements(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
+    """Split one of NumPy's functions of elements."""
+    return map_or_numpy(builder, node.operator, inputs, node, node.dtype)
+
+
+def astype(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
+    """Split a conversion: by a product with 1 where that gives the type and keeps numbers."""
+    (name,) = inputs
+    fact = builder.facts[name]
+    wanted = np.dtype(node.dtype)
+    keeps = np.can_cast(fact.dtype, wanted, "safe") and np.result_type(fact.dtype, wanted) == wanted
+    if not fact.weak and keeps and wanted.kind != "b":
+        one = builder.literal(wanted.type(1))
+        return map_or_numpy(builder, "multiply", (name, one), node, node.dtype)
+    return builder.numpy(node, inputs)

@@ -1,0 +1,48 @@
+"""Operators → primitives, by a table: graphs of operators → graphs of primitives.
+
+    softmax: exp(S - max(S)) / sum(…)   →   reduce max, broadcast, map subtract, map exp,
+                                            reduce sum, broadcast, map divide
+
+(Hu, Xu et al. 2024, Optimal Kernel Orchestration for Tensor Programs with Korch, section 3.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from taco_py.graph.fission.of_elements import astype, function_of_elements
+from taco_py.graph.fission.of_layouts import expand_dims, reshape, squeeze, subscript, transpose
+from taco_py.graph.fission.of_products import product, text
+from taco_py.graph.fission.of_reductions import mean, reduction, variance
+from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.graph.nodes import Graph, Node
+from taco_py.graph.primitives.functions_of_elements import spelled
+
+Split = Callable[[GraphBuilder, Node, Sequence[str]], str]
+
+SPLITS: Mapping[str, Split] = MappingProxyType({
+    **dict.fromkeys(("sum", "prod", "max", "min", "any", "all"), reduction),
+    "mean": mean, "var": variance, "std": variance, "astype": astype,
+    "transpose": transpose, "expand_dims": expand_dims, "squeeze": squeeze, "slice": subscript,
+    "reshape": reshape,
+    **dict.fromkeys(
+        ("einsum", "matmul", "tensordot", "outer", "diagonal", "contract"), product
+    ),
+    "evaluate": text,
+})  # fmt: skip
+"""How operators are split. Functions of elements need no entry; what has none is NumPy's."""
+
+
+def split_operators(graph: Graph) -> Graph:
+    """Return the graph of primitives that computes what a graph of operators does."""
+    builder = GraphBuilder(graph)
+    for node in graph.nodes:
+        builder.place = node.place
+        inputs = [builder.renamed[each] for each in node.inputs]
+        split = SPLITS.get(node.operator)
+        if split is None:
+            elements = spelled(node.operator, len(inputs)) or node.operator == "square"
+            split = function_of_elements if elements else GraphBuilder.numpy
+        builder.renamed[node.name] = split(builder, node, inputs)
+    return builder.finish()

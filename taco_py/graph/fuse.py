@@ -1,0 +1,124 @@
+"""`tp.fuse`: a function of arrays, traced once for each kinds of operands, computed as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from inspect import signature
+from typing import Any
+
+from taco_py.graph.capture.free_variables import OWN
+from taco_py.graph.capture.signature_of_call import Leaves, leaves_of
+from taco_py.graph.capture.trace_function import Trace, trace_function
+from taco_py.graph.capture.traced_array import TracedArray
+from taco_py.graph.graph_call import GraphCall, call_of
+from taco_py.graph.short_route import short_route
+from taco_py.graph.traced_graph import TracedGraph
+from taco_py.kernels import KERNELS
+from taco_py.values.keys import call_key
+
+Route = Callable[..., Any]
+
+MOST_TRACES = 64
+"""Traces of a function that are kept for operands of the same kinds."""
+
+MOST_ROUTES = 4
+"""Short ways that are kept for calls that differ in sizes alone, as of traces for a size each."""
+
+
+class FusedFunction:
+    """A function of arrays that is computed as a whole.
+
+    >>> @tp.fuse
+    ... def softmax(x):
+    ...     e = np.exp(x - x.max(-1, keepdims=True))
+    ...     return e / e.sum(-1, keepdims=True)
+    >>> softmax(np.zeros((2, 4)))[0]
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.signature = signature(function)
+        self.traces: dict[tuple[object, ...], list[GraphCall]] = {}
+        self.routes: dict[tuple[object, ...], tuple[Route, ...]] = {}
+        update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Compute the function, as a call of the function itself would."""
+        values = (*args, *named.values()) if named else args
+        key = call_key((*named,), values)
+        if key is not None:
+            for route in () if KERNELS.memory.on else self.routes.get(key, ()):
+                found = route(*values)
+                if found is not None:
+                    return found
+        if is_traced(values):
+            return self.function(*args, **named)
+        arguments = self._bound(args, named)
+        leaves = leaves_of(arguments)
+        call = self._call(arguments, leaves)
+        operands = tuple(leaves.operands.values())
+        result = call.run(operands)
+        if key is not None and len(operands) == len(values):
+            made = short_route(call, operands, values)
+            if made is not None:
+                self.routes[key] = (made, *self.routes.get(key, ())[: MOST_ROUTES - 1])
+        return result
+
+    def graph(self, *args: Any, **named: Any) -> TracedGraph:
+        """Return the graph of a call with such arguments, which computes nothing."""
+        arguments = self._bound(args, named)
+        leaves = leaves_of(arguments)
+        call = self._call(arguments, leaves)
+        name = getattr(self.function, "__name__", "function")
+        return TracedGraph(call, tuple(leaves.operands.values()), name)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Bind it as a method, whose instance is read while it is traced."""
+        if instance is None:
+            return self
+        kept = getattr(instance, "__dict__", {})
+        name = f"{OWN}{getattr(self.function, '__name__', '')}"
+        found = kept.get(name)
+        if found is None or found.function.__func__ is not self.function:
+            found = kept[name] = FusedFunction(self.function.__get__(instance, owner))
+        return found
+
+    def _bound(self, args: Any, named: Any) -> dict[str, Any]:
+        bound = self.signature.bind(*args, **named)
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def _call(self, arguments: dict[str, Any], leaves: Leaves) -> GraphCall:
+        operands = tuple(leaves.operands.values())
+        known = self.traces.setdefault(leaves.kinds, [])
+        for call in known:
+            if call.trace.holds(operands):
+                return call
+        found = call_of(self._trace(arguments, leaves))
+        known.append(found)
+        del known[:-MOST_TRACES]
+        return found
+
+    def _trace(self, arguments: dict[str, Any], leaves: Leaves) -> Trace:
+        def call(stands: dict[str, Any]) -> Any:
+            bound = self.signature.bind_partial()
+            bound.arguments.update(stands)
+            return self.function(*bound.args, **bound.kwargs)
+
+        return trace_function(self.function, arguments, leaves, call)
+
+
+def is_traced(value: Any) -> bool:
+    """Tell whether arguments hold an array of another trace, which goes on in this function."""
+    if isinstance(value, tuple | list):
+        return any(map(is_traced, value))
+    if isinstance(value, dict):
+        return any(map(is_traced, value.values()))
+    return isinstance(value, TracedArray)
+
+
+def fuse(function: Callable[..., Any]) -> FusedFunction:
+    """Trace a function of arrays once for each kinds of operands, and compute it as a whole."""
+    return FusedFunction(function)

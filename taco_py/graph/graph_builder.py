@@ -1,0 +1,202 @@
+"""Graphs of primitives made node by node; what is equal is made once.
+
+map        one function of elements, of arrays of one shape and of numbers
+reduce     one reduction over some modes
+broadcast  new modes, or stretched ones; transpose, expand, squeeze: modes in another order, or
+           with more or fewer of size 1; all four say for each mode of the result which mode of
+           the operand it is, if any
+contract   a sum of products, by labels of modes
+notation   an assignment in index notation
+numpy      what NumPy computes: no kernel can, or it only moves elements
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from taco_py.graph.extents import Extent
+from taco_py.graph.nodes import Constant, Fact, Graph, Node, Number, Shape
+from taco_py.graph.samples import dtype_of, weak_name
+
+LAYOUTS = ("broadcast", "transpose", "expand", "squeeze")
+"""Primitives that say for each mode of the result which mode of the operand it is."""
+
+
+class GraphBuilder:
+    """Nodes over the leaves of a graph.
+
+    renamed  the name here of each value of the graph that is rebuilt
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.facts: dict[str, Fact] = {leaf.name: leaf.fact for leaf in graph.leaves}
+        self.nodes: dict[str, Node] = {}
+        self.constants = {each.name: each for each in graph.constants}
+        self.numbers = {each.name: each for each in graph.numbers}
+        self.renamed: dict[str, str] = {leaf.name: leaf.name for leaf in graph.leaves}
+        self.place = ""
+        self._known: dict[tuple[object, ...], str] = {}
+        self._merge_literals()
+
+    def _merge_literals(self) -> None:
+        for each in self.graph.constants:
+            if (key := _literal_key(each.value)) is not None:
+                self.renamed[each.name] = self._known.setdefault(key, each.name)
+
+    def add(
+        self, operator: str, inputs: Sequence[str], shape: Shape, dtype: str, /, **attributes: Any
+    ) -> str:
+        """Make a node, or find the equal one that there is; its name."""
+        told = tuple(sorted(attributes.items()))
+        key = (operator, tuple(inputs), told, shape, dtype)
+        if key not in self._known:
+            name = f"p{len(self.nodes)}"
+            node = Node(name, operator, tuple(inputs), told, Fact(shape, dtype), self.place)
+            self.nodes[name], self.facts[name] = node, node.fact
+            self._known[key] = name
+        return self._known[key]
+
+    def copy(self, node: Node) -> str:
+        """Make a node of the graph that is rebuilt again."""
+        inputs = [self.renamed[each] for each in node.inputs]
+        attributes = dict(node.attributes)
+        return self.add(node.operator, inputs, node.shape, node.dtype, **attributes)
+
+    # ------------------------------------------------------------ leaves
+
+    def literal(self, value: Any) -> str:
+        """Name a number that is the same in all calls."""
+        key = _literal_key(value)
+        assert key is not None
+        if key not in self._known:
+            name = f"k{len(self.constants)}"
+            weak = weak_name(value)
+            fact = Fact((), weak, weak=True) if weak else Fact((), str(value.dtype))
+            self.constants[name] = Constant(name, fact, value)
+            self.facts[name] = fact
+            self._known[key] = name
+        return self._known[key]
+
+    def number(self, extent: Extent, dtype: str) -> str:
+        """Name a number that each call computes, of a type."""
+        constant = extent.constant
+        if constant is not None:
+            return self.literal(np.dtype(dtype).type(constant))
+        key = (extent, dtype)
+        if key not in self._known:
+            name = f"m{len(self.numbers)}"
+            self.numbers[name] = Number(name, Fact((), dtype), extent)
+            self.facts[name] = self.numbers[name].fact
+            self._known[key] = name
+        return self._known[key]
+
+    def typed(self, name: str, dtype: str) -> str:
+        """Name a number of each call in a type, where it is one of Python's."""
+        if name in self.numbers and self.facts[name].weak:
+            return self.number(self.numbers[name].extent, dtype)
+        return name
+
+    # ------------------------------------------------------------ primitives
+
+    def map(self, function: str, *inputs: str, dtype: str | None = None) -> str:
+        """Compute a function of elements of arrays that stretch to each other.
+
+        dtype  what NumPy gives; of one of its own functions it is found
+        """
+        facts = [self.facts[each] for each in inputs]
+        shape = self.stretched(facts)
+        made = dtype or dtype_of(getattr(np, function), *facts)
+        strong = [fact for fact in facts if not fact.weak]
+        if function == "where":
+            strong = [fact for fact in facts[1:] if not fact.weak]
+        operands = []
+        for name, fact in zip(inputs, facts, strict=True):
+            if fact.weak and strong:
+                types = np.result_type(*(each.dtype for each in strong), _weak(fact))
+                name = self.typed(name, str(types))
+            elif fact.weak:
+                name = self.typed(name, str(np.result_type(_weak(fact))))
+            operands.append(self.spread(name, shape))
+        return self.add("map", operands, shape, made, function=function)
+
+    def stretched(self, facts: Sequence[Fact]) -> Shape:
+        """Find the shape that shapes stretch to, which were found to do so."""
+        order = max((fact.order for fact in facts), default=0)
+        found = []
+        for axis in range(-order, 0):
+            sizes = [fact.shape[axis] for fact in facts if fact.order >= -axis]
+            found.append(next((each for each in sizes if each.constant != 1), sizes[0]))
+        return tuple(found)
+
+    def spread(self, name: str, shape: Shape) -> str:
+        """Stretch an array to a shape; numbers of leaves stay as they are."""
+        fact = self.facts[name]
+        same = len(fact.shape) == len(shape) and all(
+            (one.constant == 1) == (other.constant == 1)
+            for one, other in zip(fact.shape, shape, strict=True)
+        )
+        if same or (fact.order == 0 and name not in self.nodes):
+            return name
+        lead = len(shape) - fact.order
+        source = tuple(
+            axis - lead
+            if axis >= lead and (fact.shape[axis - lead].constant == 1) == (size.constant == 1)
+            else None
+            for axis, size in enumerate(shape)
+        )
+        return self.layout("broadcast", name, source, shape)
+
+    def layout(self, operator: str, name: str, source: Sequence[int | None], shape: Shape) -> str:
+        """Say for each mode of the result which mode of the operand it is."""
+        if tuple(source) == tuple(range(self.facts[name].order)):
+            return name
+        return self.add(operator, (name,), shape, self.facts[name].dtype, source=tuple(source))
+
+    def reduce(self, function: str, name: str, axes: Sequence[int], dtype: str) -> str:
+        """Reduce over modes, which are left out."""
+        fact = self.facts[name]
+        shape = tuple(each for axis, each in enumerate(fact.shape) if axis not in axes)
+        return self.add("reduce", (name,), shape, dtype, function=function, axes=tuple(axes))
+
+    def contract(
+        self,
+        inputs: Sequence[str],
+        labels: Sequence[Sequence[int]],
+        kept: Sequence[int],
+        shape: Shape,
+        dtype: str,
+    ) -> str:
+        """Sum products, by a label for each mode."""
+        told = tuple(map(tuple, labels))
+        return self.add("contract", inputs, shape, dtype, labels=told, kept=tuple(kept))
+
+    def numpy(self, node: Node, inputs: Sequence[str]) -> str:
+        """Leave an operator to NumPy."""
+        attributes = dict(node.attributes)
+        return self.add("numpy", inputs, node.shape, node.dtype, call=node.operator, **attributes)
+
+    def finish(self) -> Graph:
+        """Return the graph of what the outputs depend on."""
+        return replace(
+            self.graph,
+            constants=tuple(self.constants.values()),
+            numbers=tuple(self.numbers.values()),
+            nodes=tuple(self.nodes.values()),
+            outputs=tuple(self.renamed[each] for each in self.graph.outputs),
+        ).needed
+
+
+def _weak(fact: Fact) -> Any:
+    return {"bool": True, "int": 1, "float": 1.0, "complex": 1j}[fact.dtype]
+
+
+def _literal_key(value: Any) -> tuple[object, ...] | None:
+    """What tells numbers apart, None of arrays."""
+    if weak_name(value) or isinstance(value, np.generic):
+        return ("literal", type(value), repr(value))
+    return None

@@ -1,0 +1,48 @@
+"""What a graph is and how it is computed, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from taco_py.graph.graph_call import GraphCall
+from taco_py.graph.primitives.primitive_table import family_of
+from taco_py.graph.run.graph_program import KernelRun
+from taco_py.notation.printer import to_text
+
+
+def told(call: GraphCall, operands: Sequence[Any], name: str) -> str:
+    """Say what a graph computes and what runs for it. Values that kernels read are computed."""
+    return "\n".join(_lines(call, operands, name))
+
+
+def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]:
+    operators, primitives = call.trace.graph, call.primitives
+    kernels = sum(isinstance(step, KernelRun) for step in call.program.steps)
+    yield f"graph     {name}: {len(operators.nodes)} operators, {len(primitives.nodes)} primitives"
+    yield f"runs      {kernels} kernel calls, {len(call.program.steps) - kernels} calls of NumPy"
+    for extent, expected in zip(call.trace.conditions, call.trace.expected, strict=True):
+        yield f"holds     where {extent} is {expected}"
+    yield "operators"
+    yield from (f"  {line}" for line in str(operators).splitlines())
+    yield "primitives"
+    for node in primitives.nodes:
+        function = node.get("function") or node.get("call") or ""
+        what = f"{node.operator} {function}".strip()
+        yield f"  {node.name:5} {family_of(node.operator):12} {what}  {node.place}".rstrip()
+    values = call.program.begin(operands)
+    for number, step in enumerate(call.program.steps, 1):
+        if isinstance(step, KernelRun):
+            written = step.write(primitives, values)
+            yield f"step {number}    kernels of {', '.join(n.name for n in step.region.nodes)}"
+            for each in written.assignments:
+                form = written.formats.get(each.target.tensor)
+                stored = f"    stored as {form}" if form is not None else ""
+                yield f"  {to_text(each)}{stored}"
+            yield from (f"  {line}" for line in step.explain(primitives, values).splitlines())
+        else:
+            node = step.node
+            call_name = node.get("call", node.operator)
+            why = "moves elements" if node.operator != "numpy" else "no kernel computes it"
+            yield f"step {number}    NumPy: {node.name} = {call_name}  {node.place} ({why})"
+        step.run(primitives, values)

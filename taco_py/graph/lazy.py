@@ -1,0 +1,127 @@
+"""`tp.lazy`: operations noted instead of computed, without a function.
+
+with tp.lazy() as later:
+    C = later(A) @ B + D        notes operations
+C.compute()                     computes all of them as a whole
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.graph.capture.recorder import Recorder, is_operand
+from taco_py.graph.capture.traced_array import TracedArray
+from taco_py.graph.capture.traced_table import operations
+from taco_py.graph.fission.split_operators import split_operators
+from taco_py.graph.rules.rewrite import rewritten
+from taco_py.graph.run.graph_program import make_program
+from taco_py.values.behaviour import BEHAVIOUR
+from taco_py.values.tensor import Tensor
+
+
+class LazyArray(TracedArray):
+    """An array whose operations are noted, until it is computed."""
+
+    __slots__ = ()
+
+    def compute(self) -> Any:
+        """Compute the array, and what it depends on, as a whole."""
+        recorder = self.recorder
+        graph = recorder.graph((self.name,))
+        recorder.closed = False
+        program = make_program(rewritten(split_operators(graph)))
+        (found,) = program.run([recorder.operands[each.name] for each in graph.inputs])
+        return found
+
+
+class Lazy:
+    """A context in which operations of Tensors, and of arrays that it is called with, are noted.
+
+    >>> A, x = np.eye(3), np.ones(3)
+    >>> with tp.lazy() as later:
+    ...     y = later(A) @ x + 1
+    >>> y.compute()
+    array([2., 2., 2.])
+    """
+
+    def __init__(self) -> None:
+        own = {**operations(frozenset()), "traced": LazyArray, "TracedArray": LazyArray}
+        self.recorder = Recorder({}, own)
+        self.names: dict[int, str] = {}
+        self.before: Callable[[str], Any] | None = None
+
+    def __call__(self, array: Any) -> LazyArray:
+        """Return what stands for an array, whose operations are noted."""
+        if isinstance(array, LazyArray):
+            return array
+        if not is_operand(array):
+            raise OperandTypeError(
+                f"Expected an array, found {type(array).__name__}",
+                hint="NumPy and scipy.sparse arrays and Tensors are computed with later",
+            )
+        if id(array) not in self.names:
+            name = f"a{len(self.names)}"
+            self.names[id(array)] = name
+            self.recorder.operands[name] = array
+            self.recorder.add_input(name, array)
+        return LazyArray(self.recorder, self.names[id(array)])
+
+    def __enter__(self) -> Lazy:
+        """Begin to note what Tensors compute in this thread."""
+        self.before = BEHAVIOUR.taken.get(get_ident())
+        BEHAVIOUR.taken[get_ident()] = self._operation
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End it."""
+        del BEHAVIOUR.taken[get_ident()]
+        if self.before is not None:
+            BEHAVIOUR.taken[get_ident()] = self.before
+
+    def _operation(self, name: str) -> Callable[..., Any]:
+        """What Tensors call under a name while operations are noted."""
+        if name == "elementwise":
+            return self._elementwise
+        if name == "matmul":
+            return lambda a, b: self._noted("matmul", a, b)
+        if name == "reduced":
+            return self._reduced
+        if name == "ufunc":
+            return lambda function, method, inputs, options: self.recorder.ufunc(
+                function, method, self._stand_ins(inputs), options
+            )
+        if name == "array_function":
+            return lambda function, args, options: self._noted(function.__name__, *args, **options)
+        if name in ("subscript", "reshape", "squeeze", "clip", "take", "dot"):
+            return lambda *args, **options: self._noted(name, *args, **options)
+        if name == "permute":
+            return lambda array, axes=None: self._noted("transpose", array, axes)
+        return BEHAVIOUR.known(name)
+
+    def _stand_ins(self, values: Sequence[Any]) -> list[Any]:
+        return [self(each) if isinstance(each, Tensor) else each for each in values]
+
+    def _noted(self, function: str, *args: Any, **options: Any) -> Any:
+        operation = self.recorder.operations.get(function)
+        if operation is None:
+            return BEHAVIOUR.known("array_function")(getattr(np, function), args, options)
+        return operation(self.recorder, *self._stand_ins(args), **options)
+
+    def _elementwise(self, name: str, *args: Any, dtype: Any = None) -> Any:
+        options = {} if dtype is None else {"dtype": dtype}
+        return self.recorder.ufunc(getattr(np, name), "__call__", self._stand_ins(args), options)
+
+    def _reduced(
+        self, name: str, array: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None
+    ) -> Any:
+        return self._noted(name, array, axis, dtype=dtype, keepdims=keepdims)
+
+
+def lazy() -> Lazy:
+    """Note operations of arrays instead of computing them, until `.compute()` of a result."""
+    return Lazy()

@@ -1,0 +1,26 @@
+"""The table of primitives: a line for each family's file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from taco_py.graph.primitives import (
+    functions_of_elements,
+    linear_forms,
+    modes_elsewhere,
+    reductions_over_modes,
+)
+from taco_py.graph.primitives.family import Primitive
+
+PRIMITIVES: Mapping[str, Primitive] = MappingProxyType({
+    each.operator: each
+    for family in (functions_of_elements, reductions_over_modes, modes_elsewhere, linear_forms)
+    for each in family.PRIMITIVES
+})  # fmt: skip
+"""Primitives by their operators. What has no entry is computed by NumPy."""
+
+
+def family_of(operator: str) -> str:
+    """Name the family of a primitive; "numpy" of what NumPy computes."""
+    return PRIMITIVES[operator].family if operator in PRIMITIVES else "numpy"

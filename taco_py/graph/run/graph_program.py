@@ -1,0 +1,262 @@
+"""Graphs of primitives carried out: regions in order, kernels planned when they first run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.api.tensor import tensor
+from taco_py.call.prepare import Understood
+from taco_py.call.several.compute_several import compute_several
+from taco_py.call.several.explain_several import explained_several
+from taco_py.call.several.wishes import Asked, asked_of
+from taco_py.graph.extents import Extent, compiled
+from taco_py.graph.nodes import Fact, Graph, Node
+from taco_py.graph.run.left_to_numpy import NEED_SIZES, compute, handed_out
+from taco_py.graph.run.partition_by_stages import Region, base_of, partition_by_stages
+from taco_py.graph.run.region_statements import Statements, Stored, write_statements
+from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.notation.printer import to_text
+from taco_py.replay.find import find, no_short_way
+from taco_py.values.keys import call_key
+from taco_py.values.operands import describe
+from taco_py.values.settings import Settings
+from taco_py.values.tensor import Tensor
+
+SETTINGS = Settings()
+
+
+def squeezed(value: Any, fact: Fact) -> Any:
+    """Leave out the modes of size 1 of a value, in the same memory where it is dense."""
+    units = fact.units
+    if not any(units):
+        return value
+    if isinstance(value, np.ndarray):
+        return value[tuple(0 if unit else slice(None) for unit in units)]
+    whole = tensor(value) if is_scipy_sparse(value) else value
+    found = whole.squeeze(tuple(axis for axis, unit in enumerate(units) if unit))
+    return found.to_numpy() if isinstance(found, Tensor) and not found.ndim else found
+
+
+def whole(value: Any, fact: Fact) -> Any:
+    """Put modes of size 1 where a value has them, in the type that it has."""
+    units = fact.units
+    if value.dtype != fact.dtype:
+        value = value.astype(fact.dtype)
+    if not any(units):
+        return value
+    new = tuple(axis for axis, unit in enumerate(units) if unit)
+    if isinstance(value, np.ndarray | np.generic):
+        return np.expand_dims(value, new)
+    wide = np.expand_dims(tensor(value) if is_scipy_sparse(value) else value, new)
+    return handed_out(wide, isinstance(value, Tensor), fact.dtype)
+
+
+@dataclass(slots=True, eq=False)
+class KernelRun:
+    """A region that kernels compute.
+
+    written  its statements, once they are known
+    facts    of what they read and make
+    asked    what is wanted of them
+    identity what tells the call apart
+    """
+
+    region: Region
+    written: Statements | None = None
+    asked: Asked | None = None
+    identity: tuple[object, ...] = ()
+    read: tuple[Understood, ...] = ()
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+
+    def write(self, graph: Graph, values: Mapping[str, Any]) -> Statements:
+        """Write the statements, given operands as the first call has them."""
+        if self.written is None:
+            facts = graph.facts
+            stored: dict[str, Stored] = {}
+            for name, value in values.items():
+                if is_scipy_sparse(value) or isinstance(value, Tensor):
+                    type = describe(squeezed(value, facts[name]), name).operand.type
+                    if not type.format.is_dense or type.fill:
+                        fill = type.fill_value.item() if type.fill else 0
+                        stored[name] = Stored(type.format, type.dtype, fill)
+            self.written = written = write_statements(graph, self.region, stored)
+            self.facts = {name: facts[name] for name in (*written.operands, *written.results)}
+            alone = len(written.results) == 1
+            wanted = written.results[0] if alone else written.results
+            self.asked = asked_of(written.assignments, wanted, dict(written.formats))
+            self.read = tuple(Understood(each, ()) for each in written.assignments)
+            texts = tuple(map(to_text, written.assignments))
+            forms = tuple((name, str(form)) for name, form in written.formats.items())
+            self.identity = ("graph", *texts, written.results, forms, *written.operands)
+        return self.written
+
+    def run(self, graph: Graph, values: dict[str, Any]) -> None:
+        """Compute the results of the region and put them among the values."""
+        written = self.write(graph, values)
+        assert self.asked is not None
+        facts = self.facts
+        objects = {name: squeezed(values[name], facts[name]) for name in written.operands}
+        key = call_key(self.identity, objects.values())
+        call = find(key)
+        found = None if call is None else call(*objects.values())
+        if found is None:
+            found = compute_several(self.read, objects, SETTINGS, self.asked, key)
+        made = (found,) if self.asked.alone else found
+        for name, value in zip(written.results, made, strict=True):
+            values[name] = whole(value, facts[name])
+
+    @property
+    def places(self) -> str:
+        """The user's lines."""
+        return ", ".join(dict.fromkeys(node.place for node in self.region.nodes)) or "the graph"
+
+    def key(self, objects: Sequence[Any]) -> tuple[object, ...] | None:
+        """The key of the short way for operands."""
+        return call_key(self.identity, objects)
+
+    def explain(self, graph: Graph, values: Mapping[str, Any]) -> str:
+        """Say how the kernels compute the region."""
+        facts = graph.facts
+        written = self.write(graph, values)
+        assert self.asked is not None
+        objects = {name: squeezed(values[name], facts[name]) for name in written.operands}
+        return explained_several(written.assignments, objects, SETTINGS, self.asked)
+
+
+@dataclass(slots=True, eq=False)
+class NumpyRun:
+    """A primitive that NumPy computes.
+
+    numbers  from the graph's operands to the numbers among its attributes
+    """
+
+    node: Node
+    numbers: Callable[..., tuple[Any, ...]] | None
+
+    @property
+    def places(self) -> str:
+        """The user's line."""
+        return self.node.place or "the graph"
+
+    def run(self, graph: Graph, values: dict[str, Any]) -> None:
+        """Compute it and put the result among the values."""
+        inputs = [values[each.name] for each in graph.inputs] if self.numbers else []
+        numbers = self.numbers(*inputs) if self.numbers else ()
+        arrays = [values[name] for name in self.node.inputs]
+        operator = self.node.get("call", self.node.operator)
+        values[self.node.name] = compute(self.node, operator, arrays, numbers)
+
+
+@dataclass(slots=True, eq=False)
+class GraphProgram:
+    """A graph of primitives with what runs, in order.
+
+    numbers  from the operands to the graph's numbers
+    makers   what makes each of these in its type
+    last     for each step the values that no later one reads, which are let go
+    """
+
+    graph: Graph
+    steps: tuple[KernelRun | NumpyRun, ...]
+    numbers: Callable[..., tuple[Any, ...]] | None
+    makers: tuple[tuple[str, Callable[[Any], Any]], ...]
+    last: tuple[tuple[str, ...], ...]
+
+    def begin(self, operands: Sequence[Any]) -> dict[str, Any]:
+        """The values of the leaves in a call."""
+        graph = self.graph
+        values = dict(zip((each.name for each in graph.inputs), operands, strict=True))
+        values.update((each.name, each.value) for each in graph.constants)
+        if self.numbers is not None:
+            found = self.numbers(*operands)
+            for (name, make), number in zip(self.makers, found, strict=True):
+                values[name] = make(number)
+        return values
+
+    def run(self, operands: Sequence[Any]) -> list[Any]:
+        """Compute the results of operands in the order of the inputs."""
+        values = self.begin(operands)
+        for step, last in zip(self.steps, self.last, strict=True):
+            try:
+                step.run(self.graph, values)
+            except Exception as error:
+                error.add_note(f"in what {step.places} computes")
+                raise
+            for name in last:
+                del values[name]
+        return [values[name] for name in self.graph.outputs]
+
+
+Partition = Callable[[Graph], Sequence[Region]]
+"""Cuts a graph into regions, in the order in which they run."""
+
+
+def make_program(graph: Graph, partition: Partition = partition_by_stages) -> GraphProgram:
+    """Choose what runs for a graph of primitives.
+
+    partition  cuts it into regions that kernels compute, or NumPy; each is convex
+    """
+    names = tuple(each.name for each in graph.inputs)
+    steps: list[KernelRun | NumpyRun] = []
+    for region in partition(graph):
+        if region.kernel:
+            steps.append(KernelRun(region))
+        else:
+            steps += [_numpy_run(node, names) for node in region.nodes]
+    numbers = graph.numbers
+    found = compiled([each.extent for each in numbers], names) if numbers else None
+    makers = tuple((each.name, _maker(each.fact)) for each in numbers)
+    return GraphProgram(graph, tuple(steps), found, makers, _last_read(graph, steps))
+
+
+def _last_read(graph: Graph, steps: Sequence[KernelRun | NumpyRun]) -> tuple[tuple[str, ...], ...]:
+    """For each step the values that it is the last one to read, but for operands and results."""
+    nodes = graph.by_name
+    kept = {*graph.outputs, *(leaf.name for leaf in graph.leaves)}
+    found: list[tuple[str, ...]] = []
+    for step in reversed(steps):
+        own = (step.node,) if isinstance(step, NumpyRun) else step.region.nodes
+        made = {node.name for node in own}
+        read = {
+            each for node in own for name in node.inputs for each in (name, base_of(nodes, name))
+        }
+        stored = [name for name in read - made - kept if name in nodes and _is_stored(name, steps)]
+        found.append(tuple(sorted(stored)))
+        kept |= read
+    return tuple(reversed(found))
+
+
+def _is_stored(name: str, steps: Sequence[KernelRun | NumpyRun]) -> bool:
+    """Whether a step makes a value."""
+    return any(
+        name == step.node.name if isinstance(step, NumpyRun) else name in step.region.outputs
+        for step in steps
+    )
+
+
+def _maker(fact: Fact) -> Callable[[Any], Any]:
+    """What makes a number of the type that it has."""
+    types = {"int": int, "float": float, "complex": complex, "bool": bool}
+    found: Callable[[Any], Any] = types[fact.dtype] if fact.weak else np.dtype(fact.dtype).type
+    return found
+
+
+def _numpy_run(node: Node, names: Sequence[str]) -> NumpyRun:
+    operator = node.get("call", node.operator)
+    extents: list[Extent] = []
+    if operator in NEED_SIZES:
+        extents += node.shape
+    for entry in node.get("key", ()):
+        extents += [each for each in entry[1:] if each is not None]
+    return NumpyRun(node, compiled(extents, names) if extents else None)
+
+
+def has_short_way(key: tuple[object, ...] | None) -> Any:
+    """Return the short way of a call that was made, None where there is none."""
+    found = find(key)
+    return None if found is None or found is no_short_way else found

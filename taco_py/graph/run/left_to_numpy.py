@@ -1,0 +1,162 @@
+"""Operators as NumPy computes them: what no kernel can, and what only moves elements.
+
+Sparse operands are computed with as Tensors, which keep them sparse, or refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from taco_py.api.einsum import einsum
+from taco_py.api.evaluate import evaluate
+from taco_py.api.program import program
+from taco_py.api.tensor import tensor
+from taco_py.graph.nodes import Node
+from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.values.tensor import Tensor
+
+Numbers = Sequence[Any]
+"""The numbers that a node's attributes have, in order."""
+
+
+def compute(node: Node, operator: str, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    """Compute an operator of arrays.
+
+    numbers  sizes among its attributes, as this call has them
+    """
+    given = [tensor(each) if is_scipy_sparse(each) else each for each in arrays]
+    with np.errstate(all="ignore"):
+        found = (
+            RUN[operator](node, given, numbers) if operator in RUN else _element(operator, given)
+        )
+    return handed_out(found, any(isinstance(each, Tensor) for each in arrays), node.dtype)
+
+
+def handed_out(found: Any, tensors: bool, dtype: str) -> Any:
+    """Return a result as `evaluate` does, in a type.
+
+    tensors  whether Tensors are among the operands, of which a sparse result is one
+    """
+    if isinstance(found, np.ndarray | np.generic) or not hasattr(found, "dtype"):
+        return found if np.asarray(found).dtype == dtype else np.asarray(found).astype(dtype)
+    if isinstance(found, Tensor) and not tensors:
+        if found.format.is_dense or found.data.fill:
+            found = found.to_numpy()
+        elif found.ndim <= 2:
+            found = found.to_scipy()
+    return found if found.dtype == dtype else found.astype(dtype)
+
+
+def _element(operator: str, arrays: Sequence[Any]) -> Any:
+    """One of NumPy's or SciPy's functions of elements."""
+    function = getattr(np, operator, None)
+    if function is None:
+        from scipy import special
+
+        function = getattr(special, operator)
+    return function(*arrays)
+
+
+def _reduction(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    name = node.get("call", node.operator)
+    options = {} if node.get("ddof") is None else {"ddof": node.get("ddof")}
+    (array,) = arrays
+    axis = node.get("axis") if np.ndim(array) else None
+    return getattr(np, name)(array, axis=axis, keepdims=node.get("keepdims"), **options)
+
+
+def _along(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    return getattr(np, node.get("call", node.operator))(arrays[0], axis=node.get("axis"))
+
+
+def _key(node: Node, arrays: Sequence[Any], numbers: Numbers) -> tuple[Any, ...]:
+    """The subscripts, with their numbers and arrays in place."""
+    rest, positions = iter(numbers), iter(arrays[1:])
+    found: list[Any] = []
+    for kind, *ends in node.get("key"):
+        if kind == "new":
+            found.append(None)
+        elif kind == "array":
+            found.append(next(positions))
+        elif kind == "at":
+            found.append(next(rest))
+        else:
+            found.append(slice(*(None if end is None else next(rest) for end in ends)))
+    return tuple(found)
+
+
+def _subscript(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    return arrays[0][_key(node, arrays, numbers)]
+
+
+def _contract(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    labels, kept = node.get("labels"), node.get("kept")
+    product = einsum if any(isinstance(each, Tensor) for each in arrays) else np.einsum
+    pairs = (part for pair in zip(arrays, map(list, labels), strict=True) for part in pair)
+    return product(*pairs, list(kept))
+
+
+def _layout(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    """A transpose, then modes of size 1 put in or left out."""
+    (array,) = arrays
+    source = node.get("source")
+    kept = [each for each in source if each is not None]
+    off = tuple(axis for axis in range(np.ndim(array)) if axis not in kept)
+    moved = np.squeeze(np.transpose(array, (*kept, *off)), tuple(range(len(kept), np.ndim(array))))
+    new = tuple(axis for axis, each in enumerate(source) if each is None)
+    return np.expand_dims(moved, new) if new else moved
+
+
+def _broadcast(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    return np.broadcast_to(_layout(node, arrays, numbers), tuple(numbers))
+
+
+def _text(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    return evaluate(node.get("text"), dict(zip(node.get("names"), arrays, strict=True)))
+
+
+def _program(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    """One of the arrays that a program changes, in copies of them."""
+    run = program(node.get("text"))
+    given = dict(zip(node.get("names"), arrays, strict=True))
+    copies = {name: np.array(given[name]) for name in run.changed}
+    sizes = {name: int(given[name]) for name in run.sizes}
+    run(**{**given, **copies, **sizes}, threads=node.get("threads"))
+    return copies[node.get("part")]
+
+
+def _to_dense(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    (array,) = arrays
+    return array.to_numpy() if isinstance(array, Tensor) else array
+
+
+RUN: Mapping[str, Callable[[Node, Sequence[Any], Numbers], Any]] = MappingProxyType({
+    **dict.fromkeys(("sum", "prod", "mean", "var", "std", "min", "max", "any", "all"), _reduction),
+    **dict.fromkeys(("argmin", "argmax"), _reduction),
+    **dict.fromkeys(("cumsum", "cumprod", "sort", "argsort"), _along),
+    **dict.fromkeys(
+        ("einsum", "matmul", "tensordot", "outer", "diagonal", "contract"), _contract
+    ),
+    "expand": _layout,
+    "transpose": lambda node, arrays, numbers: np.transpose(arrays[0], node.get("axes"))
+    if node.get("axes") else _layout(node, arrays, numbers),
+    "squeeze": lambda node, arrays, numbers: np.squeeze(arrays[0], node.get("axis"))
+    if node.get("source") is None else _layout(node, arrays, numbers),
+    "expand_dims": lambda node, arrays, numbers: np.expand_dims(arrays[0], node.get("axis")),
+    "broadcast": _broadcast,
+    "broadcast_to": lambda node, arrays, numbers: np.broadcast_to(arrays[0], tuple(numbers)),
+    "reshape": lambda node, arrays, numbers: np.reshape(arrays[0], tuple(numbers)),
+    "concatenate": lambda node, arrays, numbers: np.concatenate(arrays, node.get("axis")),
+    "astype": lambda node, arrays, numbers: arrays[0].astype(node.get("dtype"))
+    if hasattr(arrays[0], "astype") else np.dtype(node.get("dtype")).type(arrays[0]),
+    "slice": _subscript, "index": _subscript,
+    "to_dense": _to_dense, "evaluate": _text, "notation": _text, "program": _program,
+})  # fmt: skip
+"""Operators by their names; functions of elements need no entry."""
+
+NEED_SIZES = ("reshape", "broadcast_to", "broadcast")
+"""Operators that ask for the sizes of their result."""

@@ -1,0 +1,142 @@
+"""The simplest partition of a graph of primitives: as much as possible in one kernel call.
+
+    stage   0            1                  2
+            a + b   →    np.reshape(v1)  →  exp(v2) / v3
+
+What NumPy computes is in odd stages, what kernels compute in even ones, each as early as its
+operands allow, kernels then as late as their readers allow. Paths only lead to later stages, so a
+stage is convex: no path leaves it and comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from codegen.records import dataclass
+from taco_py.graph.graph_builder import LAYOUTS
+from taco_py.graph.nodes import Graph, Node
+from taco_py.graph.primitives.primitive_table import PRIMITIVES
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Primitives that are computed together, in order.
+
+    kernel   whether kernels compute them, else NumPy, one by one
+    outputs  the values that others read, or that are results
+    """
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+    kernel: bool
+
+
+def partition_by_stages(graph: Graph) -> tuple[Region, ...]:
+    """Cut a graph into regions in the order in which they run."""
+    needed = views_needed(graph)
+    stages = _latest(graph, _earliest(graph))
+    regions = []
+    for stage in sorted({*stages.values()}):
+        kernel = stage % 2 == 0
+        nodes = tuple(
+            node for node in graph.nodes if stages[node.name] == stage and not is_layout(node)
+        )
+        if nodes:
+            regions.append(Region(nodes, (), kernel))
+    ordered = _with_views(graph, regions, needed)
+    return tuple(_with_outputs(graph, region, ordered) for region in ordered)
+
+
+def is_layout(node: Node) -> bool:
+    """Tell whether kernels read through a primitive, which makes nothing."""
+    return node.operator in LAYOUTS
+
+
+def base_of(graph: Mapping[str, Node], name: str) -> str:
+    """Find the value that layouts show in another way."""
+    while name in graph and is_layout(graph[name]):
+        (name,) = graph[name].inputs
+    return name
+
+
+def views_needed(graph: Graph) -> frozenset[str]:
+    """The layouts that are results, or that NumPy reads: arrays of their own."""
+    read = {name for node in graph.nodes if node.operator == "numpy" for name in node.inputs}
+    nodes = graph.by_name
+    found: set[str] = set()
+    for name in (*graph.outputs, *read):
+        while name in nodes and is_layout(nodes[name]):
+            found.add(name)
+            (name,) = nodes[name].inputs
+    return frozenset(found)
+
+
+def _earliest(graph: Graph) -> dict[str, int]:
+    stages: dict[str, int] = {}
+    for node in graph.nodes:
+        before = max((stages.get(name, -1) for name in node.inputs), default=-1)
+        if is_layout(node):
+            stages[node.name] = before
+        elif node.operator in PRIMITIVES:
+            stages[node.name] = max(before + before % 2, 0)
+        else:
+            stages[node.name] = before + (1 - before % 2)
+    return stages
+
+
+def _latest(graph: Graph, stages: dict[str, int]) -> dict[str, int]:
+    """Put kernels into the stage of their first reader."""
+    readers = graph.readers()
+    for node in reversed(graph.nodes):
+        if node.operator in PRIMITIVES and node.name not in graph.outputs and node.name in readers:
+            after = min(stages[each.name] for each in readers[node.name])
+            if node.operator in LAYOUTS:
+                stages[node.name] = after
+            else:
+                stages[node.name] = max(stages[node.name], after - after % 2)
+    return stages
+
+
+def _with_views(graph: Graph, regions: Sequence[Region], needed: frozenset[str]) -> list[Region]:
+    """Put the views that are needed right after what they show."""
+    nodes = graph.by_name
+    waiting = [node for node in graph.nodes if node.name in needed]
+    made = {leaf.name for leaf in graph.leaves}
+    found: list[Region] = []
+
+    def put() -> None:
+        for node in tuple(waiting):
+            if base_of(nodes, node.name) in made:
+                waiting.remove(node)
+                made.add(node.name)
+                found.append(Region((node,), (), False))
+
+    put()
+    for region in regions:
+        parts = (
+            (region,)
+            if region.kernel
+            else tuple(Region((node,), (), False) for node in region.nodes)
+        )
+        for part in parts:
+            found.append(part)
+            made.update(node.name for node in part.nodes)
+            put()
+    return found
+
+
+def _with_outputs(graph: Graph, region: Region, regions: Sequence[Region]) -> Region:
+    """The region with what others read of it."""
+    nodes = graph.by_name
+    own = {node.name for node in region.nodes}
+    read = {base_of(nodes, name) for name in graph.outputs} | {*graph.outputs}
+    for other in regions:
+        if other is not region:
+            read |= {base_of(nodes, name) for node in other.nodes for name in node.inputs}
+            read |= {name for node in other.nodes for name in node.inputs}
+            read |= {base_of(nodes, node.name) for node in other.nodes}
+    return Region(
+        region.nodes,
+        tuple(node.name for node in region.nodes if node.name in read & own),
+        region.kernel,
+    )

@@ -1,0 +1,356 @@
+"""A region of primitives → statements in index notation, for one compile.
+
+    m = reduce max(S);  b = broadcast(m);  d = map subtract(S, b);  P = map exp(d)
+    →   m[i] = max(j, S[i,j]);  P[i,j] = exp(S[i,j] - m[i])
+
+A primitive that one other reads is written into it; so are layouts and broadcasts, which make
+nothing. What others read twice, what is reduced, and products are statements of their own, but for
+products where only some elements are read: where a sparse operand stores something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.formats import Format, Level, LevelKind
+from taco_py.graph.fission.expressible import literal_of
+from taco_py.graph.nodes import Constant, Graph, Node
+from taco_py.graph.primitives.family import Index, Operands
+from taco_py.graph.primitives.primitive_table import PRIMITIVES
+from taco_py.graph.run.partition_by_stages import Region, is_layout
+from taco_py.legal.absent import fill_of
+from taco_py.legal.stored import is_sparse
+from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import Number
+from taco_py.notation.rewrites.fills import stored_alone, with_fills
+from taco_py.plan.ir.formats import compressed_indices, levels_of
+from taco_py.plan.ir.result_format import result_format
+
+MOST_FUNCTIONS = 40
+"""Functions of elements in one expression."""
+
+FACTORS = ("multiply", "divide", "true_divide", "negative")
+"""Functions of elements that may stand in a product that sums are taken of."""
+
+CHEAP = ("add", "subtract", "multiply", "negative")
+"""Functions of elements that take less than the memory that their result would."""
+
+MOST_READERS = 4
+"""Readers of a value that each compute it."""
+
+DENSE = Level(LevelKind.DENSE)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """How an operand of a region is stored.
+
+    fill  what it is where it stores nothing, None where it stores all
+    """
+
+    format: Format
+    dtype: str
+    fill: Number | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statements:
+    """What a region is in index notation.
+
+    operands  the values that it reads, in order
+    results   the values that others read, in order
+    formats   of the values between that are stored sparse
+    """
+
+    assignments: tuple[Assignment, ...]
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    formats: Mapping[str, Format]
+
+
+def write_statements(graph: Graph, region: Region, stored: Mapping[str, Stored]) -> Statements:
+    """Write a region of a graph, given how the operands are stored that are not dense."""
+    writer = _Writer(graph, region, dict(stored))
+    for node in region.nodes:
+        writer.visit(node)
+    return writer.statements()
+
+
+@dataclass(slots=True)
+class _Writer:
+    graph: Graph
+    region: Region
+    stored: dict[str, Stored]
+    assignments: list[Assignment] = field(default_factory=list)
+    formats: dict[str, Format] = field(default_factory=dict)
+    made: set[str] = field(default_factory=set)
+    operands: dict[str, None] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    constants: dict[str, Constant] = field(default_factory=dict)
+    readers: dict[str, list[Node]] = field(default_factory=dict)
+    fills: dict[str, Number | None] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
+
+    def visit(self, node: Node) -> None:
+        """Write the statement of a primitive that needs one."""
+        if not self.nodes:
+            self._look_around()
+        inner = (name for each in node.inputs for name in self._through(each))
+        self.counts[node.name] = 1 + sum(self.counts.get(name, 0) for name in {*inner})
+        if not self._is_written_into_another(node):
+            self._write(node)
+            self.counts[node.name] = 0
+
+    def _look_around(self) -> None:
+        self.nodes = self.graph.by_name
+        self.constants = {each.name: each for each in self.graph.constants}
+        own = {node.name for node in self.region.nodes}
+        for node in self.region.nodes:
+            for name in node.inputs:
+                for passed in self._through(name):
+                    self.readers.setdefault(passed, []).append(node)
+        for node in self.graph.nodes:
+            if node.name in own or is_layout(node):
+                self.fills[node.name] = self._fill(node)
+
+    def _through(self, name: str) -> Iterable[str]:
+        """A value and what it shows in another way."""
+        yield name
+        while name in self.nodes and is_layout(self.nodes[name]):
+            (name,) = self.nodes[name].inputs
+            yield name
+
+    # ------------------------------------------------------------ what is written where
+
+    def _is_written_into_another(self, node: Node) -> bool:
+        readers = self.readers.get(node.name, [])
+        if node.name in self.region.outputs or not readers:
+            return False
+        if len(readers) > 1:
+            return self._is_cheap(node, readers)
+        (reader,) = readers
+        if self.counts[node.name] > MOST_FUNCTIONS:
+            return False
+        if node.operator == "map":
+            return self._may_stand_in(node, reader)
+        return node.operator == "contract" and self._is_restricted(node)
+
+    def _is_cheap(self, node: Node, readers: Sequence[Node]) -> bool:
+        """Whether computing a value again takes less than writing and reading it."""
+        return (
+            node.operator == "map"
+            and node.get("function") in CHEAP
+            and len(readers) <= MOST_READERS
+            and all(reader.operator in ("map", "reduce") for reader in readers)
+            and self.fills.get(node.name) is None
+            and all(self._is_there(name) for name in node.inputs)
+        )
+
+    def _is_there(self, name: str) -> bool:
+        """Whether a value is read, not computed, where it is asked for."""
+        *_, base = self._through(name)
+        return base in self.made or base not in self.counts
+
+    def _is_factor(self, name: str) -> bool:
+        """Whether what is written for a value is a product of values that are there."""
+        if self._is_there(name):
+            return True
+        *_, base = self._through(name)
+        node = self.nodes[base]
+        return node.get("function") in FACTORS and all(map(self._is_factor, node.inputs))
+
+    def _may_stand_in(self, node: Node, reader: Node) -> bool:
+        """Whether a function of elements is computed once for each element there too."""
+        spread = any(
+            name in self.nodes
+            and self.nodes[name].operator == "broadcast"
+            and node.name in self._through(name)
+            for name in reader.inputs
+        )
+        if spread and node.fact.order and not self._is_restricted(node):
+            return False
+        if reader.operator == "map":
+            return True
+        if reader.operator == "reduce":
+            return True
+        factor = node.get("function") in FACTORS and all(map(self._is_factor, node.inputs))
+        return reader.operator == "contract" and factor
+
+    def _is_restricted(self, node: Node) -> bool:
+        """Whether the one reader asks for elements where a sparse operand stores something."""
+        readers = self.readers.get(node.name, [])
+        if len(readers) != 1 or node.name in self.region.outputs:
+            return False
+        (reader,) = readers
+        if reader.operator != "map" or self.fills.get(node.name) is not None:
+            return False
+        return self.fills.get(reader.name) is not None or self._is_restricted(reader)
+
+    def _fill(self, node: Node) -> Number | None:
+        """What a primitive is where the sparse operands store nothing, None where it is all."""
+
+        def of(name: str) -> Number | None:
+            if name in self.fills:
+                return self.fills[name]
+            if name in self.stored:
+                return self.stored[name].fill
+            literal = self._literal(name)
+            return literal.value if isinstance(literal, Literal) else None
+
+        if is_layout(node):
+            return of(node.inputs[0])
+        if not any(self._is_sparse_value(name) for name in node.inputs):
+            return None
+        known = {f"a{place}": name for place, name in enumerate(node.inputs)}
+        facts, names = self.graph.facts, Names()
+        operands = Operands(
+            tuple(facts[name] for name in node.inputs),
+            lambda place, own: Access(f"a{place}", tuple(filter(None, own))),
+            lambda: names.fresh("i"),
+        )
+        indices = [names.fresh("i") for _ in node.shape]
+        expr = PRIMITIVES[node.operator].express(node, indices, operands)
+        found = fill_of(expr, lambda access: of(known[access.tensor]))
+        sparse = {own for own, name in known.items() if self._is_sparse_value(name)}
+        wide = [i for i, unit in zip(indices, node.fact.units, strict=True) if not unit]
+        if _reduces(expr, sparse) and (found != 0 or not _is_spread(expr, sparse, wide)):
+            return None
+        return found
+
+    def _is_sparse_value(self, name: str) -> bool:
+        if name in self.stored:
+            return self.stored[name].fill is not None
+        return self.fills.get(name) is not None
+
+    # ------------------------------------------------------------ expressions
+
+    def _literal(self, name: str) -> Expr | None:
+        constant = self.constants.get(name)
+        if constant is None or constant.fact.order or constant.fact.sparsity:
+            return None
+        return literal_of(constant)
+
+    def _write(self, node: Node) -> None:
+        names = Names()
+        indices: list[Index] = [
+            None if size.constant == 1 else names.fresh("i") for size in node.shape
+        ]
+        value = self._express(node, indices, names)
+        target = Access(node.name, tuple(index for index in indices if index is not None))
+        self.made.add(node.name)
+        assignment = Assignment(target, value)
+        self.assignments.append(assignment)
+        self._store(node, assignment)
+
+    def _read(self, name: str, indices: Sequence[Index], names: Names) -> Expr:
+        literal = self._literal(name)
+        if literal is not None:
+            return literal
+        node = self.nodes.get(name)
+        if node is not None and name not in self.made and self._is_here(node):
+            return self._express(node, indices, names)
+        if name not in self.made:
+            self.operands.setdefault(name)
+        units = self._units(name)
+        own = tuple(str(index) for index, unit in zip(indices, units, strict=True) if not unit)
+        return Access(name, own)
+
+    def _is_here(self, node: Node) -> bool:
+        """Whether a value is written where it is read: of this region, or shown in another way."""
+        return is_layout(node) or node in self.region.nodes
+
+    def _units(self, name: str) -> tuple[bool, ...]:
+        if name in self.nodes:
+            return self.nodes[name].fact.units
+        return next(leaf.fact.units for leaf in self.graph.leaves if leaf.name == name)
+
+    def _express(self, node: Node, indices: Sequence[Index], names: Names) -> Expr:
+        facts = self.graph.facts
+        operands = Operands(
+            tuple(facts[name] for name in node.inputs),
+            lambda place, own: self._read(node.inputs[place], own, names),
+            lambda: names.fresh("i"),
+        )
+        return PRIMITIVES[node.operator].express(node, indices, operands)
+
+    # ------------------------------------------------------------ storage
+
+    def _store(self, node: Node, assignment: Assignment) -> None:
+        """Note how a value between is stored where it is sparse."""
+        read = {access.tensor for access in accesses(assignment.value)}
+        sparse = {n for n in read if n in self.stored and self.stored[n].fill is not None}
+        fill = fill_of(assignment.value, self._access_fill) if sparse else None
+        if fill is None or not assignment.target.indices:
+            return
+        value, target = assignment.value, assignment.target
+        if _reduces(value, sparse) and not _is_spread(value, sparse, target.indices):
+            return  # few of its elements are not stored
+        formats = {
+            name: self.stored[name].format if name in self.stored else _dense(access)
+            for access in accesses(assignment.value)
+            for name in [access.tensor]
+        }
+        whole = with_fills(assignment, {n: self.stored[n].fill or 0 for n in sparse})
+        if fill != 0:
+            whole = stored_alone(whole)
+        form = format_between(whole, formats)
+        if not is_sparse(form):
+            return
+        self.stored[node.name] = Stored(form, node.dtype, fill)
+        if node.name not in self.region.outputs:
+            self.formats[node.name] = form
+
+    def _access_fill(self, access: Access) -> Number | None:
+        found = self.stored.get(access.tensor)
+        return None if found is None else found.fill
+
+    def statements(self) -> Statements:
+        """What was written."""
+        results = tuple(name for name in self.region.outputs if name in self.made)
+        return Statements(
+            tuple(self.assignments), tuple(self.operands), results, dict(self.formats)
+        )
+
+
+def _reduces(expr: Expr, sparse: set[str]) -> bool:
+    """Tell whether a sparse operand is reduced over."""
+    if isinstance(expr, Reduce):
+        return any(access.tensor in sparse for access in accesses(expr))
+    return isinstance(expr, Call) and any(_reduces(arg, sparse) for arg in expr.args)
+
+
+def _is_spread(expr: Expr, sparse: set[str], indices: Sequence[str]) -> bool:
+    """Tell whether a reduction may leave most elements out: of two modes or more, all of which
+    sparse operands have."""
+    found = {i for access in accesses(expr) if access.tensor in sparse for i in access.indices}
+    return len(indices) > 1 and {*indices} <= found
+
+
+def _dense(access: Access) -> Format:
+    order = len(access.indices)
+    return Format((DENSE,) * order, tuple(range(order)))
+
+
+def format_between(assignment: Assignment, formats: Mapping[str, Format]) -> Format:
+    """Choose how a sparse value between statements is stored.
+
+    P[h,q,k] = where(M[q,k], …, 0), M in ds   →   dds: what no sparse operand restricts is outside
+    """
+    found = result_format(assignment, formats)
+    if not is_sparse(found):
+        return found
+    restricted = compressed_indices(assignment, levels_of(assignment, formats, every=True))
+    target = assignment.target.indices
+    stored = [target[mode] for mode in found.mode_order]
+    free = [index for index in target if index not in restricted]
+    pairs = [pair for pair in zip(stored, found.levels, strict=True) if pair[0] not in free]
+    if not pairs or pairs[0][1] != DENSE:
+        return found
+    levels = (DENSE,) * len(free) + tuple(level for _, level in pairs)
+    order = tuple(target.index(index) for index in (*free, *(index for index, _ in pairs)))
+    return Format(levels, order)

@@ -1,0 +1,120 @@
+"""What a call of a traced function computes, to look at, to keep, and to call again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from taco_py.diagnostics.errors import FileFormatError, OperandError
+from taco_py.graph.capture.signature_of_call import kind_of
+from taco_py.graph.graph_call import GraphCall, call_of
+from taco_py.graph.graph_files import from_json, to_json
+from taco_py.graph.graph_report import told
+from taco_py.graph.nodes import Fact, Graph
+
+
+class TracedGraph:
+    """The graph of a call: its operators, its primitives, and what runs."""
+
+    def __init__(self, call: GraphCall, operands: Sequence[Any], name: str) -> None:
+        self.call = call
+        self.operands = tuple(operands)
+        self.name = name
+
+    @property
+    def operators(self) -> Graph:
+        """The operators that the function calls."""
+        return self.call.trace.graph
+
+    @property
+    def primitives(self) -> Graph:
+        """The primitives that they were split into."""
+        return self.call.primitives
+
+    def __call__(self, *operands: Any) -> Any:
+        """Compute what the graph does of operands, by default those that it was traced with.
+
+        Raises OperandError where it was made for others.
+        """
+        given = operands or self.operands
+        self._check(given)
+        return self.call.run(given)
+
+    def _check(self, operands: Sequence[Any]) -> None:
+        inputs = self.operators.inputs
+        if len(operands) != len(inputs):
+            names = ", ".join(each.name for each in inputs)
+            raise OperandError(
+                f"Expected {len(inputs)} operands, found {len(operands)}", hint=f"pass {names}"
+            )
+        for each, value in zip(inputs, operands, strict=True):
+            if not _fits(each.fact, value):
+                raise OperandError(
+                    f"Expected {each.name} to be {each.fact}, found {_shown(value)}",
+                    hint="trace the function again for such operands",
+                )
+        guards, expected = self.call.trace.guards, self.call.trace.expected
+        if guards is not None and guards(*operands) != expected:
+            found = zip(self.call.trace.conditions, expected, guards(*operands), strict=True)
+            extent, wanted, other = next(each for each in found if each[1] != each[2])
+            raise OperandError(
+                f"Expected operands for which {extent} is {wanted}, found {other}",
+                hint="trace the function again for such operands",
+            )
+
+    def explain(self) -> str:
+        """Say what the graph computes, and how, for the operands that it was traced with.
+
+        Raises OperandError where it was read from a file, which has none.
+        """
+        if not self.operands and self.operators.inputs:
+            raise OperandError(
+                "Expected operands to explain a graph for, found none: it was read from a file",
+                hint="print(g) shows its operators",
+            )
+        return told(self.call, self.operands, self.name)
+
+    def save(self, file: str | Path) -> None:
+        """Write the graph to a file in JSON. Raises FileFormatError for another ending."""
+        path = Path(file)
+        if path.suffix != ".json":
+            raise FileFormatError(
+                f"Expected a file that ends in .json, found {path.name}", hint="g.save('x.json')"
+            )
+        path.write_text(to_json(self.call.trace))
+
+    def __str__(self) -> str:
+        """Write the operators, a line each."""
+        return str(self.operators)
+
+
+def load(file: str | Path) -> TracedGraph:
+    """Read a graph that `TracedGraph.save` wrote. Raises FileFormatError for another file."""
+    path = Path(file)
+    trace = from_json(path.read_text(), path.name)
+    return TracedGraph(call_of(trace), (), path.stem)
+
+
+def _fits(fact: Fact, value: Any) -> bool:
+    """Whether an operand is of the kind that a graph was made for."""
+    if fact.weak:
+        return type(value).__name__ == fact.dtype
+    shape = np.shape(value)
+    if len(shape) != fact.order or not hasattr(value, "dtype"):
+        return False
+    units = tuple(size == 1 for size in shape)
+    kind = kind_of(value)
+    sparsity = "" if kind[0] is np.ndarray or isinstance(value, np.generic) else _format(kind)
+    return units == fact.units and str(value.dtype) == fact.dtype and sparsity == fact.sparsity
+
+
+def _format(kind: tuple[Any, ...]) -> str:
+    form = kind[1].format
+    return "" if form.is_dense and not kind[1].fill else str(form)
+
+
+def _shown(value: Any) -> str:
+    return f"{type(value).__name__} of shape {np.shape(value)} and {getattr(value, 'dtype', '')}"

@@ -1,0 +1,63 @@
+"""Graphs are kept in files, and say what they are for."""
+
+# ruff: noqa: N803 - the names of the field
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+
+x = np.arange(12.0).reshape(3, 4)
+A = sp.csr_array(np.eye(3))
+
+
+def test_a_graph_is_the_same_from_a_file(tmp_path: Path) -> None:
+    fused = tp.fuse(lambda a, M: {"y": (M * (a[1:].T.sum() * 2j), A @ a), "n": a.shape[0]})
+    graph = fused.graph(x, A)
+    graph.save(tmp_path / "g.json")
+    read = tp.graph.load(tmp_path / "g.json")
+    assert str(read) == str(graph)
+    found, expected = read(x, A), fused(x, A)
+    np.testing.assert_array_equal(found["y"][0].toarray(), expected["y"][0].toarray())
+    np.testing.assert_array_equal(found["y"][1], expected["y"][1])
+    assert found["n"] == 3
+
+
+def test_a_graph_refuses_other_operands(tmp_path: Path) -> None:
+    graph = tp.fuse(lambda a: a + a.T if a.shape[0] == 3 else a).graph(x[:, :3])
+    graph.save(tmp_path / "g.json")
+    read = tp.graph.load(tmp_path / "g.json")
+    for wrong, told in (
+        ((x[:, :3].astype(np.float32),), "Expected a to be float64"),
+        ((x[0],), "Expected a to be float64"),
+        ((x[:2, :2],), "for which (a.shape[0] == 3) is True, found False"),
+        ((x, x), "Expected 1 operands"),
+    ):
+        with pytest.raises(tp.OperandError) as caught:
+            read(*wrong)
+        assert told in str(caught.value)
+    with pytest.raises(tp.OperandError, match="read from a file"):
+        read.explain()
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    graph = tp.fuse(lambda a: a + 1).graph(x)
+    with pytest.raises(tp.FileFormatError, match=r"\.json"):
+        graph.save(tmp_path / "g.txt")
+    for text in ("{}", "[", '{"taco_py graph": 99}'):
+        (tmp_path / "g.json").write_text(text)
+        with pytest.raises(tp.FileFormatError):
+            tp.graph.load(tmp_path / "g.json")
+
+
+def test_a_graph_explains_what_runs() -> None:
+    told = tp.fuse(lambda a: np.sort(np.exp(a) - 1) @ a.T).graph(x).explain()
+    for part in (
+        "5 operators", "2 kernel calls, 1 calls of NumPy", "linear", "elementwise",
+        "NumPy: p2 = sort", "no kernel computes it",
+    ):  # fmt: skip
+        assert part in told

@@ -1,0 +1,85 @@
+"""Operators split into primitives, and the rules on these: before → after."""
+
+# ruff: noqa: N806 - the names of the field
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import taco_py as tp
+
+x = np.arange(12.0).reshape(3, 4)
+M = sp.csr_array(np.eye(3, 4) != 0)
+
+
+def primitives(function: Callable[..., Any], *operands: Any) -> list[str]:
+    """The primitives of a function, in order."""
+    graph = tp.fuse(function).graph(*operands).primitives
+    names = (node.get("function") or node.get("call") or "" for node in graph.nodes)
+    return [f"{n.operator} {w}".strip() for n, w in zip(graph.nodes, names, strict=True)]
+
+
+def _softmax(a: Any) -> Any:
+    e = np.exp(a - a.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (
+            _softmax,
+            ["reduce max", "broadcast", "map subtract", "map exp", "reduce sum", "broadcast",
+             "map divide"],
+        ),
+        (lambda a: a.mean(0), ["reduce sum", "map divide"]),
+        (
+            lambda a: a.var(),
+            ["reduce sum", "map divide", "broadcast", "map subtract", "map multiply",
+             "reduce sum", "map divide"],
+        ),
+        (lambda a: a.T.T + a, ["map add"]),
+        (lambda a: a[:, None].squeeze(1) * 1, ["map multiply"]),
+        (lambda a: np.exp(a) + np.exp(a), ["map exp", "map add"]),
+        (lambda a: (a @ a.T).sum(), ["contract"]),
+        (lambda a: (a[:, None] * a).sum(-1), ["contract"]),
+        (lambda a: np.sort(a)[::-1], ["numpy sort", "numpy slice"]),
+        (lambda a: a.reshape(4, 3), ["numpy reshape"]),
+        (lambda a: a.reshape(a.shape[0], 1, -1) + 1, ["expand", "map add"]),
+    ],
+)  # fmt: skip
+def test_operators_are_split_and_rewritten(
+    function: Callable[..., Any], expected: list[str]
+) -> None:
+    found = primitives(function, x)
+    layouts = ("transpose", "expand", "squeeze")
+    assert [each for each in found if each not in layouts or each in expected] == expected
+
+
+def test_values_beside_a_mask_are_computed_in_the_mask() -> None:
+    def function(mask: Any, a: Any) -> Any:
+        S = np.where(mask, a, -np.inf)
+        return np.exp(S - S.max(1, keepdims=True))
+
+    dense = primitives(function, M.toarray(), x)
+    sparse = primitives(function, M, x)
+    assert (dense.count("map where"), sparse.count("map where")) == (1, 2)
+    found = tp.fuse(function)(M, x)
+    assert sp.issparse(found)
+    np.testing.assert_allclose(found.toarray(), function(M.toarray(), x))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "longdouble", "int8", "bool", "float32"])
+def test_types_are_numpys(dtype: str) -> None:
+    a = np.arange(6).reshape(2, 3).astype(dtype)
+
+    def function(a: Any) -> Any:
+        return a + a, a.sum(0), a * 2, a @ a.T, np.where(a, a, 0)
+
+    for one, other in zip(tp.fuse(function)(a), function(a), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=1e-3)
