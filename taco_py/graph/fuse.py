@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import update_wrapper
 from inspect import signature
-from typing import Any
+from typing import Any, overload
 
 from taco_py.graph.capture.free_variables import OWN
 from taco_py.graph.capture.signature_of_call import Leaves, leaves_of
 from taco_py.graph.capture.trace_function import Trace, trace_function
 from taco_py.graph.capture.traced_array import TracedArray
 from taco_py.graph.graph_call import GraphCall, call_of
+from taco_py.graph.selection.strategies import DEFAULT, check_strategy
 from taco_py.graph.short_route import short_route
 from taco_py.graph.traced_graph import TracedGraph
 from taco_py.kernels import KERNELS
@@ -37,8 +38,9 @@ class FusedFunction:
     array([0.25, 0.25, 0.25, 0.25])
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], optimize: str = DEFAULT) -> None:
         self.function = function
+        self.optimize = optimize
         self.signature = signature(function)
         self.traces: dict[tuple[object, ...], list[GraphCall]] = {}
         self.routes: dict[tuple[object, ...], tuple[Route, ...]] = {}
@@ -82,7 +84,9 @@ class FusedFunction:
         name = f"{OWN}{getattr(self.function, '__name__', '')}"
         found = kept.get(name)
         if found is None or found.function.__func__ is not self.function:
-            found = kept[name] = FusedFunction(self.function.__get__(instance, owner))
+            found = kept[name] = FusedFunction(
+                self.function.__get__(instance, owner), self.optimize
+            )
         return found
 
     def _bound(self, args: Any, named: Any) -> dict[str, Any]:
@@ -96,7 +100,7 @@ class FusedFunction:
         for call in known:
             if call.trace.holds(operands):
                 return call
-        found = call_of(self._trace(arguments, leaves))
+        found = call_of(self._trace(arguments, leaves), operands, self.optimize)
         known.append(found)
         del known[:-MOST_TRACES]
         return found
@@ -119,6 +123,20 @@ def is_traced(value: Any) -> bool:
     return isinstance(value, TracedArray)
 
 
-def fuse(function: Callable[..., Any]) -> FusedFunction:
-    """Trace a function of arrays once for each kinds of operands, and compute it as a whole."""
-    return FusedFunction(function)
+@overload
+def fuse(function: Callable[..., Any], *, optimize: str = ...) -> FusedFunction: ...
+@overload
+def fuse(
+    function: None = None, *, optimize: str = ...
+) -> Callable[[Callable[..., Any]], FusedFunction]: ...
+def fuse(function: Callable[..., Any] | None = None, *, optimize: str = DEFAULT) -> Any:
+    """Trace a function of arrays once for each kinds of operands, and compute it as a whole.
+
+    optimize  how its kernels are chosen: "none", "stages", "greedy", "orchestrate" or "measure"
+
+    Raises ScheduleError for another one.
+    """
+    strategy = check_strategy(optimize)
+    if function is None:
+        return lambda function: FusedFunction(function, strategy)
+    return FusedFunction(function, strategy)

@@ -11,22 +11,32 @@ from taco_py.graph.fission.split_operators import split_operators
 from taco_py.graph.nodes import Graph
 from taco_py.graph.rules.rewrite import rewritten
 from taco_py.graph.run.graph_program import GraphProgram, make_program
+from taco_py.graph.selection.strategies import DEFAULT, Chosen, choose_regions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphCall:
-    """A trace, its primitives, and the program that computes them."""
+    """A trace, its primitives, and the program that computes them.
+
+    chosen  how its kernels were chosen
+    """
 
     trace: Trace
     primitives: Graph
     program: GraphProgram
+    chosen: Chosen
 
     def run(self, operands: Sequence[Any]) -> Any:
         """Compute what the function returns of operands by the trace's names."""
         return self.trace.returned(self.program.run(operands))
 
 
-def call_of(trace: Trace) -> GraphCall:
-    """Split the operators of a trace, rewrite the primitives, and choose what runs."""
+def call_of(trace: Trace, operands: Sequence[Any] = (), strategy: str = DEFAULT) -> GraphCall:
+    """Split the operators of a trace, rewrite the primitives, and choose what runs.
+
+    operands  of the call that it is chosen for; some strategies do without
+    """
     primitives = rewritten(split_operators(trace.graph))
-    return GraphCall(trace, primitives, make_program(primitives))
+    chosen = choose_regions(primitives, operands, strategy)
+    program = make_program(primitives, lambda _: chosen.taken.regions)
+    return GraphCall(trace, primitives, program, chosen)

@@ -8,6 +8,7 @@ from typing import Any
 from taco_py.graph.graph_call import GraphCall
 from taco_py.graph.primitives.primitive_table import family_of
 from taco_py.graph.run.graph_program import KernelRun
+from taco_py.graph.selection.choice_report import told_choice
 from taco_py.notation.printer import to_text
 
 
@@ -21,6 +22,7 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
     kernels = sum(isinstance(step, KernelRun) for step in call.program.steps)
     yield f"graph     {name}: {len(operators.nodes)} operators, {len(primitives.nodes)} primitives"
     yield f"runs      {kernels} kernel calls, {len(call.program.steps) - kernels} calls of NumPy"
+    yield from told_choice(call.chosen)
     for extent, expected in zip(call.trace.conditions, call.trace.expected, strict=True):
         yield f"holds     where {extent} is {expected}"
     yield "operators"

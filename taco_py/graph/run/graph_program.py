@@ -60,6 +60,7 @@ def whole(value: Any, fact: Fact) -> Any:
 class KernelRun:
     """A region that kernels compute.
 
+    between  results that kernels alone read, which stay sparse with any fill value
     written  its statements, once they are known
     facts    of what they read and make
     asked    what is wanted of them
@@ -67,6 +68,7 @@ class KernelRun:
     """
 
     region: Region
+    between: frozenset[str] = frozenset()
     written: Statements | None = None
     asked: Asked | None = None
     identity: tuple[object, ...] = ()
@@ -84,7 +86,9 @@ class KernelRun:
                     if not type.format.is_dense or type.fill:
                         fill = type.fill_value.item() if type.fill else 0
                         stored[name] = Stored(type.format, type.dtype, fill)
-            self.written = written = write_statements(graph, self.region, stored)
+            self.written = written = write_statements(
+                graph, self.region, stored, self.between
+            )
             self.facts = {name: facts[name] for name in (*written.operands, *written.results)}
             alone = len(written.results) == 1
             wanted = written.results[0] if alone else written.results
@@ -100,15 +104,36 @@ class KernelRun:
         written = self.write(graph, values)
         assert self.asked is not None
         facts = self.facts
-        objects = {name: squeezed(values[name], facts[name]) for name in written.operands}
+        objects = self._objects(values)
         key = call_key(self.identity, objects.values())
         call = find(key)
         found = None if call is None else call(*objects.values())
         if found is None:
             found = compute_several(self.read, objects, SETTINGS, self.asked, key)
         made = (found,) if self.asked.alone else found
+        given = {name: values[name] for name in written.operands}
         for name, value in zip(written.results, made, strict=True):
-            values[name] = whole(value, facts[name])
+            values[name] = self._made(name, whole(value, facts[name]), given)
+
+    @property
+    def keeps_sparse(self) -> bool:
+        """Whether a result stays sparse for kernels: operands are then Tensors, as results are."""
+        return self.written is not None and not self.between.isdisjoint(self.written.formats)
+
+    def _objects(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The operands of the kernels."""
+        assert self.written is not None
+        found = {name: squeezed(values[name], self.facts[name]) for name in self.written.operands}
+        if not self.keeps_sparse:
+            return found
+        return {n: tensor(each) if is_scipy_sparse(each) else each for n, each in found.items()}
+
+    def _made(self, name: str, value: Any, given: Mapping[str, Any]) -> Any:
+        """A result as others get it."""
+        if not self.keeps_sparse or name in self.between:
+            return value
+        tensors = any(isinstance(each, Tensor) for each in given.values())
+        return handed_out(value, tensors, self.facts[name].dtype)
 
     @property
     def places(self) -> str:
@@ -121,11 +146,11 @@ class KernelRun:
 
     def explain(self, graph: Graph, values: Mapping[str, Any]) -> str:
         """Say how the kernels compute the region."""
-        facts = graph.facts
         written = self.write(graph, values)
         assert self.asked is not None
-        objects = {name: squeezed(values[name], facts[name]) for name in written.operands}
-        return explained_several(written.assignments, objects, SETTINGS, self.asked)
+        return explained_several(
+            written.assignments, self._objects(values), SETTINGS, self.asked
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -203,15 +228,27 @@ def make_program(graph: Graph, partition: Partition = partition_by_stages) -> Gr
     """
     names = tuple(each.name for each in graph.inputs)
     steps: list[KernelRun | NumpyRun] = []
-    for region in partition(graph):
+    regions = partition(graph)
+    handed = _handed_out(graph, regions)
+    for region in regions:
         if region.kernel:
-            steps.append(KernelRun(region))
+            steps.append(KernelRun(region, frozenset(region.outputs) - handed))
         else:
             steps += [_numpy_run(node, names) for node in region.nodes]
     numbers = graph.numbers
     found = compiled([each.extent for each in numbers], names) if numbers else None
     makers = tuple((each.name, _maker(each.fact)) for each in numbers)
     return GraphProgram(graph, tuple(steps), found, makers, _last_read(graph, steps))
+
+
+def _handed_out(graph: Graph, regions: Sequence[Region]) -> frozenset[str]:
+    """The values that NumPy or the caller gets."""
+    nodes = graph.by_name
+    read = {*graph.outputs}
+    for region in regions:
+        if not region.kernel:
+            read |= {name for node in region.nodes for name in node.inputs}
+    return frozenset(read | {base_of(nodes, name) for name in read})
 
 
 def _last_read(graph: Graph, steps: Sequence[KernelRun | NumpyRun]) -> tuple[tuple[str, ...], ...]:
@@ -227,7 +264,7 @@ def _last_read(graph: Graph, steps: Sequence[KernelRun | NumpyRun]) -> tuple[tup
         }
         stored = [name for name in read - made - kept if name in nodes and _is_stored(name, steps)]
         found.append(tuple(sorted(stored)))
-        kept |= read
+        kept |= read - made
     return tuple(reversed(found))
 
 

@@ -43,7 +43,7 @@ def partition_by_stages(graph: Graph) -> tuple[Region, ...]:
         )
         if nodes:
             regions.append(Region(nodes, (), kernel))
-    ordered = _with_views(graph, regions, needed)
+    ordered = with_views(graph, regions, needed)
     return tuple(_with_outputs(graph, region, ordered) for region in ordered)
 
 
@@ -97,8 +97,11 @@ def _latest(graph: Graph, stages: dict[str, int]) -> dict[str, int]:
     return stages
 
 
-def _with_views(graph: Graph, regions: Sequence[Region], needed: frozenset[str]) -> list[Region]:
-    """Put the views that are needed right after what they show."""
+def with_views(graph: Graph, regions: Sequence[Region], needed: frozenset[str]) -> list[Region]:
+    """Put the views that are needed right after what they show, and NumPy's primitives one by one.
+
+    A region without outputs is taken to make all that is in it.
+    """
     nodes = graph.by_name
     waiting = [node for node in graph.nodes if node.name in needed]
     made = {leaf.name for leaf in graph.leaves}
@@ -120,7 +123,7 @@ def _with_views(graph: Graph, regions: Sequence[Region], needed: frozenset[str])
         )
         for part in parts:
             found.append(part)
-            made.update(node.name for node in part.nodes)
+            made.update(part.outputs or (node.name for node in part.nodes))
             put()
     return found
 

@@ -63,18 +63,28 @@ class Statements:
 
     operands  the values that it reads, in order
     results   the values that others read, in order
-    formats   of the values between that are stored sparse
+    formats   of the values that are stored sparse, but for results that users get
+    stored    how operands and values are stored that are not dense
     """
 
     assignments: tuple[Assignment, ...]
     operands: tuple[str, ...]
     results: tuple[str, ...]
     formats: Mapping[str, Format]
+    stored: Mapping[str, Stored]
 
 
-def write_statements(graph: Graph, region: Region, stored: Mapping[str, Stored]) -> Statements:
-    """Write a region of a graph, given how the operands are stored that are not dense."""
-    writer = _Writer(graph, region, dict(stored))
+def write_statements(
+    graph: Graph,
+    region: Region,
+    stored: Mapping[str, Stored],
+    between: frozenset[str] = frozenset(),
+) -> Statements:
+    """Write a region of a graph, given how the operands are stored that are not dense.
+
+    between  results that kernels alone read: stored as values between statements are
+    """
+    writer = _Writer(graph, region, dict(stored), between)
     for node in region.nodes:
         writer.visit(node)
     return writer.statements()
@@ -85,6 +95,7 @@ class _Writer:
     graph: Graph
     region: Region
     stored: dict[str, Stored]
+    between: frozenset[str] = frozenset()
     assignments: list[Assignment] = field(default_factory=list)
     formats: dict[str, Format] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
@@ -302,7 +313,7 @@ class _Writer:
         if not is_sparse(form):
             return
         self.stored[node.name] = Stored(form, node.dtype, fill)
-        if node.name not in self.region.outputs:
+        if node.name not in self.region.outputs or node.name in self.between:
             self.formats[node.name] = form
 
     def _access_fill(self, access: Access) -> Number | None:
@@ -313,7 +324,7 @@ class _Writer:
         """What was written."""
         results = tuple(name for name in self.region.outputs if name in self.made)
         return Statements(
-            tuple(self.assignments), tuple(self.operands), results, dict(self.formats)
+            tuple(self.assignments), tuple(self.operands), results, dict(self.formats), self.stored
         )
 
 

@@ -1,0 +1,193 @@
+"""What a region of a graph is expected to take, by the planner, for the operands of a call.
+
+    seconds = planned kernels + a call + bytes that go to memory and back
+
+Values between are not made for it: their shapes follow from the operands' sizes, and how sparse
+ones are stored, and how many entries they have, from the statements of the whole graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.call.libraries import libraries_of
+from taco_py.call.several.sequence import in_single_assignment
+from taco_py.call.several.typed import Typed, Wishes, typed
+from taco_py.cost.effort import Effort
+from taco_py.diagnostics.errors import TacoError
+from taco_py.explanation.summary import expected_seconds
+from taco_py.formats import dense
+from taco_py.graph.extents import Extent, compiled
+from taco_py.graph.nodes import Graph
+from taco_py.graph.run.graph_program import SETTINGS, make_program, squeezed
+from taco_py.graph.run.partition_by_stages import Region
+from taco_py.graph.run.region_statements import Statements, Stored, write_statements
+from taco_py.graph.selection.graph_dag import GraphDag
+from taco_py.notation.dtypes import dtype_of_number
+from taco_py.plan.ir.goal import Request
+from taco_py.plan.ir.nodes import Operand
+from taco_py.plan.make import Options
+from taco_py.plan.statements import plan_statements
+from taco_py.problem import TensorType
+from taco_py.values.operands import as_number, describe, is_number
+from taco_py.values.result_table import TENSOR
+
+
+@dataclass(frozen=True, slots=True)
+class CallCosts:
+    """What calls of kernels cost besides their loops. Each was measured on two cores at 2.5 GHz."""
+
+    call_seconds: float = 4e-6
+    """A call of one kernel that was made before. Measured: 3.5 to 5 µs for three operands."""
+    numpy_call_seconds: float = 2e-6
+    """A call of NumPy that moves or computes few elements. Measured: 1 to 4 µs."""
+    numpy_element_seconds: float = 1e-9
+    """An element of what NumPy computes. It is the same in all choices."""
+    far_byte_seconds: float = 3e-11
+    """A byte of operands and results beyond the near caches. Measured: 0.02 to 0.04 ns for one to
+    three operands of 2 to 80 MB, with the pages of the result."""
+    near_bytes: int = 1 << 19
+    """Operands and results of one call that the loops' own price holds for."""
+
+
+COSTS = CallCosts()
+
+
+@dataclass(slots=True, eq=False)
+class RegionPrices:
+    """Prices of regions for the operands of a call, each asked for once.
+
+    leaves  the values of leaves
+    known   facts of leaves that are no Python numbers, and of all nodes
+    stored  how values are stored that are not dense
+    effort  searches for orders of loops, which regions with the same statements share
+    """
+
+    graph: Graph
+    leaves: Mapping[str, Any]
+    known: Mapping[str, Operand]
+    stored: Mapping[str, Stored]
+    costs: CallCosts = COSTS
+    effort: Effort = field(default_factory=Effort)
+    found: dict[tuple[tuple[str, ...], tuple[str, ...]], float] = field(default_factory=dict)
+
+    def of(self, region: Region) -> float:
+        """Return the expected seconds; infinity where the region cannot be one call."""
+        key = (tuple(node.name for node in region.nodes), region.outputs)
+        if key not in self.found:
+            self.found[key] = self._kernels(region) if region.kernel else self._numpy(region)
+        return self.found[key]
+
+    def _numpy(self, region: Region) -> float:
+        (node,) = region.nodes
+        read = [self.known[name] for name in node.inputs if name in self.known]
+        elements = sum(each.stored for each in (*read, self.known[node.name]))
+        costs = self.costs
+        return costs.numpy_call_seconds + elements * costs.numpy_element_seconds
+
+    def _kernels(self, region: Region) -> float:
+        try:
+            written = write_statements(self.graph, region, self.stored, frozenset(region.outputs))
+            operands = operands_of(written, self.known, self.leaves)
+            found = typed_of(written, operands)
+            read = {n: _read(operands[r.source], r.dtype.name) for n, r in found.reads.items()}
+            request = Request(found.types[written.results[-1]], effort=self.effort, sized=True)
+            plan = plan_statements(
+                found.assignments,
+                {**operands, **read},
+                found.types,
+                request,
+                written.results,
+                Options(libraries=libraries_of(SETTINGS)),
+            )
+        except TacoError:
+            return inf
+        results = [found.operands[name] for name in written.results]
+        moved = sum(map(_bytes, (*operands.values(), *results)))
+        kernels = expected_seconds(plan, self.effort)
+        return kernels + self.costs.call_seconds + self._traffic(moved)
+
+    def _traffic(self, moved: float) -> float:
+        return moved * self.costs.far_byte_seconds if moved > self.costs.near_bytes else 0.0
+
+
+def prices_of(dag: GraphDag, operands: Sequence[Any]) -> RegionPrices:
+    """Make the prices of regions of a graph in a call."""
+    graph = dag.graph
+    leaves = make_program(graph, lambda _: ()).begin(operands)
+    facts = graph.facts
+    values = {name: squeezed(value, facts[name]) for name, value in leaves.items()}
+    known = {n: describe(v, n).operand for n, v in values.items() if not is_number(v)}
+    stored = {
+        name: Stored(each.type.format, each.type.dtype, _fill(each.type))
+        for name, each in known.items()
+        if not each.type.format.is_dense
+    }
+    known |= _dense_facts(graph, operands)
+    own = tuple(p for p in range(len(dag.nodes)) if not dag.dag.flagged("alone") >> p & 1)
+    nodes = tuple(dag.nodes[p] for p in own)
+    whole = Region(nodes, tuple(node.name for node in nodes), True)
+    written = write_statements(graph, whole, stored, frozenset(whole.outputs))
+    if written.assignments:
+        found = typed_of(written, operands_of(written, known, values))
+        known |= {node.name: found.operands[node.name] for node in nodes}
+    return RegionPrices(graph, values, known, written.stored)
+
+
+def _dense_facts(graph: Graph, operands: Sequence[Any]) -> dict[str, Operand]:
+    """The facts of all nodes as dense arrays of the sizes that the operands give them."""
+    nodes = graph.nodes
+    wide = [[e for e in node.shape if e.constant != 1] for node in nodes]
+    extents: list[Extent] = [each for sizes in wide for each in sizes]
+    numbers = iter(compiled(extents, tuple(i.name for i in graph.inputs))(*operands))
+    found = {}
+    for node, sizes in zip(nodes, wide, strict=True):
+        shape = tuple(int(next(numbers)) for _ in sizes)
+        dtype = np.result_type(node.dtype).name
+        found[node.name] = Operand(TensorType(dense(len(shape)), dtype), shape, float(prod(shape)))
+    return found
+
+
+def operands_of(
+    written: Statements, known: Mapping[str, Operand], leaves: Mapping[str, Any]
+) -> dict[str, Operand]:
+    """Return the facts of what statements read; Python numbers take the type of what they meet."""
+    read = [known[name].type.dtype for name in written.operands if name in known]
+    strong = [np.dtype(dtype) for dtype in read]
+    found = {}
+    for name in written.operands:
+        if name in known:
+            found[name] = known[name]
+        else:
+            dtype = dtype_of_number(leaves[name], strong) if strong else None
+            found[name] = describe(as_number(leaves[name], dtype, name), name).operand
+    return found
+
+
+def typed_of(written: Statements, operands: Mapping[str, Operand]) -> Typed:
+    """Type statements over operands that are Tensors, as values between are."""
+    statements = in_single_assignment(written.assignments, written.results, tuple(operands))
+    containers = dict.fromkeys(operands, TENSOR)
+    return typed(statements, operands, containers, Wishes(dict(written.formats)))
+
+
+def _read(operand: Operand, dtype: str) -> Operand:
+    """The facts of an operand that is read in another type."""
+    return replace(operand, type=operand.type.read_as(dtype))
+
+
+def _fill(type: TensorType) -> Any:
+    return type.fill_value.item() if type.fill else 0
+
+
+def _bytes(operand: Operand) -> float:
+    """The bytes of a tensor, with the coordinates of a sparse one."""
+    size = np.dtype(operand.type.element).itemsize
+    index = 0 if operand.type.format.is_dense else np.dtype(operand.type.index_dtype).itemsize
+    return operand.stored * (size + index)

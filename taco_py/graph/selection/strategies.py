@@ -1,0 +1,229 @@
+"""Ways to choose which kernels compute a graph of primitives, by the names of `optimize=`.
+
+    none         each primitive by itself
+    stages       as many as possible in one call, by the graph alone
+    greedy       kernels merged while their expected seconds become fewer
+    orchestrate  the kernels whose expected seconds have the least sum; they may compute again
+    measure      the same with kernels timed on the operands of the call
+
+The last three plan each candidate, which takes seconds, once for a trace.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from types import MappingProxyType
+from typing import Any
+
+from codegen.records import dataclass
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.graph.nodes import Graph, Node
+from taco_py.graph.orchestrate.candidate_kernels import (
+    Candidates,
+    Kernel,
+    Limits,
+    find_candidates,
+    make_kernel,
+)
+from taco_py.graph.orchestrate.choosers import CHOOSERS
+from taco_py.graph.orchestrate.dag import bits
+from taco_py.graph.orchestrate.kernel_choice import Choice
+from taco_py.graph.run.partition_by_stages import Region, partition_by_stages
+from taco_py.graph.selection.graph_dag import GraphDag, dag_of_graph
+from taco_py.graph.selection.region_price import RegionPrices, prices_of
+from taco_py.graph.selection.time_kernels import KernelTimes
+
+DEFAULT = "stages"
+
+MOST_CANDIDATES = 400
+"""Candidates that are planned for: some 10 ms each."""
+
+SIZES = (32, 16, 8, 5, 3)
+"""Primitives of a kernel, the most that leave few enough candidates."""
+
+MOST_STATES = 400
+"""Execution states of a window; longer graphs are cut."""
+
+MOST_ROUNDS = 8
+"""Choices of which the kernels are timed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alternative:
+    """What a way chooses.
+
+    expected  seconds, None where nobody asked for prices; measured ones of `measure`
+    seconds   that it took to choose
+    told      primitives, states and candidates that were looked at
+    """
+
+    strategy: str
+    regions: tuple[Region, ...]
+    expected: float | None = None
+    seconds: float = 0.0
+    told: str = ""
+
+    @property
+    def kernels(self) -> int:
+        """The number of kernel calls."""
+        return sum(region.kernel for region in self.regions)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """What runs, with what else was looked at.
+
+    again    primitives that several kernels compute
+    without  the expected seconds where each is computed once
+    priced   candidates that were planned, with the seconds that it took
+    """
+
+    taken: Alternative
+    alternatives: tuple[Alternative, ...] = ()
+    again: tuple[Node, ...] = ()
+    without: float | None = None
+    priced: tuple[int, float] = (0, 0.0)
+
+
+@dataclass(slots=True, eq=False)
+class _Choosing:
+    """A graph whose kernels are chosen, for the operands of a call."""
+
+    dag: GraphDag
+    operands: Sequence[Any]
+    prices: RegionPrices
+    candidates: Candidates
+    stages: tuple[Region, ...]
+    planning: float = 0.0
+    priced: set[Kernel] = field(default_factory=set)
+
+    def price(self, kernel: Kernel) -> float:
+        """The expected seconds of a kernel."""
+        start = time.perf_counter()
+        found = self.prices.of(self.dag.region(kernel))
+        self.priced.add(kernel)
+        self.planning += time.perf_counter() - start
+        return found
+
+    def kernels(self, regions: Sequence[Region]) -> tuple[Kernel, ...]:
+        """The kernels that regions are, without views."""
+        return tuple(k for k in map(self.dag.kernel, regions) if k is not None)
+
+    def fixed(self, name: str, regions: Sequence[Region]) -> Alternative:
+        """A choice that asks for no price, with its price."""
+        return Alternative(name, tuple(regions), sum(map(self.price, self.kernels(regions))))
+
+    def alternative(self, name: str) -> tuple[Choice, Alternative]:
+        """What a chooser of the table chooses."""
+        start = time.perf_counter()
+        choice = CHOOSERS[name](self.dag.dag, self.candidates, self.price)
+        spent = time.perf_counter() - start
+        told = str(choice.statistics)
+        regions = self.dag.regions(choice.kernels)
+        return choice, Alternative(name, regions, choice.cost, spent, told)
+
+    def chosen(self, taken: Alternative, others: Sequence[Alternative], recomputed: int) -> Chosen:
+        """Note what was chosen, and what computing nothing twice would take."""
+        without = None
+        if recomputed:
+            choice, _ = self.alternative("partition")
+            without = choice.cost
+        again = tuple(self.dag.nodes[p] for p in bits(recomputed))
+        priced = (len(self.priced), self.planning)
+        return Chosen(taken, (*others, taken), again, without, priced)
+
+
+def _by_itself(dag: GraphDag) -> tuple[Region, ...]:
+    """Each primitive as a region."""
+    return dag.regions(make_kernel(dag.dag, 1 << p, 1 << p) for p in range(len(dag.nodes)))
+
+
+def candidates_of(dag: GraphDag, stages: Sequence[Region]) -> Candidates:
+    """Find candidates, few enough to plan each; the stages are among them."""
+    for size in SIZES:
+        limits = Limits(
+            heavy=size, primitives=size, states=MOST_STATES, candidates=MOST_CANDIDATES
+        )
+        found = find_candidates(dag.dag, limits)
+        if len(found.kernels) <= MOST_CANDIDATES:
+            break
+    own = (kernel for kernel in map(dag.kernel, stages) if kernel is not None)
+    return replace(found, kernels=tuple(dict.fromkeys((*found.kernels, *own))))
+
+
+def _none(graph: Graph, operands: Sequence[Any]) -> Chosen:
+    return Chosen(Alternative("none", _by_itself(dag_of_graph(graph))))
+
+
+def _stages(graph: Graph, operands: Sequence[Any]) -> Chosen:
+    return Chosen(Alternative("stages", partition_by_stages(graph)))
+
+
+def _begun(graph: Graph, operands: Sequence[Any]) -> tuple[_Choosing, list[Alternative]]:
+    """What the ways that plan begin with: prices of the choices that need none."""
+    dag, stages = dag_of_graph(graph), partition_by_stages(graph)
+    choosing = _Choosing(
+        dag, operands, prices_of(dag, operands), candidates_of(dag, stages), stages
+    )
+    first = choosing.fixed("none", _by_itself(dag)), choosing.fixed("stages", stages)
+    return choosing, [*first]
+
+
+def _greedy(graph: Graph, operands: Sequence[Any]) -> Chosen:
+    choosing, others = _begun(graph, operands)
+    _, taken = choosing.alternative("greedy")
+    return choosing.chosen(taken, others, 0)
+
+
+def _orchestrate(graph: Graph, operands: Sequence[Any]) -> Chosen:
+    choosing, others = _begun(graph, operands)
+    _, greedy = choosing.alternative("greedy")
+    choice, taken = choosing.alternative("orchestrate")
+    return choosing.chosen(taken, [*others, greedy], choice.recomputed)
+
+
+def _measure(graph: Graph, operands: Sequence[Any]) -> Chosen:
+    """Time the kernels of the best choices until the best choice has only timed ones."""
+    choosing, others = _begun(graph, operands)
+    start = time.perf_counter()
+    dag = choosing.dag
+    times = KernelTimes(dag, operands, choosing.price)
+    times.time(choosing.kernels(choosing.stages))
+    greedy, alternative = choosing.alternative("greedy")
+    times.time(greedy.kernels)
+    for _ in range(MOST_ROUNDS):
+        choice = CHOOSERS["orchestrate"](dag.dag, choosing.candidates, times.scaled)
+        if not times.time(choice.kernels):
+            break
+    choice = CHOOSERS["orchestrate"](dag.dag, choosing.candidates, times.measured)
+    regions = dag.regions(choice.kernels)
+    told = f"{choice.statistics}, {len(times.seconds)} kernels timed"
+    spent = time.perf_counter() - start
+    taken = Alternative("measure", regions, choice.cost, spent, told)
+    return choosing.chosen(taken, [*others, alternative], choice.recomputed)
+
+
+STRATEGIES: Mapping[str, Callable[[Graph, Sequence[Any]], Chosen]] = MappingProxyType({
+    "none": _none, "stages": _stages, "greedy": _greedy,
+    "orchestrate": _orchestrate, "measure": _measure,
+})  # fmt: skip
+"""From a graph of primitives and a call's operands to what runs, by name."""
+
+
+def check_strategy(name: Any) -> str:
+    """Return the name of a way to choose kernels. Raises ScheduleError for others."""
+    if not isinstance(name, str) or name not in STRATEGIES:
+        names = ", ".join(STRATEGIES)
+        raise ScheduleError(
+            f"Expected optimize= to be one of {names}, found {name!r}",
+            hint=with_suggestion("leave it out for the default", str(name), STRATEGIES),
+        )
+    return name
+
+
+def choose_regions(graph: Graph, operands: Sequence[Any], strategy: str) -> Chosen:
+    """Choose what runs for a graph of primitives with operands like those of a call."""
+    return STRATEGIES[strategy](graph, operands)

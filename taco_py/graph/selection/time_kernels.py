@@ -1,0 +1,88 @@
+"""Kernels of a graph timed on the operands of a call, in place of what they are expected to take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from math import inf
+from statistics import median
+from typing import Any
+
+from codegen.records import dataclass
+from taco_py.diagnostics.errors import TacoError
+from taco_py.graph.orchestrate.candidate_kernels import Kernel
+from taco_py.graph.run.graph_program import KernelRun, make_program
+from taco_py.graph.selection.graph_dag import GraphDag
+
+REPETITIONS = 3
+"""Timed calls of a kernel, of which the shortest counts, after one that is not timed."""
+
+
+@dataclass(slots=True, eq=False)
+class KernelTimes:
+    """Seconds of kernels that were timed.
+
+    expected  the price of one that was not
+    """
+
+    dag: GraphDag
+    operands: Sequence[Any]
+    expected: Callable[[Kernel], float]
+    seconds: dict[Kernel, float] = field(default_factory=dict)
+
+    def time(self, kernels: Sequence[Kernel]) -> bool:
+        """Run kernels that make the results, in order, and time those that were not timed yet.
+
+        Returns whether there were any. One that cannot be made takes forever.
+        """
+        if all(kernel in self.seconds for kernel in kernels):
+            return False
+        regions = {self._key(self.dag.region(k)): k for k in kernels}
+        program = make_program(self.dag.graph, lambda _: self.dag.regions(kernels))
+        values = program.begin(self.operands)
+        for kernel in kernels:
+            if kernel.members & self.dag.dag.flagged("alone"):
+                self.seconds[kernel] = self.expected(kernel)
+        for step, last in zip(program.steps, program.last, strict=True):
+            kernel = regions[self._key(step.region)] if isinstance(step, KernelRun) else None
+            try:
+                step.run(self.dag.graph, values)
+            except TacoError:
+                if kernel is None:
+                    raise
+                self.seconds[kernel] = inf
+                return True
+            if kernel is not None and kernel not in self.seconds:
+                self.seconds[kernel] = min(
+                    self._once(step, values) for _ in range(REPETITIONS)
+                )
+            for name in last:
+                del values[name]
+        return True
+
+    def _once(self, step: Any, values: dict[str, Any]) -> float:
+        given = dict(values)
+        start = time.perf_counter()
+        step.run(self.dag.graph, given)
+        return time.perf_counter() - start
+
+    @staticmethod
+    def _key(region: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return tuple(node.name for node in region.nodes), region.outputs
+
+    def scaled(self, kernel: Kernel) -> float:
+        """The seconds of a kernel, or what they would be if it were as wrong as others' prices."""
+        if kernel in self.seconds:
+            return self.seconds[kernel]
+        return self.expected(kernel) * self.ratio
+
+    @property
+    def ratio(self) -> float:
+        """How many times longer timed kernels took than they were expected to."""
+        known = [(s, self.expected(k)) for k, s in self.seconds.items() if s < inf]
+        return median(s / e for s, e in known if 0 < e < inf) if known else 1.0
+
+    def measured(self, kernel: Kernel) -> float:
+        """The seconds of a kernel, infinite where it was not timed."""
+        return self.seconds.get(kernel, inf)
