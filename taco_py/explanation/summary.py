@@ -90,7 +90,7 @@ def _expected(plan: Plan) -> str:
         return "not estimated: a schedule says which loops there are"
     if plan.machine.is_gpu:
         return _expected_on_gpu(plan)
-    ours = f"{expected_seconds(plan):.1e} s"
+    ours = f"{_seconds(chosen.program, plan):.1e} s"
     if len(chosen.text.sizes) > MOST_LOOPS:
         return ours
     text = chosen.text
@@ -120,20 +120,27 @@ def _expected_on_gpu(plan: Plan) -> str:
     return f"{sum(known):.1e} s in {some} of a GPU, without copies to it and back{rest}"
 
 
-def expected_seconds(plan: Plan, effort: Effort | None = None) -> float:
-    """Return what the kernels of a plan are expected to take, when rules chose them.
+def expected_seconds(plan: Plan, goal: Request) -> float:
+    """Return what the kernels of a plan are expected to take in the ways that make each fastest.
 
-    effort  searches that were made already for such kernels
+    goal  what the plan was made for: libraries that may be called, searches that were made
     """
     assert plan.chosen is not None
-    return _seconds(plan.chosen.program, plan, effort)
-
-
-def _seconds(program: Program, plan: Plan, effort: Effort | None = None) -> float:
-    goal = Request(plan.result, effort=effort or Effort(), machine=plan.machine)
     context = Context(goal, Lookahead(), Search(), known=real_statistics)
-    planned = sum(_planned_seconds(kernel, program, plan.machine) for kernel in program.kernels)
-    return planned + context.costs.in_loops(program, context) * plan.machine.step_seconds
+    program = plan.chosen.program
+    steps = context.costs.program(program, context)
+    return _planned(program, plan.machine) + steps * plan.machine.step_seconds
+
+
+def _seconds(program: Program, plan: Plan) -> float:
+    goal = Request(plan.result, effort=Effort(), machine=plan.machine)
+    context = Context(goal, Lookahead(), Search(), known=real_statistics)
+    steps = context.costs.in_loops(program, context)
+    return _planned(program, plan.machine) + steps * plan.machine.step_seconds
+
+
+def _planned(program: Program, machine: Machine) -> float:
+    return sum(_planned_seconds(kernel, program, machine) for kernel in program.kernels)
 
 
 def _planned_seconds(kernel: KernelStep, program: Program, machine: Machine) -> float:

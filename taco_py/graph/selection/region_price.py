@@ -1,6 +1,6 @@
 """What a region of a graph is expected to take, by the planner, for the operands of a call.
 
-    seconds = planned kernels + a call + bytes that go to memory and back
+    seconds = planned loops, with what is stored + functions of elements + a call
 
 Values between are not made for it: their shapes follow from the operands' sizes, and how sparse
 ones are stored, and how many entries they have, from the statements of the whole graph.
@@ -15,21 +15,26 @@ from typing import Any
 
 import numpy as np
 
+from codegen.libraries.scalar_functions import FUNCTIONS, CFunction
 from codegen.records import dataclass
 from taco_py.call.libraries import libraries_of
 from taco_py.call.several.sequence import in_single_assignment
 from taco_py.call.several.typed import Typed, Wishes, typed
 from taco_py.cost.effort import Effort
+from taco_py.cost.machine import NOMINAL
 from taco_py.diagnostics.errors import TacoError
 from taco_py.explanation.summary import expected_seconds
 from taco_py.formats import dense
 from taco_py.graph.extents import Extent, compiled
-from taco_py.graph.nodes import Graph
+from taco_py.graph.nodes import Graph, Node
+from taco_py.graph.primitives.functions_of_elements import call
 from taco_py.graph.run.graph_program import SETTINGS, make_program, squeezed
 from taco_py.graph.run.partition_by_stages import Region
 from taco_py.graph.run.region_statements import Statements, Stored, write_statements
 from taco_py.graph.selection.graph_dag import GraphDag
 from taco_py.notation.dtypes import dtype_of_number
+from taco_py.notation.nodes import Access, Call
+from taco_py.notation.tree import walk
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.make import Options
@@ -41,19 +46,16 @@ from taco_py.values.result_table import TENSOR
 
 @dataclass(frozen=True, slots=True)
 class CallCosts:
-    """What calls of kernels cost besides their loops. Each was measured on two cores at 2.5 GHz."""
+    """What calls of kernels in a graph cost besides their loops, measured on two cores."""
 
-    call_seconds: float = 4e-6
-    """A call of one kernel that was made before. Measured: 3.5 to 5 µs for three operands."""
+    call_seconds: float = 9e-6
+    """A call that was made before. Measured: 8 to 10 µs for one to three operands."""
+    sparse_result_seconds: float = 5e-5
+    """A result with coordinates, which are arrays of their own. Measured: 40 to 80 µs."""
     numpy_call_seconds: float = 2e-6
     """A call of NumPy that moves or computes few elements. Measured: 1 to 4 µs."""
     numpy_element_seconds: float = 1e-9
     """An element of what NumPy computes. It is the same in all choices."""
-    far_byte_seconds: float = 3e-11
-    """A byte of operands and results beyond the near caches. Measured: 0.02 to 0.04 ns for one to
-    three operands of 2 to 80 MB, with the pages of the result."""
-    near_bytes: int = 1 << 19
-    """Operands and results of one call that the loops' own price holds for."""
 
 
 COSTS = CallCosts()
@@ -92,29 +94,51 @@ class RegionPrices:
         return costs.numpy_call_seconds + elements * costs.numpy_element_seconds
 
     def _kernels(self, region: Region) -> float:
+        libraries = libraries_of(SETTINGS)
         try:
             written = write_statements(self.graph, region, self.stored, frozenset(region.outputs))
             operands = operands_of(written, self.known, self.leaves)
             found = typed_of(written, operands)
             read = {n: _read(operands[r.source], r.dtype.name) for n, r in found.reads.items()}
-            request = Request(found.types[written.results[-1]], effort=self.effort, sized=True)
+            request = Request(
+                found.types[written.results[-1]],
+                effort=self.effort,
+                libraries=libraries,
+                sized=True,
+            )
             plan = plan_statements(
                 found.assignments,
                 {**operands, **read},
                 found.types,
                 request,
                 written.results,
-                Options(libraries=libraries_of(SETTINGS)),
+                Options(libraries=libraries),
             )
         except TacoError:
             return inf
-        results = [found.operands[name] for name in written.results]
-        moved = sum(map(_bytes, (*operands.values(), *results)))
-        kernels = expected_seconds(plan, self.effort)
-        return kernels + self.costs.call_seconds + self._traffic(moved)
+        sparse = sum(not found.operands[name].type.format.is_dense for name in written.results)
+        functions = sum(self._function_steps(node) for node in region.nodes)
+        return (
+            expected_seconds(plan, request)
+            + functions * plan.machine.step_seconds
+            + self.costs.call_seconds
+            + sparse * self.costs.sparse_result_seconds
+        )
 
-    def _traffic(self, moved: float) -> float:
-        return moved * self.costs.far_byte_seconds if moved > self.costs.near_bytes else 0.0
+    def _function_steps(self, node: Node) -> float:
+        """The price of the functions of a primitive, such as exp, for all elements."""
+        if node.operator != "map":
+            return 0.0
+        args = [Access(f"a{place}", ()) for place in range(len(node.inputs))]
+        found = 0.0
+        for part, _ in walk(call(node.get("function"), args)):
+            if isinstance(part, Call) and part.operator.c_operator in FUNCTIONS:
+                kind = FUNCTIONS[part.operator.c_operator].spellings.get(node.dtype)
+                if isinstance(kind, CFunction) and kind.is_long:
+                    found += NOMINAL.function_steps
+                elif isinstance(kind, CFunction) and not kind.vectorizes:
+                    found += NOMINAL.called_function_steps
+        return found * self.known[node.name].stored
 
 
 def prices_of(dag: GraphDag, operands: Sequence[Any]) -> RegionPrices:
@@ -184,10 +208,3 @@ def _read(operand: Operand, dtype: str) -> Operand:
 
 def _fill(type: TensorType) -> Any:
     return type.fill_value.item() if type.fill else 0
-
-
-def _bytes(operand: Operand) -> float:
-    """The bytes of a tensor, with the coordinates of a sparse one."""
-    size = np.dtype(operand.type.element).itemsize
-    index = 0 if operand.type.format.is_dense else np.dtype(operand.type.index_dtype).itemsize
-    return operand.stored * (size + index)
