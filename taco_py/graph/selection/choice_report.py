@@ -17,7 +17,8 @@ from taco_py.graph.selection.strategies import Alternative, Chosen
 def told_choice(chosen: Chosen) -> Iterator[str]:
     """Say what was chosen, what is computed again and why, and what the alternatives were."""
     taken = chosen.taken
-    yield f"chosen    {taken.strategy}: {_told(taken)}"
+    why = f", for {taken.told}" if taken not in chosen.alternatives and taken.told else ""
+    yield f"chosen    {taken.strategy}: {_told(taken)}{why}"
     for each in chosen.alternatives:
         spent = f", chosen in {each.seconds:.2g} s" if each.seconds else ""
         yield f"  {each.strategy:12} {_told(each)}{spent}"

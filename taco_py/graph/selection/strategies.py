@@ -12,8 +12,10 @@ The last three plan each candidate, which takes seconds, once for a trace.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import islice
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
@@ -29,7 +31,7 @@ from taco_py.graph.orchestrate.candidate_kernels import (
     make_kernel,
 )
 from taco_py.graph.orchestrate.choosers import CHOOSERS
-from taco_py.graph.orchestrate.dag import bits
+from taco_py.graph.orchestrate.dag import bits, mask_of
 from taco_py.graph.orchestrate.kernel_choice import Choice
 from taco_py.graph.run.partition_by_stages import Region, partition_by_stages
 from taco_py.graph.selection.graph_dag import GraphDag, dag_of_graph
@@ -46,6 +48,13 @@ SIZES = (32, 16, 8, 5, 3)
 
 MOST_STATES = 400
 """Execution states of a window; longer graphs are cut."""
+
+PAYS = 0.75
+"""The share of the expected seconds of the stages below which other kernels are taken.
+
+Prices tell kernels apart that differ by far. Kernels of one call share what is in the caches, and
+sums that wait for nothing run together, of which prices know little.
+"""
 
 MOST_ROUNDS = 8
 """Choices of which the kernels are timed."""
@@ -125,6 +134,20 @@ class _Choosing:
         regions = self.dag.regions(choice.kernels)
         return choice, Alternative(name, regions, choice.cost, spent, told)
 
+    def if_it_pays(
+        self, choice: Choice, found: Alternative, others: Sequence[Alternative]
+    ) -> Chosen:
+        """Take a choice where it is expected to take far less than the stages, else these."""
+        stages = next(each for each in others if each.strategy == "stages")
+        assert stages.expected is not None and found.expected is not None
+        if found.expected < PAYS * stages.expected or stages.expected == inf:
+            return self.chosen(found, [*others, found], choice.recomputed)
+        why = f"{found.strategy} is not expected to take less than {PAYS:.0%} of it"
+        if choice.cost == stages.expected:
+            why = f"{found.strategy} finds nothing that is expected to take less"
+        taken = replace(stages, told=why)
+        return self.chosen(taken, [*others, found], 0)
+
     def chosen(self, taken: Alternative, others: Sequence[Alternative], recomputed: int) -> Chosen:
         """Note what was chosen, and what computing nothing twice would take."""
         without = None
@@ -133,7 +156,7 @@ class _Choosing:
             without = choice.cost
         again = tuple(self.dag.nodes[p] for p in bits(recomputed))
         priced = (len(self.priced), self.planning)
-        return Chosen(taken, (*others, taken), again, without, priced)
+        return Chosen(taken, tuple(others), again, without, priced)
 
 
 def _by_itself(dag: GraphDag) -> tuple[Region, ...]:
@@ -142,7 +165,8 @@ def _by_itself(dag: GraphDag) -> tuple[Region, ...]:
 
 
 def candidates_of(dag: GraphDag, stages: Sequence[Region]) -> Candidates:
-    """Find candidates, few enough to plan each; the stages are among them."""
+    """Find candidates, few enough to plan each; the stages are among them, and kernels that compute
+    what they would read again."""
     for size in SIZES:
         limits = Limits(
             heavy=size, primitives=size, states=MOST_STATES, candidates=MOST_CANDIDATES
@@ -151,7 +175,26 @@ def candidates_of(dag: GraphDag, stages: Sequence[Region]) -> Candidates:
         if len(found.kernels) <= MOST_CANDIDATES:
             break
     own = (kernel for kernel in map(dag.kernel, stages) if kernel is not None)
-    return replace(found, kernels=tuple(dict.fromkeys((*found.kernels, *own))))
+    again = islice(computing_again(dag, found.kernels), MOST_CANDIDATES)
+    return replace(found, kernels=tuple(dict.fromkeys((*found.kernels, *own, *again))))
+
+
+def computing_again(dag: GraphDag, kernels: Iterable[Kernel]) -> Iterator[Kernel]:
+    """Yield kernels with a value that they read computed in them, where others read it too.
+
+    S = sqrt(A);  r = cumsum(sum(S, 1));  y = S @ r
+    →  {sqrt, @} of A and r: no difference of two states, for r depends on S
+    """
+    graph, maps = dag.dag, mask_of(p for p, n in enumerate(dag.nodes) if n.operator == "map")
+    alone = graph.flagged("alone")
+    for kernel in kernels:
+        for p in bits(kernel.inputs & maps) if not kernel.members & alone else ():
+            if graph.successors[p].bit_count() > 1 or graph.outputs >> p & 1:
+                chain = wave = 1 << p
+                while wave:
+                    wave = graph.reads(chain) & maps
+                    chain |= wave
+                yield make_kernel(graph, kernel.members | chain, kernel.outputs)
 
 
 def _none(graph: Graph, operands: Sequence[Any]) -> Chosen:
@@ -174,15 +217,13 @@ def _begun(graph: Graph, operands: Sequence[Any]) -> tuple[_Choosing, list[Alter
 
 def _greedy(graph: Graph, operands: Sequence[Any]) -> Chosen:
     choosing, others = _begun(graph, operands)
-    _, taken = choosing.alternative("greedy")
-    return choosing.chosen(taken, others, 0)
+    return choosing.if_it_pays(*choosing.alternative("greedy"), others)
 
 
 def _orchestrate(graph: Graph, operands: Sequence[Any]) -> Chosen:
     choosing, others = _begun(graph, operands)
     _, greedy = choosing.alternative("greedy")
-    choice, taken = choosing.alternative("orchestrate")
-    return choosing.chosen(taken, [*others, greedy], choice.recomputed)
+    return choosing.if_it_pays(*choosing.alternative("orchestrate"), [*others, greedy])
 
 
 def _measure(graph: Graph, operands: Sequence[Any]) -> Chosen:
@@ -203,7 +244,7 @@ def _measure(graph: Graph, operands: Sequence[Any]) -> Chosen:
     told = f"{choice.statistics}, {len(times.seconds)} kernels timed"
     spent = time.perf_counter() - start
     taken = Alternative("measure", regions, choice.cost, spent, told)
-    return choosing.chosen(taken, [*others, alternative], choice.recomputed)
+    return choosing.chosen(taken, [*others, alternative, taken], choice.recomputed)
 
 
 STRATEGIES: Mapping[str, Callable[[Graph, Sequence[Any]], Chosen]] = MappingProxyType({
