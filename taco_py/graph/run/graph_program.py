@@ -86,9 +86,7 @@ class KernelRun:
                     if not type.format.is_dense or type.fill:
                         fill = type.fill_value.item() if type.fill else 0
                         stored[name] = Stored(type.format, type.dtype, fill)
-            self.written = written = write_statements(
-                graph, self.region, stored, self.between
-            )
+            self.written = written = write_statements(graph, self.region, stored, self.between)
             self.facts = {name: facts[name] for name in (*written.operands, *written.results)}
             alone = len(written.results) == 1
             wanted = written.results[0] if alone else written.results
@@ -148,9 +146,7 @@ class KernelRun:
         """Say how the kernels compute the region."""
         written = self.write(graph, values)
         assert self.asked is not None
-        return explained_several(
-            written.assignments, self._objects(values), SETTINGS, self.asked
-        )
+        return explained_several(written.assignments, self._objects(values), SETTINGS, self.asked)
 
 
 @dataclass(slots=True, eq=False)

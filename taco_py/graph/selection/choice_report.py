@@ -33,7 +33,7 @@ def told_choice(chosen: Chosen) -> Iterator[str]:
 
 def _told(one: Alternative) -> str:
     kernels = f"{one.kernels} kernel{'' if one.kernels == 1 else 's'}"
-    word = "measured" if one.strategy == "measure" else "expected"
+    word = "measured" if one.measured else "expected"
     return kernels if one.expected is None else f"{kernels}, {word} {one.expected:.2e} s"
 
 

@@ -3,7 +3,8 @@
     p0 = reduce sum(x);  p1 = broadcast(p0);  p2 = map divide(x, p1)
     →  0 reduce(x0); 1 map(x0, 0); outputs 1                p1 belongs to what reads it
 
-Layouts and broadcasts make nothing and are no primitives there. What only NumPy computes is `alone`.
+Layouts and broadcasts make nothing and are no primitives there. What only NumPy computes is
+`alone`.
 """
 
 from __future__ import annotations

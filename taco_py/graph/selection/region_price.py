@@ -29,7 +29,7 @@ from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.primitives.functions_of_elements import call
 from taco_py.graph.run.graph_program import SETTINGS, make_program, squeezed
-from taco_py.graph.run.partition_by_stages import Region
+from taco_py.graph.run.partition_by_stages import Region, base_of
 from taco_py.graph.run.region_statements import Statements, Stored, write_statements
 from taco_py.graph.selection.graph_dag import GraphDag
 from taco_py.notation.dtypes import dtype_of_number
@@ -68,6 +68,8 @@ class RegionPrices:
     leaves  the values of leaves
     known   facts of leaves that are no Python numbers, and of all nodes
     stored  how values are stored that are not dense
+    readers the nodes that read each value, also in another layout
+    handed  values that are results, also in another layout
     effort  searches for orders of loops, which regions with the same statements share
     """
 
@@ -75,6 +77,8 @@ class RegionPrices:
     leaves: Mapping[str, Any]
     known: Mapping[str, Operand]
     stored: Mapping[str, Stored]
+    readers: Mapping[str, Sequence[Node]]
+    handed: frozenset[str]
     costs: CallCosts = COSTS
     effort: Effort = field(default_factory=Effort)
     found: dict[tuple[tuple[str, ...], tuple[str, ...]], float] = field(default_factory=dict)
@@ -85,6 +89,22 @@ class RegionPrices:
         if key not in self.found:
             self.found[key] = self._kernels(region) if region.kernel else self._numpy(region)
         return self.found[key]
+
+    def made_dense(self, region: Region) -> int:
+        """Count results that are dense while sparse operands ask for few of their elements.
+
+        S = where(M, Q @ K.T, 0), M sparse: the product as a result of its own
+        """
+        return sum(self._is_asked_for_few(name) for name in region.outputs)
+
+    def _is_asked_for_few(self, name: str) -> bool:
+        if name in self.stored or name not in self.readers or name in self.handed:
+            return False
+        return all(
+            reader.operator == "map"
+            and (reader.name in self.stored or self._is_asked_for_few(reader.name))
+            for reader in self.readers[name]
+        )
 
     def _numpy(self, region: Region) -> float:
         (node,) = region.nodes
@@ -161,7 +181,13 @@ def prices_of(dag: GraphDag, operands: Sequence[Any]) -> RegionPrices:
     if written.assignments:
         found = typed_of(written, operands_of(written, known, values))
         known |= {node.name: found.operands[node.name] for node in nodes}
-    return RegionPrices(graph, values, known, written.stored)
+    by_name = graph.by_name
+    readers: dict[str, list[Node]] = {}
+    for node in dag.nodes:
+        for name in node.inputs:
+            readers.setdefault(base_of(by_name, name), []).append(node)
+    handed = frozenset(base_of(by_name, name) for name in graph.outputs)
+    return RegionPrices(graph, values, known, written.stored, readers, handed)
 
 
 def _dense_facts(graph: Graph, operands: Sequence[Any]) -> dict[str, Operand]:

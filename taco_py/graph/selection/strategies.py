@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from itertools import islice
 from math import inf
 from types import MappingProxyType
@@ -56,6 +57,13 @@ Prices tell kernels apart that differ by far. Kernels of one call share what is 
 sums that wait for nothing run together, of which prices know little.
 """
 
+MEASURED_PAYS = 0.95
+"""The same share of measured seconds."""
+
+MADE_DENSE = 1.0
+"""Seconds that nobody has: for a dense value of which sparse ones ask for few elements. It is made
+where no kernel does without, and else never, whatever its loops are expected to take."""
+
 MOST_ROUNDS = 8
 """Choices of which the kernels are timed."""
 
@@ -64,9 +72,10 @@ MOST_ROUNDS = 8
 class Alternative:
     """What a way chooses.
 
-    expected  seconds, None where nobody asked for prices; measured ones of `measure`
+    expected  seconds, None where nobody asked for prices
     seconds   that it took to choose
     told      primitives, states and candidates that were looked at
+    measured  whether the seconds were measured
     """
 
     strategy: str
@@ -74,6 +83,7 @@ class Alternative:
     expected: float | None = None
     seconds: float = 0.0
     told: str = ""
+    measured: bool = False
 
     @property
     def kernels(self) -> int:
@@ -110,6 +120,14 @@ class _Choosing:
     priced: set[Kernel] = field(default_factory=set)
 
     def price(self, kernel: Kernel) -> float:
+        """The expected seconds of a kernel, and what choosers are kept from it by."""
+        return self.expected(kernel) + self.kept_from(kernel)
+
+    def kept_from(self, kernel: Kernel) -> float:
+        """Seconds for dense values that need not be."""
+        return MADE_DENSE * self.prices.made_dense(self.dag.region(kernel))
+
+    def expected(self, kernel: Kernel) -> float:
         """The expected seconds of a kernel."""
         start = time.perf_counter()
         found = self.prices.of(self.dag.region(kernel))
@@ -123,7 +141,7 @@ class _Choosing:
 
     def fixed(self, name: str, regions: Sequence[Region]) -> Alternative:
         """A choice that asks for no price, with its price."""
-        return Alternative(name, tuple(regions), sum(map(self.price, self.kernels(regions))))
+        return Alternative(name, tuple(regions), sum(map(self.expected, self.kernels(regions))))
 
     def alternative(self, name: str) -> tuple[Choice, Alternative]:
         """What a chooser of the table chooses."""
@@ -131,20 +149,23 @@ class _Choosing:
         choice = CHOOSERS[name](self.dag.dag, self.candidates, self.price)
         spent = time.perf_counter() - start
         told = str(choice.statistics)
+        expected = sum(map(self.expected, choice.kernels))
         regions = self.dag.regions(choice.kernels)
-        return choice, Alternative(name, regions, choice.cost, spent, told)
+        return choice, Alternative(name, regions, expected, spent, told)
 
     def if_it_pays(
-        self, choice: Choice, found: Alternative, others: Sequence[Alternative]
+        self,
+        choice: Choice,
+        found: Alternative,
+        others: Sequence[Alternative],
+        stages: Alternative,
+        share: float = PAYS,
     ) -> Chosen:
-        """Take a choice where it is expected to take far less than the stages, else these."""
-        stages = next(each for each in others if each.strategy == "stages")
+        """Take a choice where it takes a share of the stages' seconds at most, else these."""
         assert stages.expected is not None and found.expected is not None
-        if found.expected < PAYS * stages.expected or stages.expected == inf:
+        if found.expected < share * stages.expected or stages.expected == inf:
             return self.chosen(found, [*others, found], choice.recomputed)
-        why = f"{found.strategy} is not expected to take less than {PAYS:.0%} of it"
-        if choice.cost == stages.expected:
-            why = f"{found.strategy} finds nothing that is expected to take less"
+        why = f"{found.strategy} finds none that take less than {share:.0%} of that"
         taken = replace(stages, told=why)
         return self.chosen(taken, [*others, found], 0)
 
@@ -168,9 +189,7 @@ def candidates_of(dag: GraphDag, stages: Sequence[Region]) -> Candidates:
     """Find candidates, few enough to plan each; the stages are among them, and kernels that compute
     what they would read again."""
     for size in SIZES:
-        limits = Limits(
-            heavy=size, primitives=size, states=MOST_STATES, candidates=MOST_CANDIDATES
-        )
+        limits = Limits(heavy=size, primitives=size, states=MOST_STATES, candidates=MOST_CANDIDATES)
         found = find_candidates(dag.dag, limits)
         if len(found.kernels) <= MOST_CANDIDATES:
             break
@@ -217,13 +236,13 @@ def _begun(graph: Graph, operands: Sequence[Any]) -> tuple[_Choosing, list[Alter
 
 def _greedy(graph: Graph, operands: Sequence[Any]) -> Chosen:
     choosing, others = _begun(graph, operands)
-    return choosing.if_it_pays(*choosing.alternative("greedy"), others)
+    return choosing.if_it_pays(*choosing.alternative("greedy"), others, others[1])
 
 
 def _orchestrate(graph: Graph, operands: Sequence[Any]) -> Chosen:
     choosing, others = _begun(graph, operands)
     _, greedy = choosing.alternative("greedy")
-    return choosing.if_it_pays(*choosing.alternative("orchestrate"), [*others, greedy])
+    return choosing.if_it_pays(*choosing.alternative("orchestrate"), [*others, greedy], others[1])
 
 
 def _measure(graph: Graph, operands: Sequence[Any]) -> Chosen:
@@ -231,20 +250,29 @@ def _measure(graph: Graph, operands: Sequence[Any]) -> Chosen:
     choosing, others = _begun(graph, operands)
     start = time.perf_counter()
     dag = choosing.dag
-    times = KernelTimes(dag, operands, choosing.price)
-    times.time(choosing.kernels(choosing.stages))
+    times = KernelTimes(dag, operands, choosing.expected)
+    stages = choosing.kernels(choosing.stages)
+    times.time(stages)
     greedy, alternative = choosing.alternative("greedy")
     times.time(greedy.kernels)
+    orchestrate = partial(CHOOSERS["orchestrate"], dag.dag, choosing.candidates)
     for _ in range(MOST_ROUNDS):
-        choice = CHOOSERS["orchestrate"](dag.dag, choosing.candidates, times.scaled)
+        choice = orchestrate(lambda k: times.scaled(k) + choosing.kept_from(k))
         if not times.time(choice.kernels):
             break
-    choice = CHOOSERS["orchestrate"](dag.dag, choosing.candidates, times.measured)
-    regions = dag.regions(choice.kernels)
+    choice = orchestrate(lambda k: times.measured(k) + choosing.kept_from(k))
     told = f"{choice.statistics}, {len(times.seconds)} kernels timed"
     spent = time.perf_counter() - start
-    taken = Alternative("measure", regions, choice.cost, spent, told)
-    return choosing.chosen(taken, [*others, alternative, taken], choice.recomputed)
+    found = Alternative(
+        "measure",
+        dag.regions(choice.kernels),
+        sum(map(times.measured, choice.kernels)),
+        spent,
+        told,
+        True,
+    )
+    timed = Alternative("stages", choosing.stages, sum(map(times.measured, stages)), measured=True)
+    return choosing.if_it_pays(choice, found, [*others, alternative], timed, MEASURED_PAYS)
 
 
 STRATEGIES: Mapping[str, Callable[[Graph, Sequence[Any]], Chosen]] = MappingProxyType({
