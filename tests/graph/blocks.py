@@ -52,6 +52,12 @@ def feed_forward(x: Any, W: Any, scale: Any, shift: Any) -> Any:
     return x + 0.5 * y * (1 + erf(y / np.sqrt(2)))
 
 
+def walk_weights(A: Any, w: Any, x: Any) -> Any:
+    """A product with a sparse value that a cumulative sum of its rows goes into, too."""
+    S = np.sqrt(A * w[:, None])
+    return S @ (np.cumsum(S.sum(1)) * x)
+
+
 def operands_of(name: str, size: int, seed: int = 0) -> tuple[Any, ...]:
     """Operands of a block; some tens of thousands of elements for a size of 64."""
     rng = np.random.default_rng(seed)
@@ -66,6 +72,9 @@ def operands_of(name: str, size: int, seed: int = 0) -> tuple[Any, ...]:
     if name == "graph_convolution":
         A = sp.random_array((size, size), density=0.1, rng=rng, format="csr")
         return A, n((size, 16)), n((16, 8)), n(8)
+    if name == "walk_weights":
+        A = sp.random_array((size, size), density=min(0.1, 20 / size), rng=rng, format="csr")
+        return A, rng.random(size), rng.random(size)
     return n((size, 32)), n((32, 32)), n(32), n(32)
 
 

@@ -246,10 +246,10 @@ def make_program(seed: int) -> Program:
     return Program(text, given, maker.sparse, others)
 
 
-def wrong_with(program: Program) -> str:
+def wrong_with(program: Program, optimize: str = "stages") -> str:
     """What differs from NumPy, "" where nothing does."""
     function = program.function()
-    fused = tp.fuse(function)
+    fused = tp.fuse(function, optimize=optimize)
     for operands in (program.operands, program.others, program.operands):
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -295,12 +295,12 @@ def _difference(found: Any, expected: np.ndarray[Any, Any], single: bool) -> str
     return ""
 
 
-def failures(count: int, seed: int) -> Iterator[str]:
+def failures(count: int, seed: int, optimize: str = "stages") -> Iterator[str]:
     """What is wrong with programs of these seeds."""
     for number in range(seed, seed + count):
         program = make_program(number)
         try:
-            told = wrong_with(program)
+            told = wrong_with(program, optimize)
         except Exception as error:
             told = f"{type(error).__name__}: {error}"
             if isinstance(error, tp.OperandTypeError) and "complex" in told and program.sparse:

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import ScheduleError
+from taco_py.diagnostics.errors import InternalError, ScheduleError, TacoError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.orchestrate.candidate_kernels import (
@@ -294,5 +294,16 @@ def check_strategy(name: Any) -> str:
 
 
 def choose_regions(graph: Graph, operands: Sequence[Any], strategy: str) -> Chosen:
-    """Choose what runs for a graph of primitives with operands like those of a call."""
-    return STRATEGIES[strategy](graph, operands)
+    """Choose what runs for a graph of primitives with operands like those of a call.
+
+    It is the stages where there are no prices, as for operands that do not fit together: the call
+    says so with the user's line.
+    """
+    try:
+        return STRATEGIES[strategy](graph, operands)
+    except InternalError:
+        raise
+    except TacoError as error:
+        found = _stages(graph, operands)
+        told = f"there are no prices: {error.message.splitlines()[0]}"
+        return replace(found, taken=replace(found.taken, told=told))
