@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -46,4 +47,4 @@ def test_steps_have_colours_and_boxes_do_not_meet() -> None:
         rows.setdefault(rect.get("y", ""), []).append((x, x + width))
     for row in rows.values():
         ordered = sorted(row)
-        assert all(end <= start for (_, end), (start, _) in zip(ordered, ordered[1:], strict=False))
+        assert all(end <= start for (_, end), (start, _) in pairwise(ordered))
