@@ -120,5 +120,12 @@ def is_traced(value: Any) -> bool:
 
 
 def fuse(function: Callable[..., Any]) -> FusedFunction:
-    """Trace a function of arrays once for each kinds of operands, and compute it as a whole."""
+    """Trace a function of arrays once for each kinds of operands, and compute it as a whole.
+
+    >>> @tp.fuse
+    ... def normalized(x):
+    ...     return x / np.sqrt((x * x).sum())
+    >>> normalized(np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    """
     return FusedFunction(function)
