@@ -127,5 +127,10 @@ def fuse(function: Callable[..., Any]) -> FusedFunction:
     ...     return x / np.sqrt((x * x).sum())
     >>> normalized(np.array([3.0, 4.0]))
     array([0.6, 0.8])
+
+    function  of arrays, in NumPy's functions and operators, SciPy's arrays and functions of tp
+
+    Raises where it is called, with the line, what a trace cannot follow: branches on values, and
+    functions that are not known.
     """
     return FusedFunction(function)
