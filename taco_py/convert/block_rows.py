@@ -16,7 +16,10 @@ from taco_py.formats import CSR
 from taco_py.formats.remapped import RemappedFormat
 from taco_py.kernels import KERNELS
 from taco_py.notation.half_types import is_half
+from taco_py.storage.room import room
 from taco_py.storage.tensor_data import LevelArrays, TensorData
+
+FEWER = "smaller blocks store fewer zeros; tp.CSR stores the entries alone"
 
 
 def blocks_of_rows(data: TensorData, format: RemappedFormat) -> TensorData:
@@ -33,8 +36,10 @@ def blocks_of_rows(data: TensorData, format: RemappedFormat) -> TensorData:
     count = KERNELS.host_functions.get(f"taco_count_blocks_{name}")
     if count is None or level.crd.dtype != level.pos.dtype:
         return _by_scipy(data, format)
-    first, found = np.zeros(shape[0] + 1, level.pos.dtype), np.zeros(1, np.int64)
-    count(level.pos, level.crd, found, first, np.zeros(shape[1], name), rows, columns, r, c)
+    with room("counters of blocks", (shape[0] + shape[1]) * level.pos.itemsize, FEWER):
+        first, met = np.zeros(shape[0] + 1, level.pos.dtype), np.zeros(shape[1], name)
+    found = np.zeros(1, np.int64)
+    count(level.pos, level.crd, found, first, met, rows, columns, r, c)
     blocks = int(found[0])
     if blocks < 0:
         raise StructureError(
@@ -42,7 +47,9 @@ def blocks_of_rows(data: TensorData, format: RemappedFormat) -> TensorData:
             hint="tp.check says where",
         )
     column = np.empty(blocks, level.crd.dtype)
-    made, place = np.zeros(blocks * r * c, values.dtype), np.zeros(shape[1], np.int64)
+    what = f"a tensor of shape {data.shape} in the format {format}"
+    with room(what, blocks * r * c * values.itemsize + shape[1] * 8, FEWER):
+        made, place = np.zeros(blocks * r * c, values.dtype), np.zeros(shape[1], np.int64)
     fill = KERNELS.host_functions[f"taco_fill_blocks_{name}"]
     given, into = values.view(np.uint8), made.view(np.uint8)
     fill(level.pos, level.crd, given, first, column, into, place, rows, r, c, values.itemsize)
@@ -59,7 +66,11 @@ def _by_scipy(data: TensorData, format: RemappedFormat) -> TensorData:
     pos = np.concatenate((arrays.pos, np.repeat(arrays.pos[-1:], shape[0] * r - data.shape[0])))
     parts: Any = (own.view(np.uint16) if is_half(own.dtype) else own, arrays.crd, pos)
     rows: Any = sp.csr_array(parts, shape=(shape[0] * r, shape[1] * c))
-    made: Any = rows.tobsr((r, c))
+    sparsetools: Any = _sparsetools
+    blocks = sparsetools.csr_count_blocks(*rows.shape, r, c, rows.indptr, rows.indices)
+    what = f"a tensor of shape {data.shape} in the format {format}"
+    with room(what, int(blocks) * r * c * own.itemsize, FEWER):
+        made: Any = rows.tobsr((r, c))
     made.sort_indices()
     values = np.ascontiguousarray(made.data).reshape(-1)
     values = values.view(own.dtype) if is_half(own.dtype) else values

@@ -24,12 +24,13 @@ from taco_py.convert.order_entries import (
     is_worth_it,
     order_entries,
 )
+from taco_py.convert.sound_levels import check_rows
 from taco_py.diagnostics.errors import FormatError, StructureError
 from taco_py.formats import CSC, CSR, DCSR, Format, LevelKind
 from taco_py.kernels import KERNELS
 from taco_py.notation.half_types import is_half
 from taco_py.storage.blocks import pack_array
-from taco_py.storage.by_level.level_tree import is_usual
+from taco_py.storage.by_level.level_tree import fills_up, is_usual
 from taco_py.storage.pack import (
     SPARSER,
     canonical,
@@ -75,6 +76,8 @@ def convert(data: TensorData, format: Format) -> TensorData:
         )
     if data.format == format:
         return data
+    if data.format.levels == CSR.levels:
+        check_rows(data)
     entries = 0 if data.format.is_dense else data.nnz
     wanted = stored_bytes(data.shape, entries, format, data.dtype.itemsize)
     if KERNELS.memory.on:
@@ -105,11 +108,11 @@ def take_road(data: TensorData, format: Format) -> TensorData:
 
 
 def recopied(data: TensorData, format: Format) -> TensorData:
-    """As `convert`, but a zero in a dense level of a sparse format stays a stored entry.
+    """As `convert`, but a zero of a format that fills up with zeros stays a stored entry.
 
     Kernels tell what is stored from what is not, so what they read must not depend on a copy.
     """
-    if data.format.is_dense or not data.format.levels[-1].full or format == data.format:
+    if data.format.is_dense or not fills_up(data.format) or format == data.format:
         return convert(data, format)
     return pack_coo(*unpack(data), data.shape, format, index_dtype_of(data), data.fill)
 

@@ -23,6 +23,7 @@ from taco_py.convert.convert import convert
 from taco_py.convert.list_rows import is_listed, list_rows
 from taco_py.convert.row_text import LEAST
 from taco_py.convert.slice_diagonals import diagonals_of_slices, is_of_slices
+from taco_py.convert.sound_levels import check_rows
 from taco_py.convert.triangle_of_rows import (
     is_symmetric_format,
     rows_of_triangle,
@@ -151,6 +152,8 @@ def remap(data: TensorData, format: RemappedFormat) -> TensorData:
             f"{data.format.order}, found {format} of {format.order}",
             hint="BSR is of matrices; Blocked has a size for each mode",
         )
+    if data.format.levels == CSR.levels:
+        check_rows(data)
     with room(f"a tensor of shape {data.shape} in the format {format}"):
         roads = [] if data.fill else [road for road in INTO if road.fits(format)]
         if any(data.nnz >= road.least for road in roads):
@@ -164,7 +167,8 @@ def remap(data: TensorData, format: RemappedFormat) -> TensorData:
 
 
 def in_order(data: TensorData) -> TensorData:
-    """CSR with the columns of each row ascending, each once."""
+    """CSR with the columns of each row ascending, each once. Raises StructureError."""
+    check_rows(data)
     arrays: Any = data.levels[1]
     if data.sorted and data.unique:
         return data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from taco_py.diagnostics.errors import StructureError
 from taco_py.formats import LevelKind
 from taco_py.storage.sizes import level_counts
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData, row_of_bits
@@ -48,6 +49,28 @@ def _is_sound(
     if wanted and (crd is None or len(crd) < wanted):
         return False
     return pos is None or (len(pos) == parents + 1 and ascend_from_zero(pos))
+
+
+def check_rows(data: TensorData) -> None:
+    """Raise StructureError where arrays of CSR or CSC would lead beyond themselves.
+
+    Positions begin at 0, ascend, and end within the arrays; coordinates are those of the mode.
+    """
+    pos, crd = data.levels[1].pos, data.levels[1].crd
+    assert pos is not None and crd is not None
+    outer, inner = data.format.stored(data.shape)
+    room = min(len(crd), len(data.values))
+    if len(pos) != outer + 1 or not ascend_from_zero(pos) or pos[-1] > room:
+        raise StructureError(
+            f"Expected {outer + 1} positions that ascend from 0 to at most {room}, found others",
+            hint="tp.check says where",
+        )
+    own = crd[: int(pos[-1])]
+    if len(own) and (own.min() < 0 or own.max() >= inner):
+        raise StructureError(
+            f"Expected coordinates from 0 to {inner - 1}, found {own.min()} to {own.max()}",
+            hint="tp.check says where",
+        )
 
 
 def ascend_from_zero(pos: Array) -> bool:

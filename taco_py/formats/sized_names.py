@@ -85,7 +85,7 @@ def read_sizes(text: str) -> tuple[str, tuple[int, ...], str] | None:
 def _checked(text: str, own: Sizes, words: list[str]) -> tuple[int, ...]:
     """The sizes. Raises FormatError."""
     for word in words:
-        if not re.fullmatch(r"\d+", word, re.ASCII) or not 1 <= int(word[:20]) <= MOST:
+        if not re.fullmatch(r"0*\d{1,10}", word, re.ASCII) or not 1 <= int(word.lstrip("0") or 0) <= MOST:
             raise _refused(text, own, repr(word) if word else "an empty place")
     sizes = tuple(map(int, words))
     fits = len(sizes) in own.counts if own.counts else bool(sizes)

@@ -132,9 +132,18 @@ def fuse(
 def fuse(function: Callable[..., Any] | None = None, *, optimize: str = DEFAULT) -> Any:
     """Trace a function of arrays once for each kinds of operands, and compute it as a whole.
 
-    optimize  how its kernels are chosen: "none", "stages", "greedy", "orchestrate" or "measure"
+    >>> @tp.fuse
+    ... def normalized(x):
+    ...     return x / np.sqrt((x * x).sum())
+    >>> normalized(np.array([3.0, 4.0]))
+    array([0.6, 0.8])
 
-    Raises ScheduleError for another one.
+    function  of arrays, in NumPy's functions and operators, SciPy's arrays and functions of tp
+    optimize  how its kernels are chosen: "stages", as many primitives as possible in one call, or
+              "greedy", "orchestrate", "measure" or "none", as docs/graphs.md has them
+
+    Raises ScheduleError for another `optimize`. Raises where it is called, with the line, what a
+    trace cannot follow: branches on values, and functions that are not known.
     """
     strategy = check_strategy(optimize)
     if function is None:

@@ -123,5 +123,11 @@ class Lazy:
 
 
 def lazy() -> Lazy:
-    """Note operations of arrays instead of computing them, until `.compute()` of a result."""
+    """Note operations of arrays instead of computing them, until `.compute()` of a result.
+
+    >>> with tp.lazy() as later:
+    ...     y = np.exp(later(np.zeros(2))) + 1
+    >>> y.compute()
+    array([2., 2.])
+    """
     return Lazy()

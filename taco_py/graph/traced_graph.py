@@ -12,6 +12,7 @@ from taco_py.diagnostics.errors import FileFormatError, OperandError
 from taco_py.graph.capture.signature_of_call import kind_of
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.graph_files import from_json, to_json
+from taco_py.graph.graph_picture import draw_graph
 from taco_py.graph.graph_report import told
 from taco_py.graph.nodes import Fact, Graph
 
@@ -78,13 +79,24 @@ class TracedGraph:
         return told(self.call, self.operands, self.name)
 
     def save(self, file: str | Path) -> None:
-        """Write the graph to a file in JSON. Raises FileFormatError for another ending."""
+        """Write the graph to a file: in JSON, or as a picture in SVG.
+
+        Raises FileFormatError for another ending.
+        """
         path = Path(file)
-        if path.suffix != ".json":
+        if path.suffix == ".svg":
+            draw_graph(self.call, self.name).save(path)
+        elif path.suffix == ".json":
+            path.write_text(to_json(self.call.trace))
+        else:
             raise FileFormatError(
-                f"Expected a file that ends in .json, found {path.name}", hint="g.save('x.json')"
+                f"Expected a file that ends in .json or .svg, found {path.name}",
+                hint="tp.graph.load reads g.save('x.json'); g.save('x.svg') is a picture",
             )
-        path.write_text(to_json(self.call.trace))
+
+    def _repr_svg_(self) -> str:
+        """The picture, which notebooks show."""
+        return draw_graph(self.call, self.name).svg
 
     def __str__(self) -> str:
         """Write the operators, a line each."""

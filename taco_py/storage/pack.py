@@ -140,7 +140,9 @@ def pack_sorted(
         return pack_tree(columns, values, shape, format, dtype, fill)
     levels, places, count = pack_levels(columns, shape, format, dtype)
     if places is not None:
-        values = scatter_sum(count, places, values, fill)
+        what = f"a tensor of shape {shape} in the format {format}"
+        with room(what, count * values.itemsize, SPARSER):
+            values = scatter_sum(count, places, values, fill)
     stored = np.ascontiguousarray(values)
     return TensorData(format, shape, tuple(levels), stored, sorted=True, unique=True, fill=fill)
 

@@ -95,7 +95,7 @@ def stored_most(
             continue
         if "pos" in level.arrays:
             total += (count + 1) * index
-        count = entries
+        count = min(entries, count * size)
         total += count * index
     return total + count * itemsize
 

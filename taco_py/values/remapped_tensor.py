@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from taco_py.convert.choose_format import chosen
 from taco_py.convert.remap import inside, plain_format, remap, unmap, whole
-from taco_py.formats import Format, RemappedFormat, remapped
+from taco_py.formats import CSF, Format, RemappedFormat, remapped
 from taco_py.interop.scipy_blocks import to_bsr
 from taco_py.interop.scipy_remapped import from_remapped, is_remapped
 from taco_py.storage.by_level.level_tree import fills_up, is_usual
@@ -184,7 +184,7 @@ class RemappedTensor(Tensor):
     def to_coo(self) -> tuple[Array, Array]:
         """Return an (nnz, order) array of coordinates, and the values; zeros of blocks are left
         out."""
-        return self._entries(plain_format(self.order)).to_coo()
+        return self._entries(CSF(self.order)).to_coo()
 
     def to_format(
         self, format: Format | RemappedFormat | str, *, memory_limit: int | str | None = None

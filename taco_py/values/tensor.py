@@ -284,6 +284,11 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         with room(f"values of {wanted}", self._data.values.size * wanted.itemsize):
             return Tensor(with_values(self._data, self._data.values.astype(wanted)))
 
+    @property
+    def fill(self) -> str:
+        """Return the fill value as text, "" for 0."""
+        return self._data.fill
+
     def copy(self) -> Tensor:
         """Return a tensor that shares no memory with this one."""
         with room("a copy of a tensor", self._data.values.nbytes):
@@ -292,7 +297,7 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
     def __repr__(self) -> str:
         size = prod(self.shape)
         density = self.nnz / size if size else 0.0
-        fill = f", fill_value={self.fill_value}" if self._data.fill else ""
+        fill = f", fill_value={self.fill_value}" if self.fill else ""
         return (
             f"Tensor(shape={self.shape}, format={str(self.format)!r}, nnz={self.nnz}, "
             f"dtype={self.dtype}, density={density:.3g}{fill})"

@@ -317,3 +317,26 @@ def test_later_calls_take_the_short_way() -> None:
     before = len(KERNELS.memo)
     tp.evaluate(text, A=A, x=x)
     assert len(KERNELS.memo) == before
+
+
+@pytest.mark.parametrize("form", ["ell", "dia", "bsr(2,2)", "sdia(2)", "rle", "blocked(2,2,ss)"])
+def test_results_of_semirings_keep_their_fill_value(form: str) -> None:
+    array = sp.random_array((6, 6), density=0.3, rng=np.random.default_rng(0)).tocsr()
+    for operand in (array, tp.tensor(array)):
+        text = "C[i,j] = A[i,j] + A[i,j]"
+        found = tp.evaluate(text, A=operand, semiring="min_plus", format=form)
+        assert found.fill_value == np.inf
+        expected = tp.evaluate_dense(text, A=array, semiring="min_plus")
+        assert np.array_equal(found.to_numpy(), expected)
+
+
+@pytest.mark.parametrize("other", ["rr", "dr", "mr", "db", "sd"])
+@pytest.mark.parametrize("own", ["uq:1,0", "uq", "ds", "ds:1,0"])
+def test_zeros_that_formats_store_are_entries_whatever_stands_beside(own: str, other: str) -> None:
+    one = sp.coo_array(([2.0, 5.0], ([0, 1], [0, 1])), shape=(3, 4))
+    two = sp.coo_array(([3.0, 4.0], ([0, 2], [2, 1])), shape=(3, 4))
+    given = {"A": tp.tensor(one, format=own), "B": tp.tensor(two, format=other)}
+    for text in ("C[i,j] = A[i,j] * B[i,j]", "C[i,j] = A[i,j] + B[i,j]"):
+        found = tp.evaluate(text, given, semiring="min_plus")
+        expected = tp.evaluate_dense(text, given, semiring="min_plus")
+        assert np.array_equal(found.to_numpy(), expected)

@@ -43,10 +43,12 @@ def test_products_with_blocks_of_any_size(blocks: tuple[int, int], dtype: str) -
     np.testing.assert_array_equal(tp.evaluate(SPMV, A=made, x=x), dense @ x)
 
 
-def test_products_with_any_number_of_columns() -> None:
-    dtype = "float32"
-    made, dense = blocked(9, 8, 3, 2, dtype)
-    kernel = tp.compile(SPMM, {"A": tp.BSR((3, 2)), "X": "dd"}, dtypes=dtype)
+@pytest.mark.parametrize("rows", [3, 7, 9, 13, 16])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_with_any_number_of_columns(rows: int, dtype: str) -> None:
+    """Tall blocks leave one register to a row: their panels do not overlap."""
+    made, dense = blocked(3 * rows, 8, rows, 2, dtype)
+    kernel = tp.compile(SPMM, {"A": tp.BSR((rows, 2)), "X": "dd"}, dtypes=dtype)
     for columns in (*range(1, 20), 31, 32, 33, 47, 65):
         X = np.arange(8 * columns).reshape(8, columns).astype(dtype) % 7  # noqa: N806
         np.testing.assert_array_equal(kernel(A=made, X=X), dense @ X)

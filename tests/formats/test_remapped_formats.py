@@ -144,3 +144,11 @@ def test_modes_of_blocks() -> None:
     assert str(form.inner) == "dssdd"
     assert form.cuts == (2, 0, 3)
     assert tp.BSR is BSR and tp.Blocked is Blocked
+
+
+def test_printing_converts_nothing() -> None:
+    made = tp.Tensor.from_coo(([0, 2**40], [0, 1]), np.ones(2), (2**41, 2**41), format="dia")
+    assert "format='DIA', nnz=2" in repr(made)
+    assert made.to_coo()[0].tolist() == [[0, 0], [2**40, 1]]
+    with pytest.raises(tp.OutOfMemoryError, match="smaller blocks"):
+        tp.tensor(np.eye(4), format="bsr(2147483647)")

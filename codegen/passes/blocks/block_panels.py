@@ -192,7 +192,9 @@ def _tiled(rows: BlockRows, target: Target, names: Names) -> list[Stmt]:
         last = For(columns.var, rest, first, block(), registers * own)
         found.append(_panel(rows, last, places, own, names))
         after = Var(names.fresh("rest"), INT64)
-        found.append(Declare(after, select(lt(rest, first), stop, rest), constant=True))
+        taken = mul(div(sub(stop, rest), own), own)  # panels of one register do not overlap
+        end = stop if half else add(rest, taken)
+        found.append(Declare(after, select(lt(rest, first), end, rest), constant=True))
         rest = after
     tail = For(columns.var, rest, columns.stop, block())
     found.append(_panel(rows, tail, [columns.var], 1, names))

@@ -196,7 +196,7 @@ def plain_way(objects: Mapping[str, Any], format: Any, masks: Sequence[Any], key
     """
     wanted = remapped(format)
     inner = None if wanted is None else plain_format(wanted.order)
-    plain = _plain_objects(objects)
+    plain = _plain_objects(objects, wanted is not None)
     if wanted is None and all(plain[name] is obj for name, obj in objects.items()):
         return PlainWay(objects, None, format, key)
 
@@ -208,7 +208,7 @@ def plain_way(objects: Mapping[str, Any], format: Any, masks: Sequence[Any], key
         names, count = tuple(objects), len(objects) + len(masks)
 
         def call(*operands: Any) -> Any:
-            given = _plain_objects(dict(zip(names, operands, strict=False)))
+            given = _plain_objects(dict(zip(names, operands, strict=False)), wanted is not None)
             short = find(key_of(given, operands[len(names) : count]))
             found = None if short is None else short(*given.values(), *operands[len(names) :])
             return None if found is None else way.finished(found)
@@ -217,6 +217,12 @@ def plain_way(objects: Mapping[str, Any], format: Any, masks: Sequence[Any], key
     return way
 
 
-def _plain_objects(objects: Mapping[str, Any]) -> dict[str, Any]:
-    """The operands, Tensors in blocks as plain ones."""
-    return {n: o.plain() if isinstance(o, RemappedTensor) else o for n, o in objects.items()}
+def _plain_objects(objects: Mapping[str, Any], tensors: bool) -> dict[str, Any]:
+    """The operands, Tensors in blocks as plain ones.
+
+    tensors  whether arrays of scipy's are Tensors, so that a result has its fill value
+    """
+    found = {n: o.plain() if isinstance(o, RemappedTensor) else o for n, o in objects.items()}
+    if not tensors:
+        return found
+    return {n: Tensor(as_data(o)) if is_scipy_sparse(o) else o for n, o in found.items()}

@@ -30,6 +30,7 @@ from taco_py.storage.by_level.level_packing import (
     refuse,
     require_one,
 )
+from taco_py.storage.room import room
 from taco_py.storage.tensor_data import LevelArrays, row_of_bits
 
 
@@ -184,7 +185,8 @@ class Bitmap(Whole):
     def pack(self, level: Packing) -> Packed:
         places, count = level.parents * level.size + level.coordinates, level.count * level.size
         row = row_of_bits(level.size, level.dtype)
-        marks = np.zeros(level.count * row, np.bool_)
+        with room("a level of bits", level.count * row):
+            marks = np.zeros(level.count * row, np.bool_)
         marks[level.parents * row + level.coordinates] = True
         words = np.packbits(marks, bitorder="little").view(level.dtype)
         return Packed(LevelArrays(crd=words), places, count)

@@ -16,6 +16,7 @@ from taco_py.formats import Format, LevelKind
 from taco_py.storage.by_level.kinds_packed import packing_of
 from taco_py.storage.by_level.level_packing import Column, Packing
 from taco_py.storage.coordinates import scatter_sum
+from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
 
@@ -38,6 +39,9 @@ def fills_up(format: Format) -> bool:
 def asks_order(format: Format) -> bool:
     """Tell whether entries must ascend to be packed."""
     return any(packing_of(level.kind).in_order for level in format.levels)
+
+
+FILLED = "formats without ragged, banded and bitmap levels store the entries alone"
 
 
 def pack_tree(
@@ -67,7 +71,9 @@ def pack_tree(
             places, values = places[order], values[order]
             columns = [column[order] for column in columns]
             above = [Column(each.places[order], each.coordinates[order]) for each in above]
-    stored = _scattered(counts[-1], places, values, format, fill)
+    what = f"a tensor of shape {shape} in the format {format}"
+    with room(what, counts[-1] * values.itemsize, FILLED):
+        stored = _scattered(counts[-1], places, values, format, fill)
     ascends = all(level.kind.ordered for level in format.levels)
     return TensorData(format, shape, tuple(levels), stored, ascends, True, fill)
 
