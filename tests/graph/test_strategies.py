@@ -28,7 +28,7 @@ def graph_of(name: str, size: int = 24) -> TracedGraph:
     return tp.fuse(BLOCKS.get(name, walk_weights)).graph(*operands_of(name, size))
 
 
-@pytest.mark.rotating(10)
+@pytest.mark.rotating(12)
 @pytest.mark.parametrize("optimize", STRATEGIES)
 @pytest.mark.parametrize("name", BLOCKS)
 def test_each_strategy_gives_numpys_numbers(
@@ -136,6 +136,6 @@ def test_strategies_look_at_few_candidates(monkeypatch: pytest.MonkeyPatch) -> N
     dag = dag_of_graph(graph.primitives)
     stages = STRATEGIES["stages"](graph.primitives, ()).taken.regions
     found = strategies.candidates_of(dag, stages)
-    assert len(found.kernels) <= 3 * 40
+    assert len(found.kernels) <= 40 + 1 + 40 // 4
     whole = dag.kernel(stages[0])
     assert whole is not None and whole in found.kernels

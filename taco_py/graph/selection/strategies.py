@@ -193,9 +193,10 @@ def candidates_of(dag: GraphDag, stages: Sequence[Region]) -> Candidates:
         found = find_candidates(dag.dag, limits)
         if len(found.kernels) <= MOST_CANDIDATES:
             break
+    first = found.kernels[: max(MOST_CANDIDATES, len(dag.nodes))]  # primitives alone come first
     own = (kernel for kernel in map(dag.kernel, stages) if kernel is not None)
-    again = islice(computing_again(dag, found.kernels), MOST_CANDIDATES)
-    return replace(found, kernels=tuple(dict.fromkeys((*found.kernels, *own, *again))))
+    again = islice(computing_again(dag, first), MOST_CANDIDATES // 4)
+    return replace(found, kernels=tuple(dict.fromkeys((*first, *own, *again))))
 
 
 def computing_again(dag: GraphDag, kernels: Iterable[Kernel]) -> Iterator[Kernel]:
