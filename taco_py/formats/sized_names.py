@@ -85,9 +85,10 @@ def read_sizes(text: str) -> tuple[str, tuple[int, ...], str] | None:
 def _checked(text: str, own: Sizes, words: list[str]) -> tuple[int, ...]:
     """The sizes. Raises FormatError."""
     for word in words:
-        if not re.fullmatch(r"0*\d{1,10}", word, re.ASCII) or not 1 <= int(word.lstrip("0") or 0) <= MOST:
+        digits = word.lstrip("0")
+        if not re.fullmatch(r"\d{1,10}", digits, re.ASCII) or int(digits) > MOST:
             raise _refused(text, own, repr(word) if word else "an empty place")
-    sizes = tuple(map(int, words))
+    sizes = tuple(int(word.lstrip("0")) for word in words)
     fits = len(sizes) in own.counts if own.counts else bool(sizes)
     if not fits:
         shown = ", ".join(words)
