@@ -65,6 +65,8 @@ class KernelRun:
     facts    of what they read and make
     asked    what is wanted of them
     identity what tells the call apart
+    sparse   whether a result stays sparse for kernels: operands are then Tensors, as results are
+    plain    the type of each value that kernels read and make as it is, without modes of size 1
     """
 
     region: Region
@@ -74,6 +76,8 @@ class KernelRun:
     identity: tuple[object, ...] = ()
     read: tuple[Understood, ...] = ()
     facts: Mapping[str, Fact] = field(default_factory=dict)
+    sparse: bool = False
+    plain: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
 
     def write(self, graph: Graph, values: Mapping[str, Any]) -> Statements:
         """Write the statements, given operands as the first call has them."""
@@ -88,6 +92,9 @@ class KernelRun:
                         stored[name] = Stored(type.format, type.dtype, fill)
             self.written = written = write_statements(graph, self.region, stored, self.between)
             self.facts = {name: facts[name] for name in (*written.operands, *written.results)}
+            self.sparse = not self.between.isdisjoint(written.formats)
+            plain = {n: fact for n, fact in self.facts.items() if not any(fact.units)}
+            self.plain = {n: np.dtype(fact.dtype) for n, fact in plain.items()}
             alone = len(written.results) == 1
             wanted = written.results[0] if alone else written.results
             self.asked = asked_of(written.assignments, wanted, dict(written.formats))
@@ -101,7 +108,6 @@ class KernelRun:
         """Compute the results of the region and put them among the values."""
         written = self.write(graph, values)
         assert self.asked is not None
-        facts = self.facts
         objects = self._objects(values)
         key = call_key(self.identity, objects.values())
         call = find(key)
@@ -109,29 +115,26 @@ class KernelRun:
         if found is None:
             found = compute_several(self.read, objects, SETTINGS, self.asked, key)
         made = (found,) if self.asked.alone else found
-        given = {name: values[name] for name in written.operands}
+        given = [values[name] for name in written.operands] if self.sparse else ()
         for name, value in zip(written.results, made, strict=True):
-            values[name] = self._made(name, whole(value, facts[name]), given)
-
-    @property
-    def keeps_sparse(self) -> bool:
-        """Whether a result stays sparse for kernels: operands are then Tensors, as results are."""
-        return self.written is not None and not self.between.isdisjoint(self.written.formats)
+            if value.dtype is not self.plain.get(name):
+                value = whole(value, self.facts[name])
+            if self.sparse and name not in self.between:
+                tensors = any(isinstance(each, Tensor) for each in given)
+                value = handed_out(value, tensors, self.facts[name].dtype)
+            values[name] = value
 
     def _objects(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The operands of the kernels."""
         assert self.written is not None
-        found = {name: squeezed(values[name], self.facts[name]) for name in self.written.operands}
-        if not self.keeps_sparse:
+        plain, facts = self.plain, self.facts
+        found = {
+            name: values[name] if name in plain else squeezed(values[name], facts[name])
+            for name in self.written.operands
+        }
+        if not self.sparse:
             return found
         return {n: tensor(each) if is_scipy_sparse(each) else each for n, each in found.items()}
-
-    def _made(self, name: str, value: Any, given: Mapping[str, Any]) -> Any:
-        """A result as others get it."""
-        if not self.keeps_sparse or name in self.between:
-            return value
-        tensors = any(isinstance(each, Tensor) for each in given.values())
-        return handed_out(value, tensors, self.facts[name].dtype)
 
     @property
     def places(self) -> str:

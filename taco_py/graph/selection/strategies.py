@@ -37,7 +37,7 @@ from taco_py.graph.orchestrate.kernel_choice import Choice
 from taco_py.graph.run.partition_by_stages import Region, partition_by_stages
 from taco_py.graph.selection.graph_dag import GraphDag, dag_of_graph
 from taco_py.graph.selection.region_price import RegionPrices, prices_of
-from taco_py.graph.selection.time_kernels import KernelTimes
+from taco_py.graph.selection.time_kernels import KernelTimes, time_in_turns
 
 DEFAULT = "stages"
 
@@ -247,7 +247,8 @@ def _orchestrate(graph: Graph, operands: Sequence[Any]) -> Chosen:
 
 
 def _measure(graph: Graph, operands: Sequence[Any]) -> Chosen:
-    """Time the kernels of the best choices until the best choice has only timed ones."""
+    """Time the kernels of the best choices until the best choice has only timed ones; then that
+    choice as a whole against the stages."""
     choosing, others = _begun(graph, operands)
     start = time.perf_counter()
     dag = choosing.dag
@@ -262,17 +263,11 @@ def _measure(graph: Graph, operands: Sequence[Any]) -> Chosen:
         if not times.time(choice.kernels):
             break
     choice = orchestrate(lambda k: times.measured(k) + choosing.kept_from(k))
+    regions = dag.regions(choice.kernels)
+    first, last = time_in_turns(graph, operands, (choosing.stages, regions))
     told = f"{choice.statistics}, {len(times.seconds)} kernels timed"
-    spent = time.perf_counter() - start
-    found = Alternative(
-        "measure",
-        dag.regions(choice.kernels),
-        sum(map(times.measured, choice.kernels)),
-        spent,
-        told,
-        True,
-    )
-    timed = Alternative("stages", choosing.stages, sum(map(times.measured, stages)), measured=True)
+    found = Alternative("measure", regions, last, time.perf_counter() - start, told, True)
+    timed = Alternative("stages", choosing.stages, first, measured=True)
     return choosing.if_it_pays(choice, found, [*others, alternative], timed, MEASURED_PAYS)
 
 

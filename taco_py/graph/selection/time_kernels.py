@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from functools import partial
 from math import inf
 from statistics import median
 from typing import Any
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import TacoError
+from taco_py.graph.nodes import Graph
 from taco_py.graph.orchestrate.candidate_kernels import Kernel
 from taco_py.graph.run.graph_program import KernelRun, make_program
+from taco_py.graph.run.partition_by_stages import Region
 from taco_py.graph.selection.graph_dag import GraphDag
 
 REPETITIONS = 3
@@ -20,6 +23,12 @@ REPETITIONS = 3
 
 SECONDS = 1e-3
 """Time that is spent on calls of a kernel that takes less."""
+
+ROUNDS = 5
+"""Timed calls of each of several choices, at least."""
+
+TURNS_SECONDS = 0.02
+"""Time that is spent on calls of choices that take less."""
 
 
 @dataclass(slots=True, eq=False)
@@ -94,3 +103,31 @@ class KernelTimes:
     def measured(self, kernel: Kernel) -> float:
         """The seconds of a kernel, infinite where it was not timed."""
         return self.seconds.get(kernel, inf)
+
+
+def time_in_turns(
+    graph: Graph, operands: Sequence[Any], choices: Sequence[Sequence[Region]]
+) -> list[float]:
+    """Return the shortest time of each choice of regions as a whole, all run in turns.
+
+    What slows the machine down for a while slows all of them, and each finds the caches as others
+    leave them.
+    """
+    programs = [make_program(graph, partial(_given, regions)) for regions in choices]
+    found = [inf] * len(programs)
+    for program in programs:
+        program.run(operands)
+    begun = time.perf_counter()
+    rounds = 0
+    while rounds < ROUNDS or time.perf_counter() - begun < TURNS_SECONDS:
+        rounds += 1
+        for place, program in enumerate(programs):
+            start = time.perf_counter()
+            program.run(operands)
+            found[place] = min(found[place], time.perf_counter() - start)
+    return found
+
+
+def _given(regions: Sequence[Region], graph: Graph) -> Sequence[Region]:
+    """The partition that is these regions."""
+    return regions
