@@ -120,6 +120,15 @@ def test_other_names_are_refused() -> None:
         tp.fuse(walk_weights, optimize=3)  # type: ignore[call-overload]
 
 
+def test_methods_keep_their_strategy() -> None:
+    class Layer:
+        @tp.fuse(optimize="greedy")
+        def apply(self, x: Any) -> Any:
+            return x + 1
+
+    assert Layer().apply.optimize == "greedy"
+
+
 def test_operands_that_do_not_fit_are_refused_by_the_call() -> None:
     @tp.fuse(optimize="orchestrate")
     def product(x: Any, y: Any) -> Any:
