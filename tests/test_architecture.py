@@ -243,7 +243,7 @@ def test_nothing_below_imports_the_api_or_the_command_line() -> None:
 
 
 # What draws itself, when it is asked to.
-SHOWN = ("taco_py.call.builder", "taco_py.call.kernel")
+SHOWN = ("taco_py.call.builder", "taco_py.call.kernel", "taco_py.graph.graph_picture")
 
 
 @pytest.mark.parametrize("package", ROOMS)

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 from codegen.records import dataclass
 from taco_py.graph.graph_call import GraphCall
 from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.run.graph_program import GraphProgram, KernelRun
-from taco_py.show.graphs import Drawing
+
+if TYPE_CHECKING:
+    from taco_py.show.graphs import Drawing
 
 ROW, GAP, HEIGHT, MARGIN, LETTER = 54, 18, 26, 24, 7.4
 """Pixels from row to row, between boxes, of a box, around the picture, and of a letter's width."""
@@ -38,6 +41,8 @@ class Box:
 
 def draw_graph(call: GraphCall, name: str) -> Drawing:
     """Draw the operators of a trace, and its primitives in the colours of the steps."""
+    from taco_py.show.graphs import Drawing
+
     operators = _panel(call.trace.graph, {})
     primitives = _panel(call.primitives, _colours(call.program))
     heads = (f"{name}: operators", f"primitives, in {len(call.program.steps)} steps")
