@@ -19,6 +19,7 @@ def test_the_grid_has_20000_cases() -> None:
     assert sum(1 for _ in cells()) * 5 > 20_000
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("part", range(8))
 def test_sample(part: int, thorough: bool) -> None:
     wrong = [

@@ -27,6 +27,7 @@ THOROUGH = 500, 12
 """How many schedules are interpreted and compiled, without --thorough and with it."""
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("seed", range(1, 1 + PARTS))
 def test_random_schedules_as_their_loops_say(
     seed: int, request: pytest.FixtureRequest, thorough: bool

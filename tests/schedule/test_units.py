@@ -209,6 +209,7 @@ def test_the_cpu_has_no_units_of_a_gpu() -> None:
     assert "cuda-emulated" in str(refusal.value.hint)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_random_units(seed: int, thorough: bool, request: pytest.FixtureRequest) -> None:
     """In parts, which run side by side, until enough of them were not refused."""
