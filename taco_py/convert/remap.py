@@ -152,12 +152,12 @@ def remap(data: TensorData, format: RemappedFormat) -> TensorData:
             f"{data.format.order}, found {format} of {format.order}",
             hint="BSR is of matrices; Blocked has a size for each mode",
         )
-    if data.format.levels == CSR.levels:
-        check_rows(data)
     with room(f"a tensor of shape {data.shape} in the format {format}"):
         roads = [] if data.fill else [road for road in INTO if road.fits(format)]
         if any(data.nnz >= road.least for road in roads):
             data = in_order(convert(data, CSR))
+        elif data.format.levels == CSR.levels:
+            check_rows(data)
         for road in roads:
             if data.nnz >= road.least:
                 made = road.take(data, format)

@@ -70,11 +70,10 @@ def _merges(program: Program, body: Expr, summed: tuple[str, ...]) -> bool:
     """Whether a sum is over an index that a sparse operand alone has, and stores around another
     sum's: what it adds up comes in no order, and may be as many entries as before."""
     users = {index: [each for each in accesses(body) if index in each.indices] for index in summed}
-    for index, (first, *others) in users.items():
-        form = program.facts[first.tensor].type.format
-        if others or is_full(form):
+    for index, met in users.items():
+        if len(met) != 1 or is_full(form := program.facts[met[0].tensor].type.format):
             continue
-        stored = form.stored(first.indices)
+        stored = form.stored(met[0].indices)
         below = stored[stored.index(index) + 1 :]
         if any(len(users.get(inner, ())) > 1 for inner in below):
             return True
