@@ -24,9 +24,21 @@ VERSION = 1
 
 def to_json(trace: Trace) -> str:
     """Write a trace. Raises OperandTypeError for constants that no file holds."""
-    graph = trace.graph
     whole = {
         "taco_py graph": VERSION,
+        **plain_graph(trace.graph),
+        "returns": plain(trace.template),
+        "holds": [
+            [plain(condition), plain(value)]
+            for condition, value in zip(trace.conditions, trace.expected, strict=True)
+        ],
+    }
+    return json.dumps(whole, indent=1)
+
+
+def plain_graph(graph: Graph) -> dict[str, Any]:
+    """Return a graph as what JSON has."""
+    return {
         "inputs": [[each.name, _fact(each.fact)] for each in graph.inputs],
         "constants": [[e.name, _fact(e.fact), plain(e.value)] for e in graph.constants],
         "numbers": [[e.name, _fact(e.fact), plain(e.extent)] for e in graph.numbers],
@@ -36,13 +48,21 @@ def to_json(trace: Trace) -> str:
             for e in graph.nodes
         ],
         "outputs": [*graph.outputs],
-        "returns": plain(trace.template),
-        "holds": [
-            [plain(condition), plain(value)]
-            for condition, value in zip(trace.conditions, trace.expected, strict=True)
-        ],
     }  # fmt: skip
-    return json.dumps(whole, indent=1)
+
+
+def read_graph(whole: Mapping[str, Any]) -> Graph:
+    """Return the graph that `plain_graph` wrote."""
+    return Graph(
+        tuple(Input(n, _read_fact(f)) for n, f in whole["inputs"]),
+        tuple(Constant(n, _read_fact(f), read(v)) for n, f, v in whole["constants"]),
+        tuple(Number(n, _read_fact(f), read(v)) for n, f, v in whole["numbers"]),
+        tuple(
+            Node(n, o, tuple(i), tuple((k, read(v)) for k, v in a), _read_fact(f), p)
+            for n, o, i, a, f, p in whole["nodes"]
+        ),
+        tuple(whole["outputs"]),
+    )
 
 
 def from_json(text: str, name: str) -> Trace:
@@ -57,16 +77,7 @@ def from_json(text: str, name: str) -> Trace:
                 f"Expected a graph of version {VERSION} in {name}, found another",
                 hint="save it again with this version",
             )
-        graph = Graph(
-            tuple(Input(n, _read_fact(f)) for n, f in whole["inputs"]),
-            tuple(Constant(n, _read_fact(f), read(v)) for n, f, v in whole["constants"]),
-            tuple(Number(n, _read_fact(f), read(v)) for n, f, v in whole["numbers"]),
-            tuple(
-                Node(n, o, tuple(i), tuple((k, read(v)) for k, v in a), _read_fact(f), p)
-                for n, o, i, a, f, p in whole["nodes"]
-            ),
-            tuple(whole["outputs"]),
-        )
+        graph = read_graph(whole)
         conditions = tuple(read(each) for each, _ in whole["holds"])
         expected = tuple(read(each) for _, each in whole["holds"])
         names = tuple(each.name for each in graph.inputs)

@@ -24,11 +24,13 @@ class Region:
 
     kernel   whether kernels compute them, else NumPy, one by one
     outputs  the values that others read, or that are results
+    target   the backend that computes them instead, "" for none
     """
 
     nodes: tuple[Node, ...]
     outputs: tuple[str, ...]
     kernel: bool
+    target: str = ""
 
 
 def partition_by_stages(graph: Graph) -> tuple[Region, ...]:
@@ -118,7 +120,7 @@ def with_views(graph: Graph, regions: Sequence[Region], needed: frozenset[str]) 
     for region in regions:
         parts = (
             (region,)
-            if region.kernel
+            if region.kernel or region.target
             else tuple(Region((node,), (), False) for node in region.nodes)
         )
         for part in parts:

@@ -1,0 +1,166 @@
+"""The backend `jsonvm`: regions as JSON, interpreted by NumPy in another process.
+
+It stands for an accelerator: what it computes with has to be sent to it, and what it knows of a
+region is its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from codegen.runtime.child_process import ChildEndedError, ChildProcess
+from taco_py.graph.backends.backend import Backend, Facts, ProcessDiedError
+from taco_py.graph.backends.interpret_region import (
+    Interpreted,
+    function_of,
+    interpreted,
+)
+from taco_py.graph.graph_files import plain_graph, read_graph
+from taco_py.graph.nodes import Graph, Node
+
+CALLS = (
+    "reshape", "concatenate", "slice", "index", "cumsum", "cumprod", "sort", "argsort", "argmax",
+    "argmin", "broadcast_to",
+)  # fmt: skip
+"""What NumPy computes of graphs and it does, too."""
+
+LAUNCH = 2e-4
+"""Seconds of a question and its answer. Measured: 80 to 200 µs on two cores."""
+BYTES_PER_SECOND = 1.0e9
+"""Through pipes. Measured: 0.9 to 1.6e9."""
+PRODUCT_SECONDS = 5e-11
+ELEMENT_SECONDS = 1.5e-9
+"""A product in a contraction, and an element that is computed. Measured: 3e-11, and 1 to 10 ns."""
+
+
+@dataclass(slots=True, eq=False)
+class _Compiled:
+    """A region's text, and the number that the process knows it by since its start."""
+
+    text: Mapping[str, Any]
+    number: int
+    sent: int = -1
+
+
+@dataclass(slots=True, eq=False)
+class JsonVm:
+    """The process with the regions that it was sent."""
+
+    child: ChildProcess = field(
+        default_factory=lambda: ChildProcess("taco_py.graph.backends.jsonvm_backend:answer")
+    )
+    regions: int = 0
+
+    def codegen(self, region: Graph, constants: Mapping[str, Any]) -> _Compiled:
+        """Write a region as JSON and send it."""
+        self.regions += 1
+        found = _Compiled(plain_graph(region), self.regions)
+        self._ask({"do": "nothing"}, ())
+        self._send(found)
+        return found
+
+    def runtime(self, compiled: _Compiled, arrays: Sequence[Any]) -> Sequence[Any]:
+        """Compute a region of arrays."""
+        if compiled.sent != self.child.started or self.child.pid is None:
+            self._send(compiled)
+        return self._ask({"do": "run", "region": compiled.number}, arrays)
+
+    def _send(self, compiled: _Compiled) -> None:
+        self._ask({"do": "compile", "region": compiled.number, "graph": compiled.text}, ())
+        compiled.sent = self.child.started
+
+    def _ask(self, head: Mapping[str, Any], arrays: Sequence[Any]) -> Sequence[Any]:
+        try:
+            told, found = self.child.ask(head, arrays)
+        except ChildEndedError as error:
+            raise ProcessDiedError(str(error)) from error
+        if "error" in told:
+            raise RuntimeError(told["error"])
+        return found
+
+    def close(self) -> None:
+        """End the process; it is started again when it is needed."""
+        self.child.close()
+
+
+def supports(node: Node, facts: Facts) -> bool:
+    """Whether all that a primitive reads is dense, and the interpreter has it."""
+    if any(facts[name].sparsity for name in node.inputs):
+        return False
+    if node.operator == "map":
+        return function_of(node.get("function")) is not None
+    return node.operator in ("reduce", "contract") or node.get("call") in CALLS
+
+
+def seconds(region: Graph, facts: Facts) -> float:
+    """What the interpreter takes: each primitive makes an array."""
+    found = 0.0
+    for node in region.nodes:
+        if node.operator == "contract":
+            found += PRODUCT_SECONDS * products_of(node, facts)
+        elif node.operator in ("map", "reduce", "numpy"):
+            size = max([facts[node.name].size, *(facts[name].size for name in node.inputs)])
+            found += ELEMENT_SECONDS * size
+    return found
+
+
+def products_of(node: Node, facts: Facts) -> float:
+    """The numbers that a contraction multiplies."""
+    sizes: dict[int, int] = {}
+    for name, labels in zip(node.inputs, node.get("labels"), strict=True):
+        for label, size in zip(labels, facts[name].shape, strict=True):
+            sizes[label] = max(size, sizes.get(label, 1))
+    found = 1.0
+    for size in sizes.values():
+        found *= size
+    return found
+
+
+def make() -> Backend:
+    """Make the backend. Its process is started with the first region."""
+    vm = JsonVm()
+    return Backend(
+        "jsonvm", (), supports, vm.codegen, vm.runtime, LAUNCH, BYTES_PER_SECOND, seconds,
+        restart=vm.close,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- in the process
+
+
+@dataclass(slots=True, eq=False)
+class _Known:
+    """The regions that a process was sent."""
+
+    regions: dict[int, tuple[Interpreted, Mapping[str, Any]]] = field(default_factory=dict)
+
+
+KNOWN = _Known()
+
+
+def answer(
+    head: Mapping[str, Any], arrays: Sequence[np.ndarray[Any, Any]]
+) -> tuple[Mapping[str, Any], Sequence[Any]]:
+    """Compile or compute a region, as a message asks."""
+    if head["do"] == "compile":
+        graph = read_graph(head["graph"])
+        constants = {each.name: each.value for each in graph.constants}
+        KNOWN.regions[head["region"]] = interpreted(graph), constants
+        return {}, ()
+    if head["do"] == "run":
+        region, constants = KNOWN.regions[head["region"]]
+        return {}, region.run(constants, _as_passed(region.graph, arrays))
+    return {}, ()
+
+
+def _as_passed(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
+    """Python's numbers where the region reads such."""
+    return [
+        value.item() if each.fact.weak else value
+        for each, value in zip(graph.inputs, arrays, strict=True)
+    ]
