@@ -33,8 +33,13 @@ class GraphCall:
 
     def run(self, operands: Sequence[Any]) -> Any:
         """Compute what the function returns of operands by the trace's names."""
-        program = self.program if self.offload is None else self.offload.program(operands).program
-        return self.trace.returned(program.run(operands))
+        return self.trace.returned(self.program_of(operands).run(operands))
+
+    def program_of(self, operands: Sequence[Any]) -> GraphProgram:
+        """Return what runs for operands; what runs without backends, where there are none."""
+        if self.offload is None or len(operands) != len(self.primitives.inputs):
+            return self.program
+        return self.offload.program(operands).program
 
 
 def call_of(

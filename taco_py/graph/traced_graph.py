@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.diagnostics.errors import FileFormatError, OperandError
+from taco_py.graph.backends.registered import NONE, preference_of
 from taco_py.graph.capture.signature_of_call import kind_of
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.graph_files import from_json, to_json
@@ -85,7 +86,7 @@ class TracedGraph:
         """
         path = Path(file)
         if path.suffix == ".svg":
-            draw_graph(self.call, self.name).save(path)
+            draw_graph(self.call, self.name, self.operands).save(path)
         elif path.suffix == ".json":
             path.write_text(to_json(self.call.trace))
         else:
@@ -96,18 +97,22 @@ class TracedGraph:
 
     def _repr_svg_(self) -> str:
         """The picture, which notebooks show."""
-        return draw_graph(self.call, self.name).svg
+        return draw_graph(self.call, self.name, self.operands).svg
 
     def __str__(self) -> str:
         """Write the operators, a line each."""
         return str(self.operators)
 
 
-def load(file: str | Path) -> TracedGraph:
-    """Read a graph that `TracedGraph.save` wrote. Raises FileFormatError for another file."""
+def load(file: str | Path, backends: Sequence[str] = ()) -> TracedGraph:
+    """Read a graph that `TracedGraph.save` wrote. Raises FileFormatError for another file.
+
+    backends  names of code generators that may compute parts of it, as of `tp.fuse`
+    """
     path = Path(file)
+    preferred = preference_of(backends) if backends else NONE
     trace = from_json(path.read_text(), path.name)
-    return TracedGraph(call_of(trace), (), path.stem)
+    return TracedGraph(call_of(trace, preferred=preferred), (), path.stem)
 
 
 def _fits(fact: Fact, value: Any) -> bool:

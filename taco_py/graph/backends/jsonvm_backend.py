@@ -20,6 +20,7 @@ from taco_py.graph.backends.interpret_region import (
     function_of,
     interpreted,
 )
+from taco_py.graph.backends.products import products_of
 from taco_py.graph.graph_files import plain_graph, read_graph
 from taco_py.graph.nodes import Graph, Node
 
@@ -106,18 +107,6 @@ def seconds(region: Graph, facts: Facts) -> float:
         elif node.operator in ("map", "reduce", "numpy"):
             size = max([facts[node.name].size, *(facts[name].size for name in node.inputs)])
             found += ELEMENT_SECONDS * size
-    return found
-
-
-def products_of(node: Node, facts: Facts) -> float:
-    """The numbers that a contraction multiplies."""
-    sizes: dict[int, int] = {}
-    for name, labels in zip(node.inputs, node.get("labels"), strict=True):
-        for label, size in zip(labels, facts[name].shape, strict=True):
-            sizes[label] = max(size, sizes.get(label, 1))
-    found = 1.0
-    for size in sizes.values():
-        found *= size
     return found
 
 

@@ -47,7 +47,6 @@ class Offload:
     """Programs of a graph by the sizes of calls.
 
     host    what runs without backends
-    regions the user's own, by backends: names of primitives
     tasks   compiled regions, which several sizes share
     """
 
@@ -71,11 +70,11 @@ class Offload:
     def _choose(self, operands: Sequence[Any]) -> SizedProgram:
         try:
             values = sized_values(self.graph, operands)
-            choice = choose_offload(values, self.preferred, self._left_out())
         except InternalError:
             raise
-        except TacoError:
+        except TacoError:  # what operands do not fit together is told by the kernels
             return SizedProgram(self.host, None)
+        choice = choose_offload(values, self.preferred, self._left_out())
         if not choice.regions:
             return SizedProgram(self.host, choice)
         steps: list[OffloadedRun] = []

@@ -15,18 +15,23 @@ from math import inf, isfinite
 from typing import Any
 
 from codegen.records import dataclass
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.graph.backends.backend import Backend, labels_of
 from taco_py.graph.backends.region_graph import RegionGraph, region_graph
-from taco_py.graph.backends.registered import Preference
+from taco_py.graph.backends.registered import Preference, Regions
 from taco_py.graph.backends.sized_values import SizedValues
-from taco_py.graph.orchestrate.dag import Dag, bits
+from taco_py.graph.orchestrate.dag import Dag, bits, mask_of
 from taco_py.graph.orchestrate.offload_regions import (
     GraphPartition,
+    Atom,
     OffloadCost,
     OffloadRegion,
     OffloadTarget,
     RegionDecision,
+    annotate,
     partition_graph,
+    run_regions,
 )
 from taco_py.graph.orchestrate.region_patterns import CompositePattern, Match
 from taco_py.graph.run.partition_by_stages import Region, views_needed, with_views
@@ -69,6 +74,8 @@ def choose_offload(
 ) -> OffloadChoice:
     """Choose the regions that backends compute, for the sizes of a call."""
     chooser = _Chooser(values, preferred, left_out)
+    if preferred.regions is not None:
+        return chooser.those_of_the_user(preferred.regions)
     targets = [chooser.target(each) for each in preferred.backends if not each.health.out]
     found = partition_graph(values.dag.dag, targets)
     return chooser.those_that_pay_together(found)
@@ -172,6 +179,66 @@ class _Chooser:
             + backend.launch
             + self.transfer(backend, region.members)
         )
+
+    # ------------------------------------------------------------ the user's partition
+
+    def those_of_the_user(self, given: Regions) -> OffloadChoice:
+        """Take the regions that a user states, whatever they cost.
+
+        Raises ScheduleError where they cannot each be one step, or their backend cannot have them.
+        """
+        dag, found = self.values.dag, list[OffloadRegion]()
+        parts = given(self.values.graph) if callable(given) else given
+        for name, regions in parts.items():
+            if name not in self.backends:
+                raise ScheduleError(
+                    f"Expected regions= of {', '.join(self.backends)}, found {name!r}",
+                    hint="name it in backends=, too",
+                )
+            for members in map(self._members, regions):
+                self._check_support(self.backends[name], members)
+                found.append(OffloadRegion(name, members, (Atom(name, members),)))
+        run_regions(dag.dag, found)
+        why = "stated by the user"
+        decisions = (self._unless_it_failed(RegionDecision(e, True, why)) for e in found)
+        kept = tuple(decisions)
+        taken = tuple(
+            e.region for e in kept if e.kept and not self.backends[e.region.target].health.out
+        )
+        return OffloadChoice(self.values, taken, kept, inf, inf)
+
+    def _members(self, names: Sequence[str]) -> int:
+        """The primitives of a region by their names; layouts belong to what reads them."""
+        numbers = {node.name: p for p, node in enumerate(self.values.dag.nodes)}
+        known = self.values.graph.by_name
+        for name in names:
+            if name not in known:
+                raise ScheduleError(
+                    f"Expected regions= to name primitives, found {name!r}",
+                    hint=with_suggestion(
+                        "f.graph(…).explain() lists the primitives", str(name), known
+                    ),
+                )
+        members = mask_of(numbers[name] for name in names if name in numbers)
+        if not members:
+            raise ScheduleError(f"Expected a region to compute something, found {[*names]}")
+        return members
+
+    def _check_support(self, backend: Backend, members: int) -> None:
+        """Raise ScheduleError for a primitive that no pattern matches and no rule supports."""
+        targets = [self.target(backend)]
+        left = members
+        for atom in annotate(self.values.dag.dag, targets):
+            if not atom.members & ~members:
+                left &= ~atom.members
+        if left:
+            node = self.values.dag.nodes[next(bits(left))]
+            what = f"{node.operator} {node.get('function') or node.get('call') or ''}".strip()
+            raise ScheduleError(
+                f"Expected a region that {backend.name} computes, found {node.name} {what} "
+                f"({node.place or 'the graph'})",
+                hint="leave it out of the region: it is sparse, or the backend does not support it",
+            )
 
     # ------------------------------------------------------------ the whole
 

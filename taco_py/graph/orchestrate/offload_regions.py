@@ -177,9 +177,11 @@ def _decide(dag: Dag, region: OffloadRegion, cost: OffloadCost | None) -> list[R
     found = []
     for part in parts:
         gain, moved = cost.gain(part.members), cost.transfer(part.members)
-        pays = gain + cost.slack(part.members) > cost.launch + moved
+        pays = gain > cost.launch + moved
+        as_long = gain + cost.slack(part.members) > cost.launch + moved
+        word = "pays" if pays else "preferred, as it takes as long" if as_long else "host"
         why = f"saves {gain:.3g} s, launch {cost.launch:.3g} s, transfer {moved:.3g} s"
-        found.append(RegionDecision(part, pays, f"{split}{'pays' if pays else 'host'}: {why}"))
+        found.append(RegionDecision(part, pays or as_long, f"{split}{word}: {why}"))
     return found
 
 
