@@ -21,6 +21,9 @@ from taco_py.graph.orchestrate.region_patterns import CompositePattern, Wildcard
 OWN = "own"
 """The name of this compiler among backends."""
 
+UNKNOWN = "unknown"
+"""The format of what may be sparse, as NumPy's functions of sparse arrays give it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ValueFacts:
@@ -28,7 +31,8 @@ class ValueFacts:
 
     shape     its sizes
     dtype     NumPy's name of the type of its elements
-    sparsity  the format of what is stored sparse, "" of what is dense
+    sparsity  the format of what is stored sparse, "" of what is dense, "unknown" of what may be
+              either
     entries   the number of elements that are stored
     number    of a number that is the same in all calls, None of all else
     """
@@ -133,6 +137,7 @@ class Backend:
                numbers
     binds      whether arrays that the function reads from outside are constants of regions, which
                are compiled again where their elements change; else they are inputs
+    always     whether it has all that it computes, whatever that takes
     restart    makes a new process after `ProcessDiedError`, once
     """
 
@@ -147,6 +152,7 @@ class Backend:
     most_primitives: int | None = None
     sized: bool = False
     binds: bool = True
+    always: bool = False
     restart: Callable[[], None] | None = None
     health: Health = field(default_factory=Health, repr=False)
 

@@ -68,8 +68,9 @@ def seconds(region: Graph, facts: Facts) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Compiled:
-    """What computes each primitive of a region, in order."""
+    """What computes each primitive of a region, in order, and numbers that they read."""
 
+    constants: Mapping[str, Any]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     steps: tuple[tuple[Node, Callable[[Sequence[Any], Sequence[Any]], Any], Any], ...]
@@ -89,12 +90,12 @@ def codegen(region: Graph, constants: Mapping[str, Any]) -> _Compiled:
             steps.append((node, _add_in_place(node, region), numbers))
         else:
             steps.append((node, RUNS[node.operator](node), numbers))
-    return _Compiled(names, region.outputs, tuple(steps))
+    return _Compiled(dict(constants), names, region.outputs, tuple(steps))
 
 
 def runtime(found: _Compiled, arrays: Sequence[Any]) -> list[Any]:
     """Compute a region; its inputs are read where they are."""
-    values = dict(zip(found.inputs, arrays, strict=True))
+    values = {**found.constants, **dict(zip(found.inputs, arrays, strict=True))}
     for node, run, numbers in found.steps:
         given = [values[name] for name in node.inputs]
         values[node.name] = run(given, numbers(*arrays) if numbers is not None else ())

@@ -156,12 +156,15 @@ class _Chooser:
 
     def gain(self, backend: Backend, members: int) -> float:
         """The seconds that a backend saves."""
+        if backend.always:
+            return inf
         host = self.on_host(members)
         return inf if host == inf else host - self.seconds(backend, members)
 
     def slack(self, backend: Backend, members: int) -> float:
         """How much longer a backend may take that is preferred to the host."""
-        if self.preferred.backends.index(backend) >= self.preferred.before:
+        place = self.preferred.backends.index(backend)
+        if backend.always or place >= self.preferred.before:
             return 0.0
         host = self.on_host(members)
         return TIE * host if isfinite(host) else 0.0
@@ -245,23 +248,29 @@ class _Chooser:
     def those_that_pay_together(self, found: GraphPartition) -> OffloadChoice:
         """Leave regions out that failed; then while the whole takes longer with them."""
         everything = self.values.dag.dag.needed
-        decisions = [self._unless_it_failed(each) for each in found.decisions]
+        decisions = [self._unless_it_failed(self._told(each)) for each in found.decisions]
         host = self.on_host(everything)
         while True:
             regions = [each.region for each in decisions if each.kept]
             whole = self.on_host(everything, [each.members for each in regions])
             whole += sum(map(self.of_region, regions))
             slack = sum(self.slack(self.backends[e.target], e.members) for e in regions)
-            if not regions or not isfinite(host) or whole <= host + slack:
+            free = [each for each in regions if not self.backends[each.target].always]
+            if not free or not isfinite(host) or whole <= host + slack:
                 return OffloadChoice(
                     self.values, tuple(regions), tuple(decisions), host, whole
                 )  # fmt: skip
-            least = min(regions, key=lambda e: self.gain(self.backends[e.target], e.members))
+            least = min(free, key=lambda e: self.gain(self.backends[e.target], e.members))
             why = f"host: the graph takes {whole:.3g} s with it, {host:.3g} s without"
             decisions = [
                 replace(each, kept=False, why=why) if each.region is least else each
                 for each in decisions
             ]
+
+    def _told(self, decision: RegionDecision) -> RegionDecision:
+        if not self.backends[decision.region.target].always:
+            return decision
+        return replace(decision, why=f"{decision.why.partition('pays:')[0]}always")
 
     def _unless_it_failed(self, decision: RegionDecision) -> RegionDecision:
         nodes = self.values.dag.nodes

@@ -5,8 +5,7 @@ What fails is computed by the host, told once, and left out from then on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from taco_py.graph.backends.region_graph import RegionGraph
 from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.run.graph_program import GraphProgram, make_program, places_of
 from taco_py.graph.run.partition_by_stages import Region
+from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.values.tensor import Tensor
 
 MOST_DEATHS = 1
@@ -134,7 +134,6 @@ class OffloadedRun:
     task: OffloadedTask
     results: tuple[Result, ...]
     numbers: Callable[..., tuple[Any, ...]] | None = None
-    kept: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -155,11 +154,20 @@ class OffloadedRun:
         """Compute the results of the region and put them among the values."""
         part = self.task.part
         arrays = [values[name] for name in part.reads]
+        expected = all(
+            type(value) is np.ndarray or bool(each.fact.sparsity) == _is_sparse(value)
+            for each, value in zip(part.graph.inputs, arrays, strict=False)
+        )
         if self.numbers is not None:
             arrays += self.numbers(*(values[each.name] for each in graph.inputs))
-        found = self.task.compute(arrays, self.results)
+        task = self.task
+        found = task.compute(arrays, self.results) if expected else task.by_host(arrays)
         for name, value in zip(self.region.outputs, found, strict=True):
             values[name] = value
+
+
+def _is_sparse(value: Any) -> bool:
+    return is_scipy_sparse(value) or isinstance(value, Tensor)
 
 
 def _elements(constant: Any) -> bytes:

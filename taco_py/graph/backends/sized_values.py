@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.graph.backends.backend import Facts, ValueFacts
+from taco_py.graph.backends.backend import UNKNOWN, Facts, ValueFacts
 from taco_py.graph.extents import Extent, compiled
-from taco_py.graph.nodes import Graph
+from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.run.partition_by_stages import base_of
 from taco_py.graph.selection.graph_dag import GraphDag, dag_of_graph
 from taco_py.graph.selection.region_price import RegionPrices, prices_of
@@ -62,11 +62,20 @@ def sized_values(graph: Graph, operands: Sequence[Any]) -> SizedValues:
         shape = tuple(int(next(sizes)) for _ in fact.shape)
         base = base_of(by_name, name)
         stored = prices.stored.get(base)
-        sparsity = "" if stored is None else str(stored.format)
+        sparsity = UNKNOWN if _is_unknown(by_name.get(name), found) else ""
+        sparsity = sparsity if stored is None else str(stored.format)
         entries = float(prod(shape)) if stored is None else prices.known[base].stored
         dtype = str(np.dtype(fact.dtype))
         found[name] = ValueFacts(shape, dtype, sparsity, entries, literals.get(name))
     return SizedValues(graph, dag, found, prices)
+
+
+def _is_unknown(node: Node | None, facts: Facts) -> bool:
+    """Whether NumPy's functions of sparse arrays decide whether a value is sparse."""
+    if node is None or node.get("call") == "to_dense":
+        return False
+    read = [facts[name].sparsity for name in node.inputs]
+    return UNKNOWN in read or (node.operator == "numpy" and any(read))
 
 
 Key = Callable[[Sequence[Any]], tuple[Any, ...]]
