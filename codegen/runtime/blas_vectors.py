@@ -1,8 +1,8 @@
 """Products with vectors by the BLAS that comes with SciPy, called through cffi where it is.
 
-    vectors = vector_routines("float64")
-    y = vectors.matrix_vector(A, x)        y = A x
-    s = vectors.dot(x, y)                  s = sum of x y, real numbers
+vectors = vector_routines("float64")
+y = vectors.matrix_vector(A, x)        y = A x
+s = vectors.dot(x, y)                  s = sum of x y, real numbers
 """
 
 from __future__ import annotations

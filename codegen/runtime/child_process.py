@@ -142,7 +142,7 @@ def send(pipe: IO[bytes], head: Mapping[str, Any], arrays: Sequence[Any]) -> Non
     _write(pipe, memoryview(len(text).to_bytes(8, "little") + text))
     for each in given:
         if each.size:
-            _write(pipe, memoryview(each.reshape(-1).view(np.uint8)))
+            _write(pipe, _bytes_of(each))
     pipe.flush()
 
 
@@ -154,9 +154,14 @@ def receive(pipe: IO[bytes]) -> tuple[dict[str, Any], list[Array]]:
     for dtype, shape in head.pop("arrays"):
         array = np.empty(tuple(shape), np.dtype(dtype))
         if array.size:
-            _read_into(pipe, memoryview(array.reshape(-1).view(np.uint8)))
+            _read_into(pipe, _bytes_of(array))
         arrays.append(array)
     return head, arrays
+
+
+def _bytes_of(array: Any) -> memoryview:
+    """The elements of an array that lies together, in its memory."""
+    return memoryview(array.reshape(-1).view(np.uint8))
 
 
 def _write(pipe: IO[bytes], content: memoryview) -> None:

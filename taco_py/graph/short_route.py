@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.graph.capture.trace_function import Output
 from taco_py.graph.extents import Extent
 from taco_py.graph.graph_call import GraphCall
-from taco_py.graph.nodes import Fact
+from taco_py.graph.nodes import Fact, Output
 from taco_py.graph.run.graph_program import KernelRun, has_short_way
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.values.tensor import Tensor

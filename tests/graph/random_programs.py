@@ -248,9 +248,7 @@ def make_program(seed: int) -> Program:
     return Program(text, given, maker.sparse, others)
 
 
-def wrong_with(
-    program: Program, optimize: str = "stages", backends: Sequence[str] = ()
-) -> str:
+def wrong_with(program: Program, optimize: str = "stages", backends: Sequence[str] = ()) -> str:
     """What differs from NumPy, "" where nothing does."""
     function = program.function()
     fused = tp.fuse(function, optimize=optimize, backends=backends)

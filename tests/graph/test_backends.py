@@ -1,4 +1,4 @@
-"""Other code generators for regions of graphs: chosen by sizes, checked, and left out when they fail."""
+"""Other code generators for regions of graphs: chosen by sizes, checked, left out if they fail."""
 
 # ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
@@ -18,8 +18,8 @@ from taco_py.graph.backends.backend import Backend, Facts, ProcessDiedError
 from taco_py.graph.backends.interpret_region import interpreted
 from taco_py.graph.backends.offloaded_run import OffloadedRun
 from taco_py.graph.backends.registered import REGISTERED
-from taco_py.graph.graph_files import plain_graph, read_graph
 from taco_py.graph.nodes import Graph, Node
+from taco_py.graph.plain_graphs import plain_graph, read_graph
 from tests.graph.blocks import BLOCKS, operands_of, reference
 from tests.graph.random_programs import failures, registered_as_greedy
 
@@ -106,7 +106,9 @@ def test_blocks_give_numpys_numbers(name: str, backend: str) -> None:
         for _ in range(2):
             np.testing.assert_allclose(fused(*operands), reference(name, operands), rtol=1e-9)
     products = ("linear_attention", "graph_convolution", "feed_forward")
-    assert (backend in steps_of(fused, *operands)) == (name in products or backend == "recorded_block")
+    assert (backend in steps_of(fused, *operands)) == (
+        name in products or backend == "recorded_block"
+    )
 
 
 def test_random_programs_give_numpys_numbers() -> None:
@@ -162,7 +164,9 @@ def test_composites_are_found_by_patterns_and_facts() -> None:
 
 def test_a_region_is_a_graph_of_its_own_for_all_sizes() -> None:
     own = Recorded("alone", supports=lambda node, facts: node.get("function") == "multiply")
-    fused = tp.fuse(lambda x, y: np.cumsum(x * 2, 1) * (y[:, None] * x.shape[1]), backends=("alone",))
+    fused = tp.fuse(
+        lambda x, y: np.cumsum(x * 2, 1) * (y[:, None] * x.shape[1]), backends=("alone",)
+    )
     for shape in ((2, 3), (4, 3), (3, 5)):
         x, y = rng.random(shape), rng.random(shape[0])
         np.testing.assert_allclose(fused(x, y), np.cumsum(x * 2, 1) * (y[:, None] * shape[1]))
@@ -331,7 +335,7 @@ def test_regions_that_wait_for_themselves_are_refused_with_the_path() -> None:
     Recorded("stated")
     x = rng.random(5)
     fused = tp.fuse(chain, backends=("stated",), regions={"stated": [("p0", "p2")]})
-    with pytest.raises(tp.ScheduleError, match="found the path 0 exp → 1 .* → 2 add"):
+    with pytest.raises(tp.ScheduleError, match=r"found the path 0 exp → 1 .* → 2 add"):
         fused(x)
 
     def crossed(x: Any) -> Any:
@@ -341,11 +345,13 @@ def test_regions_that_wait_for_themselves_are_refused_with_the_path() -> None:
     names = [["exp", "multiply"], ["sqrt", "multiply"]]
 
     def regions(graph: Graph) -> dict[str, list[list[str]]]:
-        found = {n: [e.name for e in graph.nodes if e.get("function") == n] for n in names[0] + names[1]}
+        found = {
+            n: [e.name for e in graph.nodes if e.get("function") == n] for n in names[0] + names[1]
+        }
         first, second = found["multiply"]
         return {"stated": [[*found["exp"], first], [*found["sqrt"], second]]}
 
-    with pytest.raises(tp.ScheduleError, match="regions that do not wait for each other|convex"):
+    with pytest.raises(tp.ScheduleError, match=r"regions that do not wait for each other|convex"):
         tp.fuse(crossed, backends=("stated",), regions=regions)(x)
 
 
@@ -366,11 +372,11 @@ def test_regions_that_are_none_are_refused(regions: Any, message: str) -> None:
 
 
 def test_names_that_are_none_are_refused() -> None:
-    with pytest.raises(tp.ScheduleError, match="found 'blass'(.|\n)*blas"):
+    with pytest.raises(tp.ScheduleError, match=r"found 'blass'(.|\n)*blas"):
         tp.fuse(chain, backends=("blass",))
     with pytest.raises(tp.ScheduleError, match="found 'blas' twice"):
         tp.fuse(chain, backends=("blas", "blas"))
-    with pytest.raises(tp.OperandTypeError, match="Expected a tp.Backend"):
+    with pytest.raises(tp.OperandTypeError, match=r"Expected a tp.Backend"):
         tp.register_backend("blas")  # type: ignore[arg-type]
     with pytest.raises(tp.ScheduleError, match="identifier but 'own'"):
         replace(REGISTERED.find("blas"), name="own")

@@ -1,9 +1,9 @@
 """What a code generator of another's says of itself (Chen et al. 2021, BYOC).
 
-    patterns, supports   which operators of a graph it computes
-    codegen              from a region of a graph to what computes it, once for each region
-    runtime              computes a region of arrays
-    launch, …            what it costs, by which calls are told for which it pays
+patterns, supports   which operators of a graph it computes
+codegen              from a region of a graph to what computes it, once for each region
+runtime              computes a region of arrays
+launch, …            what it costs, by which calls are told for which it pays
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The backend `blas`: products of dense arrays by SciPy's BLAS, in the memory of this process.
 
-    a @ b, einsum("bij,bjk->bik", a, b)   gemm, once or for each matrix of a batch
-    a @ x                                 gemv
-    x @ y                                 dot
-    a @ b + c                             gemm, and c added in its result
+a @ b, einsum("bij,bjk->bik", a, b)   gemm, once or for each matrix of a batch
+a @ x                                 gemv
+x @ y                                 dot
+a @ b + c                             gemm, and c added in its result
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from codegen.runtime.blas import available, library_product
 from codegen.runtime.blas_vectors import vector_routines
 from taco_py.cost.machine import NOMINAL
 from taco_py.graph.backends.backend import Backend, Facts, Pattern
-from taco_py.graph.backends.interpret_region import RUNS, extents_of
-from taco_py.graph.backends.products import is_plain_product, letters_of, products_of
+from taco_py.graph.backends.interpret_region import RUNS, Run, extents_of
+from taco_py.graph.backends.plain_products import is_plain_product, letters_of, products_of
 from taco_py.graph.extents import compiled
 from taco_py.graph.nodes import Graph, Node
 from taco_py.kernels import KERNELS
@@ -73,19 +73,18 @@ class _Compiled:
     constants: Mapping[str, Any]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    steps: tuple[tuple[Node, Callable[[Sequence[Any], Sequence[Any]], Any], Any], ...]
+    steps: tuple[tuple[Node, Run, Any], ...]
 
 
 def codegen(region: Graph, constants: Mapping[str, Any]) -> _Compiled:
     """Choose a routine for each product."""
     names = tuple(each.name for each in region.inputs)
-    steps = []
+    steps: list[tuple[Node, Run, Any]] = []
     for node in region.nodes:
         asked = extents_of(node)
         numbers = compiled(asked, names) if asked else None
         if node.operator == "contract":
-            product = product_of(node)
-            steps.append((node, lambda arrays, _, run=product: run(*arrays), numbers))
+            steps.append((node, _of_arrays(product_of(node)), numbers))
         elif node.operator == "map":
             steps.append((node, _add_in_place(node, region), numbers))
         else:
@@ -102,7 +101,11 @@ def runtime(found: _Compiled, arrays: Sequence[Any]) -> list[Any]:
     return [values[name] for name in found.outputs]
 
 
-def _add_in_place(node: Node, region: Graph) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
+def _of_arrays(product: Product) -> Run:
+    return lambda arrays, numbers: product(*arrays)
+
+
+def _add_in_place(node: Node, region: Graph) -> Run:
     """The sum of a product and something, in the product's array."""
     products = {each.name for each in region.nodes if each.operator == "contract"}
     place = next(k for k, name in enumerate(node.inputs) if name in products)
@@ -145,4 +148,3 @@ def make() -> Backend:
     return Backend(
         "blas", (affine,), supports, codegen, runtime, LAUNCH, seconds=seconds, binds=False
     )
-

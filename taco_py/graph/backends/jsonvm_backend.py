@@ -10,19 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-import numpy as np
-
 from codegen.records import dataclass
 from codegen.runtime.child_process import ChildEndedError, ChildProcess
 from taco_py.graph.backends.backend import Backend, Facts, ProcessDiedError
-from taco_py.graph.backends.interpret_region import (
-    Interpreted,
-    function_of,
-    interpreted,
-)
-from taco_py.graph.backends.products import products_of
-from taco_py.graph.graph_files import plain_graph, read_graph
+from taco_py.graph.backends.interpret_region import function_of
+from taco_py.graph.backends.plain_products import products_of
 from taco_py.graph.nodes import Graph, Node
+from taco_py.graph.plain_graphs import plain_graph
 
 CALLS = (
     "reshape", "concatenate", "slice", "index", "cumsum", "cumprod", "sort", "argsort", "argmax",
@@ -53,7 +47,7 @@ class JsonVm:
     """The process with the regions that it was sent."""
 
     child: ChildProcess = field(
-        default_factory=lambda: ChildProcess("taco_py.graph.backends.jsonvm_backend:answer")
+        default_factory=lambda: ChildProcess("taco_py.graph.backends.jsonvm_worker:answer")
     )
     regions: int = 0
 
@@ -61,7 +55,6 @@ class JsonVm:
         """Write a region as JSON and send it."""
         self.regions += 1
         found = _Compiled(plain_graph(region), self.regions)
-        self._ask({"do": "nothing"}, ())
         self._send(found)
         return found
 
@@ -112,44 +105,12 @@ def seconds(region: Graph, facts: Facts) -> float:
 
 def make() -> Backend:
     """Make the backend. Its process is started with the first region."""
-    vm = JsonVm()
+    return backend_of(JsonVm())
+
+
+def backend_of(vm: JsonVm) -> Backend:
+    """Make the backend that computes in a process."""
     return Backend(
         "jsonvm", (), supports, vm.codegen, vm.runtime, LAUNCH, BYTES_PER_SECOND, seconds,
         restart=vm.close,
     )  # fmt: skip
-
-
-# ---------------------------------------------------------------- in the process
-
-
-@dataclass(slots=True, eq=False)
-class _Known:
-    """The regions that a process was sent."""
-
-    regions: dict[int, tuple[Interpreted, Mapping[str, Any]]] = field(default_factory=dict)
-
-
-KNOWN = _Known()
-
-
-def answer(
-    head: Mapping[str, Any], arrays: Sequence[np.ndarray[Any, Any]]
-) -> tuple[Mapping[str, Any], Sequence[Any]]:
-    """Compile or compute a region, as a message asks."""
-    if head["do"] == "compile":
-        graph = read_graph(head["graph"])
-        constants = {each.name: each.value for each in graph.constants}
-        KNOWN.regions[head["region"]] = interpreted(graph), constants
-        return {}, ()
-    if head["do"] == "run":
-        region, constants = KNOWN.regions[head["region"]]
-        return {}, region.run(constants, _as_passed(region.graph, arrays))
-    return {}, ()
-
-
-def _as_passed(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
-    """Python's numbers where the region reads such."""
-    return [
-        value.item() if each.fact.weak else value
-        for each, value in zip(graph.inputs, arrays, strict=True)
-    ]

@@ -122,9 +122,7 @@ class Offload:
         found.update(zip((each.name for each in sizes), given, strict=True))
         return found
 
-    def _task(
-        self, backend: Backend, names: tuple[str, ...], part: RegionGraph
-    ) -> OffloadedTask:
+    def _task(self, backend: Backend, names: tuple[str, ...], part: RegionGraph) -> OffloadedTask:
         """The compiled region, which was made before where it is the same."""
         sizes = str(part.graph) if backend.sized else ""
         stored = tuple(each.fact.sparsity for each in part.graph.inputs)

@@ -12,19 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf, isfinite
-from typing import Any
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.diagnostics.suggest import with_suggestion
-from taco_py.graph.backends.backend import Backend, labels_of
+from taco_py.graph.backends.backend import Backend, Pattern, labels_of
 from taco_py.graph.backends.region_graph import RegionGraph, region_graph
 from taco_py.graph.backends.registered import Preference, Regions
 from taco_py.graph.backends.sized_values import SizedValues
 from taco_py.graph.orchestrate.dag import Dag, bits, mask_of
 from taco_py.graph.orchestrate.offload_regions import (
-    GraphPartition,
     Atom,
+    GraphPartition,
     OffloadCost,
     OffloadRegion,
     OffloadTarget,
@@ -66,12 +65,11 @@ class OffloadChoice:
             outputs = tuple(dag.nodes[p].name for p in bits(dag.dag.read_outside(run.members)))
             target = self.regions[run.place].target if run.place >= 0 else ""
             found.append(Region(nodes, outputs, run.kernel, target))
-        return tuple(with_views(dag.graph, found, views_needed(dag.graph)))
+        elsewhere = {node.name for region in found if region.target for node in region.nodes}
+        return tuple(with_views(dag.graph, found, views_needed(dag.graph, elsewhere)))
 
 
-def choose_offload(
-    values: SizedValues, preferred: Preference, left_out: LeftOut
-) -> OffloadChoice:
+def choose_offload(values: SizedValues, preferred: Preference, left_out: LeftOut) -> OffloadChoice:
     """Choose the regions that backends compute, for the sizes of a call."""
     chooser = _Chooser(values, preferred, left_out)
     if preferred.regions is not None:
@@ -114,7 +112,7 @@ class _Chooser:
             return False
         return bool(backend.supports(self.values.dag.nodes[primitive], self.values.facts))
 
-    def pattern(self, pattern: Any) -> CompositePattern:
+    def pattern(self, pattern: Pattern) -> CompositePattern:
         """A backend's pattern, with what has to hold of its matches."""
         labels = labels_of(pattern.compiled(lambda dag, match: True))
 

@@ -1,7 +1,7 @@
 """The backends of a process, by their names: those that come with it, and users'.
 
-    blas    SciPy's BLAS            mkl    Intel's library, where it is installed
-    jsonvm  regions as JSON, interpreted in another process
+blas    SciPy's BLAS            mkl    Intel's library, where it is installed
+jsonvm  regions as JSON, interpreted in another process
 """
 
 from __future__ import annotations
@@ -106,4 +106,6 @@ def preference_of(names: Any, regions: Regions | None = None) -> Preference:
         if name in given[:place]:
             raise ScheduleError(f"Expected each backend once, found {name!r} twice")
     before = given.index(OWN) if OWN in given else len(given)
-    return Preference(tuple(REGISTERED.find(each) for each in given if each != OWN), before, regions)
+    return Preference(
+        tuple(REGISTERED.find(each) for each in given if each != OWN), before, regions
+    )

@@ -57,7 +57,7 @@ def sized_values(graph: Graph, operands: Sequence[Any]) -> SizedValues:
     sizes = iter(compiled(extents, [each.name for each in graph.inputs])(*operands))
     by_name = graph.by_name
     literals = {e.name: e.value for e in graph.constants if not e.fact.shape}
-    found = {}
+    found: dict[str, ValueFacts] = {}
     for name, fact in facts.items():
         shape = tuple(int(next(sizes)) for _ in fact.shape)
         base = base_of(by_name, name)

@@ -1,6 +1,6 @@
 """Contractions of two arrays, as libraries have them.
 
-    labels ((0, 1), (1, 2)), kept (0, 2)   →   "ab,bc->ac"
+labels ((0, 1), (1, 2)), kept (0, 2)   →   "ab,bc->ac"
 """
 
 from __future__ import annotations
