@@ -35,6 +35,7 @@ class ValueFacts:
               either
     entries   the number of elements that are stored
     number    of a number that is the same in all calls, None of all else
+    fill      what it is where it stores nothing
     """
 
     shape: tuple[int, ...]
@@ -42,6 +43,7 @@ class ValueFacts:
     sparsity: str = ""
     entries: float = 0.0
     number: Any = None
+    fill: Any = 0
 
     @property
     def size(self) -> int:

@@ -20,7 +20,12 @@ from codegen.runtime.blas_vectors import vector_routines
 from taco_py.cost.machine import NOMINAL
 from taco_py.graph.backends.backend import Backend, Facts, Pattern
 from taco_py.graph.backends.interpret_region import RUNS, Run, extents_of
-from taco_py.graph.backends.plain_products import is_plain_product, letters_of, products_of
+from taco_py.graph.backends.plain_products import (
+    MATRIX_BYTES_PER_SECOND,
+    is_plain_product,
+    letters_of,
+    products_of,
+)
 from taco_py.graph.extents import compiled
 from taco_py.graph.nodes import Graph, Node
 from taco_py.kernels import KERNELS
@@ -56,7 +61,7 @@ def seconds(region: Graph, facts: Facts) -> float:
             real = 2 if np.dtype(node.dtype).kind == "c" else 1
             multiplying = products_of(node, facts) / NOMINAL.dense_products_per_second
             read = [facts[name].size for name in (*node.inputs, node.name)]
-            moving = sum(read) * itemsize / NOMINAL.memory_bytes_per_second
+            moving = sum(read) * itemsize / MATRIX_BYTES_PER_SECOND
             found += max(multiplying * itemsize / 8 * real, moving)
         elif node.operator == "map":
             found += 2 * facts[node.name].size * itemsize / NOMINAL.memory_bytes_per_second

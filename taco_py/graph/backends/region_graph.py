@@ -180,7 +180,8 @@ class _Taker:
     def node(self, node: Node) -> Node:
         """Write a node in the region's sizes."""
         told = tuple((key, _each_extent(value, self.extent)) for key, value in node.attributes)
-        return replace(node, attributes=told, fact=self.fact(node.fact))
+        fact = replace(self.fact(node.fact), sparsity=self.sparsity.get(node.name, ""))
+        return replace(node, attributes=told, fact=fact)
 
     def fact(self, fact: Fact) -> Fact:
         """Write a fact in the region's sizes."""

@@ -65,8 +65,9 @@ def sized_values(graph: Graph, operands: Sequence[Any]) -> SizedValues:
         sparsity = UNKNOWN if _is_unknown(by_name.get(name), found) else ""
         sparsity = sparsity if stored is None else str(stored.format)
         entries = float(prod(shape)) if stored is None else prices.known[base].stored
+        fill = 0 if stored is None or stored.fill is None else stored.fill
         dtype = str(np.dtype(fact.dtype))
-        found[name] = ValueFacts(shape, dtype, sparsity, entries, literals.get(name))
+        found[name] = ValueFacts(shape, dtype, sparsity, entries, literals.get(name), fill)
     return SizedValues(graph, dag, found, prices)
 
 
