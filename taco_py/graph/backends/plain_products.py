@@ -11,8 +11,8 @@ from typing import Any
 from taco_py.graph.backends.backend import Facts
 from taco_py.graph.nodes import Node
 
-MATRIX_BYTES_PER_SECOND = 2e10
-"""Of matrices that a library reads once. Measured on two cores: 2.0 to 4.2e10."""
+MATRIX_BYTES_PER_SECOND = 1e10
+"""Of matrices that a library reads once, as the planner has it."""
 
 
 def is_plain_product(node: Node, facts: Facts) -> bool:
