@@ -72,7 +72,7 @@ def dag_of_graph(graph: Graph, leaves: Sequence[Leaf] | None = None) -> GraphDag
     dag = make_dag(
         arguments,
         mask_of(p for p in results if p >= 0),
-        [str(node.get("function") or node.operator) for node in nodes],
+        [str(node.get("function") or node.get("call") or node.operator) for node in nodes],
         {"alone": alone},
     )
     return GraphDag(graph, nodes, dag)
