@@ -68,4 +68,4 @@ def told_step(step: OffloadedRun) -> str:
     if task.is_left_out:
         return f"the host computes {names} for {backend.name}: {task.failed or backend.health.out}"
     shared = "in this process" if not backend.bytes_per_second else "which values are moved to"
-    return f"{backend.name} computes {names}, {shared}, compiled once, {task.calls} calls so far"
+    return f"{backend.name} computes {names}, {shared}; calls so far: {task.calls}"
