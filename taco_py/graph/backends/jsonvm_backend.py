@@ -88,7 +88,9 @@ def supports(node: Node, facts: Facts) -> bool:
         return False
     if node.operator == "map":
         return function_of(node.get("function")) is not None
-    return node.operator in ("reduce", "contract") or node.get("call") in CALLS
+    if node.operator == "contract":  # a mode of size 1 may be in no operand
+        return {*node.get("kept")} <= {label for own in node.get("labels") for label in own}
+    return node.operator == "reduce" or node.get("call") in CALLS
 
 
 def seconds(region: Graph, facts: Facts) -> float:
