@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,15 @@ from taco_py.graph.selection.strategies import DEFAULT, check_strategy
 class TracedGraph:
     """The graph of a call: its operators, its primitives, and what runs.
 
-    waiting  how kernels are chosen for the first operands it is called with, "" once they are
+    waiting  chooses what runs for the first operands that it is called with, None once it has
     """
 
     def __init__(
-        self, call: GraphCall, operands: Sequence[Any], name: str, waiting: str = ""
+        self,
+        call: GraphCall,
+        operands: Sequence[Any],
+        name: str,
+        waiting: Callable[[Sequence[Any]], GraphCall] | None = None,
     ) -> None:
         self.call = call
         self.operands = tuple(operands)
@@ -53,9 +58,8 @@ class TracedGraph:
 
     def _call_for(self, operands: Sequence[Any]) -> GraphCall:
         """What runs, chosen for operands where it waits for such."""
-        if self.waiting:
-            self.call = call_of(self.call.trace, operands, self.waiting)
-            self.waiting = ""
+        if self.waiting is not None:
+            self.call, self.waiting = self.waiting(operands), None
         return self.call
 
     def _check(self, operands: Sequence[Any]) -> None:
@@ -129,7 +133,8 @@ def load(file: str | Path, optimize: str = DEFAULT) -> TracedGraph:
     """
     path, strategy = Path(file), check_strategy(optimize)
     trace = from_json(path.read_text(), path.name)
-    return TracedGraph(call_of(trace), (), path.stem, "" if strategy == DEFAULT else strategy)
+    waiting = None if strategy == DEFAULT else partial(call_of, trace, strategy=strategy)
+    return TracedGraph(call_of(trace), (), path.stem, waiting)
 
 
 def _fits(fact: Fact, value: Any) -> bool:
