@@ -74,6 +74,16 @@ class GraphBuilder:
             self._known[key] = name
         return self._known[key]
 
+    def note(self, name: str, uses: int, handed: bool) -> None:
+        """Note how often a value is used, and whether it reaches the caller."""
+        self.uses[name] = self.uses.get(name, 0) + uses
+        if handed:
+            self.handed.add(name)
+
+    def is_for_one(self, name: str) -> bool:
+        """Tell whether a value is a node that one other reads, and is no result."""
+        return name in self.nodes and self.uses.get(name) == 1
+
     def copy(self, node: Node) -> str:
         """Make a node of the graph that is rebuilt again."""
         inputs = [self.renamed[each] for each in node.inputs]

@@ -10,12 +10,24 @@ from collections.abc import Sequence
 
 from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
 from taco_py.graph.nodes import Graph
-from taco_py.graph.rules import join_layouts, sum_into_product, values_at_mask
+from taco_py.graph.rules import (
+    algebra,
+    join_layouts,
+    join_products,
+    slice_before,
+    sum_into_product,
+    transpose_after,
+    values_at_mask,
+)
 from taco_py.graph.rules.base import GraphRule
 
 CATALOGUE: tuple[GraphRule, ...] = (
     join_layouts.RULE,  # before others look at operands
+    algebra.RULE,  # others have less to look at
+    slice_before.RULE,  # what nobody reads needs no other rule
+    transpose_after.RULE,
     sum_into_product.RULE,  # while products are as the user wrote them
+    join_products.RULE,
     values_at_mask.RULE,
 )
 """The rules of graphs, each after those that make sites for it."""
@@ -43,16 +55,14 @@ def _once(graph: Graph, rules: Sequence[GraphRule]) -> tuple[Graph, bool]:
     for node in graph.nodes:
         builder.place = node.place
         name = builder.copy(node)
-        builder.uses[name] = builder.uses.get(name, 0) + uses[node.name]
-        if node.name in handed:
-            builder.handed.add(name)
+        builder.note(name, uses[node.name], node.name in handed)
         for rule in rules:
             made = builder.nodes.get(name)
             found = None if made is None else rule.apply(builder, made)
             if found is not None and found != name:
                 name, changed = found, True
+                builder.note(name, uses[node.name], node.name in handed)
         builder.renamed[node.name] = name
-        builder.uses.setdefault(name, uses[node.name])
     return builder.finish(), changed
 
 
