@@ -157,7 +157,9 @@ def _made(
     if isinstance(after, ast.Name):
         name = known[after.id]
         same = builder.facts[name].units == root.fact.units
-        return name if same and not _is_shared(builder, root, name) else None
+        own = builder.nodes.get(name)
+        stretched = own is not None and own.operator == "broadcast"  # of no size of its own
+        return name if same and not stretched and not _is_shared(builder, root, name) else None
     assert isinstance(after, ast.Call) and isinstance(after.func, ast.Name)
     one = np.dtype(root.dtype).type
     inputs = [

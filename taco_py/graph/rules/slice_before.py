@@ -33,6 +33,8 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
     key = tuple(each for each in node.get("key") if each != ("new",))
     if all(each == WHOLE for each in key):
         return None
+    if not _is_known(builder, node, key):
+        return None
     made = _part(builder, node.inputs[0], key)
     if made is None:
         return None
@@ -42,6 +44,24 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
             old = sum(1 for other in source if other is not None)
             source.append(None if each == ("new",) else old)
     return builder.layout("expand", made, source, node.shape)
+
+
+def _is_known(builder: GraphBuilder, node: Node, key: Key) -> bool:
+    """Whether sizes of the part that are 1 in all calls are so by the slices alone.
+
+    a[:, 1:] of a of two columns: the trace may hold where that is one column
+    """
+    found = iter(part_shape(builder.facts[node.inputs[0]].shape, key))
+    told = (size for size, each in zip(node.shape, _kept(node), strict=True) if each != ("new",))
+    return all(
+        one.constant == other.constant or other.constant != 1
+        for one, other in zip(found, told, strict=True)
+    )
+
+
+def _kept(node: Node) -> list[tuple[Any, ...]]:
+    """The subscripts that leave a mode."""
+    return [each for each in node.get("key") if each[0] != "at"]
 
 
 def _part(builder: GraphBuilder, name: str, key: Key) -> str | None:
