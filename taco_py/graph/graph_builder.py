@@ -33,10 +33,11 @@ COMMUTATIVE = frozenset(("add", "multiply", "equal", "not_equal", "logical_and",
 class GraphBuilder:
     """Nodes over the leaves of a graph.
 
-    renamed  the name here of each value of the graph that is rebuilt
-    sparse   the values that depend on a sparse operand
-    uses     how often values of the graph that is rebuilt are read, or are results, by names here
-    handed   those of them that reach the caller as arrays of their own
+    renamed    the name here of each value of the graph that is rebuilt
+    diagonals  the vectors that matrices with a diagonal alone are made of
+    sparse     the values that depend on a sparse operand
+    uses       how often values of the graph that is rebuilt are read, or are results, by names here
+    handed     those of them that reach the caller as arrays of their own
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -46,6 +47,7 @@ class GraphBuilder:
         self.constants = {each.name: each for each in graph.constants}
         self.numbers = {each.name: each for each in graph.numbers}
         self.renamed: dict[str, str] = {leaf.name: leaf.name for leaf in graph.leaves}
+        self.diagonals: dict[str, str] = {}
         self.sparse = {leaf.name for leaf in graph.leaves if leaf.fact.sparsity}
         self.uses: dict[str, int] = {}
         self.handed: set[str] = set()

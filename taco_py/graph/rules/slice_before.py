@@ -102,8 +102,8 @@ def _length(size: Extent, ends: tuple[Extent | None, ...]) -> Extent:
         return size
     if size.constant is None or any(e is not None and e.constant is None for e in ends):
         return Extent("slice", (size, *ends))
-    numbers = (None if each is None else each.constant for each in ends)
-    return const(len(range(int(size.constant))[slice(*numbers)]))
+    first, stop, step = (None if each is None else each.constant for each in ends)
+    return const(len(range(int(size.constant))[first:stop:step]))
 
 
 def _of_map(builder: GraphBuilder, node: Node, key: Key) -> str | None:
