@@ -102,7 +102,7 @@ def _length(size: Extent, ends: tuple[Extent | None, ...]) -> Extent:
         return size
     if size.constant is None or any(e is not None and e.constant is None for e in ends):
         return Extent("slice", (size, *ends))
-    first, stop, step = (None if each is None else each.constant for each in ends)
+    first, stop, step = (None if e is None or e.constant is None else int(e.constant) for e in ends)
     return const(len(range(int(size.constant))[first:stop:step]))
 
 
