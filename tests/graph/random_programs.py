@@ -120,6 +120,9 @@ UNARY = (
     "{} > 1", "np.floor({})", "np.clip({}, -1, 2)", "{} * 2", "1 / ({} * {} + 2)", "np.isnan({})",
     "{}.astype('float64')", "np.logical_not({})", "{} + 0.5", "3 - {}", "{} / 4", "np.conj({})",
     "np.real({})", "np.rint({})", "{} // 2", "{} % 3", "{} == 0", "np.arctan({})", "{}**3",
+    "-(-{})", "{} * 1", "1 * {}", "{} - 0", "np.abs({})**0.5", "(np.abs({}) + 1)**-1", "+{}",
+    "np.abs(-{})", "np.where({} > 0, {}, {})", "np.maximum(np.maximum({}, 1), 1)",
+    "np.exp(np.log(np.abs({}) + 1))", "np.sqrt(np.abs({})) * np.sqrt(np.abs({}))",
 )  # fmt: skip
 BINARY = (
     "{} + {}", "{} - {}", "{} * {}", "np.maximum({}, {})", "np.minimum({}, {})", "{} < {}",
@@ -183,6 +186,11 @@ def _einsum(maker: Maker) -> str:
         f"np.einsum('i,j->ij', {vector}, {vector})",
         f"np.einsum('ij,kj,k->i', {matrix}, {other}, {vector})",
         f"np.einsum('ii->i', {matrix})",
+        f"({matrix} @ {other})[0]",
+        f"({matrix} @ {other}.T)[:, 1:]",
+        f"np.trace({matrix} @ {other})",
+        f"np.diagonal({matrix} @ {matrix}.T)",
+        f"({matrix}.T @ {other})[::2, 0]",
     ]
     return str(maker.rng.choice(texts))
 
@@ -197,7 +205,10 @@ def _layout(maker: Maker) -> str:
         f"np.swapaxes({name}, 0, -1)", f"{name}[[0, -1, 0]]", f"np.squeeze({name})",
         f"{name}[: {name}.shape[0] - 1]", f"np.cumsum({name}, axis=0)", f"np.sort({name}, axis=-1)",
         f"{name} / {name}.shape[0]", f"{name} * np.sqrt({name}.shape[-1])", f"{name} + {name}.size",
-        f"np.zeros_like({name}) + 1",
+        f"np.zeros_like({name}) + 1", f"{name}.T", f"np.tanh({name}.T)", f"({name}.T * 2).T",
+        f"({name} + {name}[..., :1])[0]", f"(np.tanh({name}) * {name})[..., 0]",
+        f"(-{name} + 1)[1:]", f"{name}.sum(-1)[..., :2]", f"({name}.T + 1)[..., None, -1]",
+        f"({name} * {name})[:, None][1:]", f"({name}.T)[0] * 2",
     ]  # fmt: skip
     return str(maker.rng.choice(texts))
 

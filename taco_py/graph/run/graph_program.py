@@ -99,6 +99,7 @@ class KernelRun:
     identity what tells the call apart
     sparse   whether a result stays sparse for kernels: operands are then Tensors, as results are
     plain    the type of each value that kernels read and make as it is, without modes of size 1
+    last_key the key of the short way of the call that was made last
     """
 
     region: Region
@@ -110,6 +111,7 @@ class KernelRun:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     sparse: bool = False
     plain: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
+    last_key: tuple[object, ...] | None = None
 
     def write(self, graph: Graph, values: Mapping[str, Any]) -> Statements:
         """Write the statements, given operands as the first call has them."""
@@ -142,7 +144,7 @@ class KernelRun:
         written = self.write(graph, values)
         assert self.asked is not None
         objects = self._objects(values)
-        key = call_key(self.identity, objects.values())
+        key = self.last_key = call_key(self.identity, objects.values())
         call = find(key)
         found = None if call is None else call(*objects.values())
         if found is None:
@@ -183,10 +185,6 @@ class KernelRun:
     def places(self) -> str:
         """The user's lines."""
         return places_of(self.region.nodes)
-
-    def key(self, objects: Sequence[Any]) -> tuple[object, ...] | None:
-        """The key of the short way for operands."""
-        return call_key(self.identity, objects)
 
     def explain(self, graph: Graph, values: Mapping[str, Any]) -> str:
         """Say how the kernels compute the region."""
