@@ -119,7 +119,7 @@ if TYPE_CHECKING:
     from taco_py.values.device_tensor import DeviceTensor
     from taco_py.values.tensor import Tensor
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _LATER = {
     "taco_py.api.check": ("check",),
