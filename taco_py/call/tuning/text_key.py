@@ -62,7 +62,9 @@ def key_of_call(
     type = TensorType(kind.format, computed_dtype(dtype).name, index)
     operands = {name: each.operand for name, each in given.items()}
     results = {assignment.target.tensor: (f"{kind.kind} {dtype.name}", type)}
-    computation = Computation((assignment,), operands, results, options=_told(settings))
+    computation = Computation(
+        (assignment,), operands, results, options=_told(settings), static=settings.static
+    )
     return key_for(computation, target_here(settings.target))
 
 
@@ -71,7 +73,6 @@ def _told(settings: Settings) -> list[str]:
     lines = [f"threads {settings.threads or KERNELS.cores}"]
     if settings.format is not None:
         lines.append("format asked for")
-    lines += [f"static size {size}" for _, size in settings.static]
     if not settings.libraries:
         lines.append("no libraries")
     lines += [f"forbid {name}" for name in sorted(settings.forbid)]

@@ -1,7 +1,7 @@
 """What a tuned plan was timed on: the processor, which must agree, and what only makes it a hint.
 
-    must agree for a plan to be taken as it is     kind, processor, cores, instructions
-    another one makes a record a hint              compiler, version of this library
+must agree for a plan to be taken as it is     kind, processor, cores, instructions
+another one makes a record a hint              compiler, version of this library
 """
 
 from __future__ import annotations

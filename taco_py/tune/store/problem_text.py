@@ -38,6 +38,7 @@ class Computation:
     results   by name: how each is handed out, and its type
     squeezed  modes of operands that no index stands for
     options   what else plans depend on, as lines
+    static    the sizes that are compiled in, by index
     """
 
     assignments: Sequence[Assignment]
@@ -45,6 +46,7 @@ class Computation:
     results: Mapping[str, tuple[str, TensorType]]
     squeezed: Sequence[tuple[str, tuple[int, ...]]] = ()
     options: Sequence[str] = ()
+    static: Sequence[tuple[str, int]] = ()
 
     def sizes(self) -> dict[str, int]:
         """The size of each index, as operands have it."""
@@ -112,7 +114,8 @@ def problem_of(computation: Computation) -> tuple[str, Names]:
     sizes = computation.sizes()
     short = (f"{names.index(i)}={n}" for i, n in sizes.items() if n < SHORT)
     lines += [f"short {each}" for each in sorted(short)]
-    lines += _functions(computation)
+    static = (f"static {names.index(i)}={n}" for i, n in computation.static)
+    lines += [*sorted(static), *_functions(computation)]
     lines += computation.options
     return "\n".join(lines), names
 

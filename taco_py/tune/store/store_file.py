@@ -108,9 +108,7 @@ class StoreFile:
 
     def error(self, found: str, hint: str) -> TuningStoreError:
         """An error that says what was found in the place of a store."""
-        return TuningStoreError(
-            f"Expected a tuning store in {self.path}, found {found}", hint=hint
-        )
+        return TuningStoreError(f"Expected a tuning store in {self.path}, found {found}", hint=hint)
 
     def _damaged(self, why: str) -> TuningStoreError:
         return self.error(

@@ -1,9 +1,9 @@
 """The tables of a store, as the steps that lead from each version of the schema to the next.
 
-    targets ─┐
-    problems ┴─ keys ─┬─ log       every trial, found again by its digest
-                plans ┴─ records   the fastest plans of each key, which follow from the log
-    jobs ── transitions            the journal of a farm
+targets ─┐
+problems ┴─ keys ─┬─ log       every trial, found again by its digest
+            plans ┴─ records   the fastest plans of each key, which follow from the log
+jobs ── transitions            the journal of a farm
 """
 
 from __future__ import annotations
