@@ -8,6 +8,7 @@ An extent prints as the Python expression that computes it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ class Extent:
     def __str__(self) -> str:
         """Write the Python expression, in which operands go by their names."""
         if self.operator == "const":
-            return repr(self.args[0])
+            return _literal(self.args[0])
         if self.operator == "size":
             return f"{self.args[0]}.shape[{self.args[1]}]"
         if self.operator == "value":
@@ -52,6 +53,15 @@ class Extent:
         return (
             f"(-{parts[0]})" if self.operator == "neg" else f"{self.operator}({', '.join(parts)})"
         )
+
+
+def _literal(number: Any) -> str:
+    """Write a number as Python reads it, infinities and NaN too."""
+    if isinstance(number, complex):
+        return f"complex({_literal(number.real)}, {_literal(number.imag)})"
+    if isinstance(number, float) and not math.isfinite(number):
+        return f"{'-' if number < 0 else ''}np.{'nan' if number != number else 'inf'}"
+    return repr(number)
 
 
 def const(number: Any) -> Extent:

@@ -29,7 +29,8 @@ LAYOUTS = ("broadcast", "transpose", "expand", "squeeze")
 class GraphBuilder:
     """Nodes over the leaves of a graph.
 
-    renamed  the name here of each value of the graph that is rebuilt
+    renamed    the name here of each value of the graph that is rebuilt
+    diagonals  the vectors that matrices with a diagonal alone are made of
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -39,6 +40,7 @@ class GraphBuilder:
         self.constants = {each.name: each for each in graph.constants}
         self.numbers = {each.name: each for each in graph.numbers}
         self.renamed: dict[str, str] = {leaf.name: leaf.name for leaf in graph.leaves}
+        self.diagonals: dict[str, str] = {}
         self.place = ""
         self._known: dict[tuple[object, ...], str] = {}
         self._merge_literals()

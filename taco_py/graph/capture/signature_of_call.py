@@ -77,7 +77,7 @@ def leaves_of(arguments: Mapping[str, Any]) -> Leaves:
 OUR_NAME = re.compile(r"[vpcnkm]\d+")
 """What values of graphs are called."""
 
-RESERVED = ("np", "max", "min", "len", "range", "abs", "call", "route")
+RESERVED = ("np", "max", "min", "len", "range", "abs", "call", "complex", "route")
 """Names that the text of a short way uses."""
 
 

@@ -57,6 +57,10 @@ class Size:
         """Return the value as a complex number, for which the trace then holds."""
         return complex(self.fixed())
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """Return an array of the value, for which the trace then holds."""
+        return np.asarray(self.fixed(), dtype)
+
     def __bool__(self) -> bool:
         """Return whether the value is not 0, for which the trace then holds."""
         return bool(self.fixed())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.diagnostics.errors import OperandTypeError, TacoError
 from taco_py.graph.capture.free_variables import FreeVariables, free_variables
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.signature_of_call import Leaves, replaced
@@ -86,7 +86,16 @@ def trace_function(
             return Size(value, Extent("value", (name,)), recorder)
         return recorder.add_input(name, value)
 
-    result = call(replaced(arguments, stand_in))
+    try:
+        result = call(replaced(arguments, stand_in))
+    except TacoError:
+        raise
+    except Exception as error:
+        error.add_note(
+            "raised while the function was traced: arrays that stand for its operands went into "
+            "it, whose elements are not known; docs/graphs.md lists the functions that take them"
+        )
+        raise
     free = free_variables(function)  # what it changes itself while it is traced is no reason
     outputs: list[str] = []
     template = _template(recorder, result, outputs, function)

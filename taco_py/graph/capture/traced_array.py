@@ -22,6 +22,12 @@ from taco_py.interop.scipy_arrays import is_operand_of_scipy
 FIRST = ("a", "x", "m", "arr", "array", "arrays", "condition")
 """What NumPy calls the first argument of its functions."""
 
+PARTS_OF_NUMPY = ("linalg", "fft")
+"""Modules of NumPy whose functions go by the module's name too."""
+
+MOST_PARTS = 256
+"""Parts of an array that a traced function may loop over."""
+
 NO_VALUES = "its elements are not known while the function is traced"
 
 
@@ -101,13 +107,15 @@ class TracedArray:
         self, function: Any, types: Any, args: Sequence[Any], options: Mapping[str, Any]
     ) -> Any:
         """Note one of NumPy's functions of arrays. Raises OperandTypeError for others."""
-        return self.__taco_function__(f"np.{function.__name__}", args, options)
+        module = function.__module__.removeprefix("numpy").lstrip(".")
+        name = f"{module}.{function.__name__}" if module in PARTS_OF_NUMPY else function.__name__
+        return self.__taco_function__(f"np.{name}", args, options)
 
     def __taco_function__(self, name: str, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """Note a function of arrays by its name, as "np.sum" or "tp.einsum"."""
-        operation = self.recorder.operations.get(name) or self.recorder.operations.get(
-            name.removeprefix("np.")
-        )
+        known = self.recorder.operations
+        spelled = (name, name.removeprefix("np."), name.removeprefix("np.linalg."))
+        operation = next((known[each] for each in spelled if each in known), None)
         if operation is None:
             refuse(
                 f"Expected a function that can be traced, found {name}",
@@ -154,7 +162,10 @@ class TracedArray:
             found = np.empty((), object)
             found[()] = self
             return found
-        return self._refuse("an array of its elements", "leave np.asarray away, for it is an array")
+        return self._refuse(
+            "an array of its elements",
+            "leave np.asarray away; a function that calls it, write by those of docs/graphs.md",
+        )
 
     def __bool__(self) -> bool:
         """Refuse: values do not decide what is computed."""
@@ -177,10 +188,17 @@ class TracedArray:
         return self._refuse("an index", "pass positions as an array that is not traced")
 
     def __iter__(self) -> Any:
-        """Refuse: loops over values are not traced."""
-        return self._refuse(
-            "something to loop over", "compute with whole arrays, or loop over range(len(x))"
-        )
+        """Loop over the parts along the first mode, for the number of which the trace then holds.
+
+        Raises OperandTypeError for more than `MOST_PARTS`: each is an operator of the graph.
+        """
+        if self.ndim and int(self.recorder.value(self.fact.shape[0])) > MOST_PARTS:
+            self._refuse(
+                f"at most {MOST_PARTS} parts to loop over",
+                "compute with whole arrays",
+                f"it has {self.shape[0]}, and each round would be noted",
+            )
+        return (self[place] for place in range(len(self)))
 
     def __contains__(self, item: Any) -> bool:
         """Refuse: values are not known."""
@@ -214,7 +232,8 @@ class TracedArray:
     def __pow__(self, other: Any) -> Any:
         """Note a power; that of 2 is a square, as in NumPy also for its type."""
         whole = type(other) is int or (type(other) is float and self.dtype.kind in "fc")
-        if whole and other == 2:
+        truth = not self.ndim and self.dtype.kind == "b"  # of a scalar, NumPy has no square
+        if whole and other == 2 and not truth:
             return self.recorder.ufunc(np.square, "__call__", (self,), {})
         return self.recorder.ufunc(np.power, "__call__", (self, other), {})
 
@@ -269,7 +288,7 @@ METHODS = (
     "sum", "prod", "mean", "var", "std", "min", "max", "any", "all", "argmin", "argmax", "cumsum",
     "cumprod", "argsort", "reshape", "ravel", "flatten", "transpose", "swapaxes",
     "squeeze", "astype", "dot", "clip", "round", "conj", "conjugate", "copy", "take", "trace",
-    "diagonal", "multiply", "toarray", "todense", "tocsr", "tocsc", "tocoo", "power",
+    "diagonal", "repeat", "multiply", "toarray", "todense", "tocsr", "tocsc", "tocoo", "power",
 )  # fmt: skip
 """Methods of NumPy's and scipy.sparse's arrays, each traced by the function of its name."""
 for _name in METHODS:

@@ -217,8 +217,10 @@ def flip(recorder: Recorder, x: Any, axis: Any = None) -> Any:
 
 
 def subscript(recorder: Recorder, x: Any, key: Any) -> Any:
-    """Note x[key]: integers, slices, None, …, and arrays of integers or truths that are known."""
+    """Note x[key]: integers, slices, None, …, arrays that are known, and traced integers."""
     name, fact = _known(recorder, x)
+    if _has_traced(recorder, key):
+        return gather(recorder, x, key)
     keys = _whole_key(recorder, key, fact.order)
     arrays = [each for each in keys if isinstance(each, np.ndarray)]
     shape: list[Extent] = []
@@ -245,17 +247,44 @@ def subscript(recorder: Recorder, x: Any, key: Any) -> Any:
     return recorder.add("index", inputs, whole, fact.dtype, key=tuple(told))
 
 
+def _has_traced(recorder: Recorder, key: Any) -> bool:
+    """Whether a traced array is among subscripts."""
+    given = key if isinstance(key, tuple) else (key,)
+    return any(isinstance(each, recorder.operations["TracedArray"]) for each in given)
+
+
+def gather(recorder: Recorder, x: Any, key: Any) -> Any:
+    """Note x[positions] of traced integers, with slices of whole modes beside them."""
+    name, fact = _known(recorder, x)
+    given = list(key) if isinstance(key, tuple) else [key]
+    used = sum(1 for each in given if each is not Ellipsis)
+    dots = next((place for place, each in enumerate(given) if each is Ellipsis), len(given))
+    given[dots : dots + 1] = [slice(None)] * max(fact.order - used, 0)
+    whole = [isinstance(each, slice) and each == slice(None) for each in given]
+    if any(each is None for each in given) or len(given) != fact.order:
+        refuse("Expected a subscript for each mode, found others", "x[positions][:, None] has None")
+    if any(isinstance(each, slice) and not w for each, w in zip(given, whole, strict=True)):
+        refuse("Expected slices of whole modes beside a traced array, found others", "slice before")
+    names = [recorder.name_of(each) for each, w in zip(given, whole, strict=True) if not w]
+    facts = [recorder.facts[each] for each in names]
+    if any(each.dtype[:3] not in ("int", "uin") for each in facts):
+        refuse(
+            f"Expected positions, found {', '.join(each.dtype for each in facts)}: how many truths "
+            "there are is not known while the function is traced",
+            "write np.where(mask, x, y), or sum x * mask",
+        )
+    places = [place for place, w in enumerate(whole) if not w]
+    first = places[0] if places == [*range(places[0], places[-1] + 1)] else 0
+    rest = [size for size, w in zip(fact.shape, whole, strict=True) if w]
+    shape = (*rest[:first], *recorder.stretched(*(each.shape for each in facts)), *rest[first:])
+    told = tuple(("slice", None, None, None) if w else ("array",) for w in whole)
+    return recorder.add("index", (name, *names), shape, fact.dtype, key=told)
+
+
 def _whole_key(recorder: Recorder, key: Any, order: int) -> list[Any]:
     """A subscript for each mode and each new one, arrays of truths as positions."""
     given = list(key) if isinstance(key, tuple) else [key]
     for place, each in enumerate(given):
-        if isinstance(each, recorder.operations["TracedArray"]):
-            refuse(
-                "Expected subscripts that are known while the function is traced, found a traced "
-                "array",
-                "write np.where(mask, x, y), tp.evaluate for a gather, or pass positions by a "
-                "closure",
-            )
         if isinstance(each, list | np.ndarray):
             given[place] = np.asarray(each)
             if given[place].dtype.kind == "b":
@@ -339,12 +368,13 @@ def _fixed(each: slice) -> slice:
 
 
 def take(recorder: Recorder, x: Any, indices: Any, axis: int | None = None) -> Any:
-    """Note np.take of positions that are known."""
+    """Note np.take."""
     if axis is None:
         x, axis = ravel(recorder, x), 0
     order = recorder.facts[recorder.name_of(x)].order
     (own,) = axes_of(recorder, axis, order)
-    key = (*(slice(None),) * own, indices if np.ndim(indices) == 0 else np.asarray(indices))
+    known = isinstance(indices, recorder.operations["TracedArray"]) or np.ndim(indices) == 0
+    key = (*(slice(None),) * own, indices if known else np.asarray(indices))
     return subscript(recorder, x, key)
 
 

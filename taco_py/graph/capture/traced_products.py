@@ -139,15 +139,31 @@ def trace(recorder: Recorder, x: Any, offset: int = 0, axis1: int = 0, axis2: in
 
 
 def diagonal(recorder: Recorder, x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Note np.diagonal of a square, its main one."""
+    """Note np.diagonal: of the largest square from where it begins, its main one."""
     name = recorder.name_of(x)
+    order = recorder.facts[name].order
+    one, two = (axes_of(recorder, axis, order)[0] for axis in (axis1, axis2))
+    name = _square_of(recorder, name, (one, max(-offset, 0)), (two, max(offset, 0)))
     fact = recorder.facts[name]
-    one, two = (axes_of(recorder, axis, fact.order)[0] for axis in (axis1, axis2))
-    if offset or not recorder.same(fact.shape[one], fact.shape[two]):
-        refuse("Expected the main diagonal of a square, found another", "tp.evaluate has A[i,i+1]")
-    labels = tuple(one if axis == two else axis for axis in range(fact.order))
-    kept = (*(axis for axis in range(fact.order) if axis not in (one, two)), one)
+    assert recorder.same(fact.shape[one], fact.shape[two])
+    labels = tuple(one if axis == two else axis for axis in range(order))
+    kept = (*(axis for axis in range(order) if axis not in (one, two)), one)
     return contract(recorder, "diagonal", (name,), (labels,), kept)
+
+
+def _square_of(recorder: Recorder, name: str, *begins: tuple[int, int]) -> str:
+    """The part of an array that is square in two axes, each from a position on."""
+    x = recorder.traced(name)
+    lengths = [x.shape[axis] - begin for axis, begin in begins]
+    if lengths[0] == lengths[1] and not any(begin for _, begin in begins):
+        return name
+    length = lengths[0] if lengths[0] <= lengths[1] else lengths[1]
+    if length < 0:
+        length = 0
+    key = [slice(None)] * x.ndim
+    for axis, begin in begins:
+        key[axis] = slice(begin, begin + length)
+    return recorder.name_of(x[tuple(key)])
 
 
 def evaluate(recorder: Recorder, text: Any, given: Any, outputs: Any = None, **options: Any) -> Any:

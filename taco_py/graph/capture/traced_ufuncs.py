@@ -36,6 +36,11 @@ def ufunc(
     left = {key: each for key, each in options.items() if each is not None}
     if method == "reduce" and name in REDUCED_BY:
         return reduction(REDUCED_BY[name])(recorder, *inputs, **options)
+    if f"{name}.{method}" in recorder.operations:
+        found: Callable[..., Any] = recorder.operations[f"{name}.{method}"]
+        return found(recorder, *inputs, **left)
+    if method == "outer" and len(inputs) == 2:
+        return pointwise(recorder, name, function, _outer(recorder, *inputs))
     if method != "__call__":
         refuse(
             f"Expected a function that can be traced, found np.{name}.{method}",
@@ -47,14 +52,21 @@ def ufunc(
             f"Expected np.{name} without {'=, '.join(left)}= while it is traced, found it",
             hint if "out" in left else "call .astype(…), or np.where(…), of the result",
         )
-    if name == "matmul":
-        return recorder.operations["matmul"](recorder, *inputs)
+    if function.signature is not None and name in recorder.operations:
+        return recorder.operations[name](recorder, *inputs)
     if function.nout != 1 or function.signature is not None:
         refuse(
             f"Expected a function of elements with one result, found np.{name}",
             "write it by others; docs/graphs.md lists the functions",
         )
     return pointwise(recorder, name, function, inputs)
+
+
+def _outer(recorder: Recorder, a: Any, b: Any) -> tuple[Any, Any]:
+    """The first array with a mode of size 1 for each mode of the second."""
+    order = recorder.facts[recorder.name_of(b)].order
+    last = tuple(range(-order, 0))
+    return (recorder.operations["expand_dims"](recorder, a, last) if order else a), b
 
 
 def pointwise(
@@ -112,7 +124,9 @@ def reduction(name: str) -> Callable[..., Any]:
         keepdims: Any = False,
         **options: Any,
     ) -> Any:
-        _refuse_options(name, {"out": out, **options}, ("ddof", "correction"))
+        _refuse_options(name, {"out": out, **options}, ("ddof", "correction", "where"))
+        if options.get("where") is not None and options["where"] is not True:
+            x = _selected(recorder, name, x, options["where"])
         if dtype is not None:
             x = recorder.operations["astype"](recorder, x, dtype)
         (operand,) = [recorder.name_of(x)]
@@ -134,6 +148,23 @@ def reduction(name: str) -> Callable[..., Any]:
         return recorder.add(name, (operand,), reduced_shape(fact.shape, axes, keep), made, **given)
 
     return reduce
+
+
+NEUTRAL: Mapping[str, int] = MappingProxyType({"sum": 0, "prod": 1, "any": 0, "all": 1})
+"""What leaves a reduction as it is, where where= leaves an element out."""
+
+
+def _selected(recorder: Recorder, name: str, x: Any, condition: Any) -> Any:
+    """An array with what a reduction is not changed by, where a condition does not hold."""
+    if condition is np._NoValue:
+        return x
+    if name not in NEUTRAL:
+        refuse(
+            f"Expected np.{name} without where= while it is traced, found it",
+            "write it by sums of np.where(condition, x, 0)",
+        )
+    neutral = recorder.facts[recorder.name_of(x)].dtype
+    return where(recorder, condition, x, np.dtype(neutral).type(NEUTRAL[name]))
 
 
 def _refuse_options(name: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
@@ -202,15 +233,6 @@ def where(recorder: Recorder, condition: Any, x: Any = None, y: Any = None) -> A
     return pointwise(recorder, "where", np.where, (condition, x, y))
 
 
-def rounded(recorder: Recorder, x: Any, decimals: int = 0, out: Any = None) -> Any:
-    """Note np.round to whole numbers."""
-    if decimals != 0 or out is not None:
-        refuse(
-            "Expected np.round to whole numbers, found other options", "scale x before and after"
-        )
-    return pointwise(recorder, "rint", np.rint, (x,))
-
-
 def simple(name: str) -> Callable[..., Any]:
     """A function of elements that NumPy has no ufunc for, as np.real."""
     return lambda recorder, x: pointwise(recorder, name, getattr(np, name), (x,))
@@ -237,13 +259,3 @@ def full_like(recorder: Recorder, x: Any, value: Any, dtype: Any = None, **optio
 def count_nonzero(recorder: Recorder, x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Note np.count_nonzero as a sum of truths."""
     return reduction("sum")(recorder, x != const(0).constant, axis, keepdims=keepdims)
-
-
-def norm(
-    recorder: Recorder, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False
-) -> Any:
-    """Note np.linalg.norm: the root of the sum of squares."""
-    if ord is not None and not (ord == 2 and axis is not None and not isinstance(axis, tuple)):
-        refuse("Expected the Euclidean norm, found another", "write it by sums and maxima")
-    power = abs(x) if x.dtype.kind == "c" else x
-    return np.sqrt(reduction("sum")(recorder, power * power, axis, keepdims=keepdims))

@@ -1,4 +1,7 @@
-"""Products → contract: a sum of products, by a label for each mode."""
+"""Products → contract: a sum of products, by a label for each mode.
+
+np.diag(x) @ A    →   contract x[i] A[i,j]: of a matrix with a diagonal alone that is read
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from taco_py.graph.extents import ONE
 from taco_py.graph.fission.expressible import are_computed
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Node
+
+Labels = tuple[int, ...]
 
 
 def product(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
@@ -20,8 +26,39 @@ def product(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     ]
     if not are_computed((*facts, node.fact)) or any(narrow) or any(each.weak for each in facts):
         return builder.numpy(node, inputs)
-    labels, kept = node.get("labels"), node.get("kept")
+    kept = node.get("kept")
+    inputs, labels = _by_diagonals(builder, inputs, node.get("labels"), kept)
     return builder.contract(inputs, labels, kept, node.shape, node.dtype)
+
+
+def _by_diagonals(
+    builder: GraphBuilder, inputs: Sequence[str], labels: Sequence[Labels], kept: Labels
+) -> tuple[Sequence[str], Sequence[Labels]]:
+    """Read the diagonals of matrices that have nothing else, unless both modes are kept."""
+    names, found = [*inputs], [*labels]
+    for place, name in enumerate(inputs):
+        if name not in builder.diagonals or {*found[place]} <= {*kept}:
+            continue
+        row, column = found[place]
+        kept_one, gone = (row, column) if row in kept else (column, row)
+        names[place], found[place] = builder.diagonals[name], (row,)
+        found = [tuple(kept_one if each == gone else each for each in own) for own in found]
+    return names, found
+
+
+def matrix_of_diagonal(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
+    """Split np.diag of a vector: its elements where both positions are equal, else 0."""
+    (vector,) = inputs
+    (size, _), dtype = node.shape, node.dtype
+    own = builder.add("numpy", (), (size,), "int64", call="places")
+    rows = builder.layout("expand", own, (0, None), (size, ONE))
+    columns = builder.layout("expand", own, (None, 0), (ONE, size))
+    wide = builder.layout("expand", vector, (0, None), (size, ONE))
+    inside = builder.map("equal", rows, columns)
+    zero = builder.literal(np.dtype(dtype).type(0))
+    found = builder.map("where", inside, wide, zero, dtype=dtype)
+    builder.diagonals[found] = vector
+    return found
 
 
 def text(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from taco_py.graph.fission.of_elements import astype, function_of_elements
 from taco_py.graph.fission.of_layouts import expand_dims, reshape, squeeze, subscript, transpose
-from taco_py.graph.fission.of_products import product, text
+from taco_py.graph.fission.of_products import matrix_of_diagonal, product, text
 from taco_py.graph.fission.of_reductions import mean, reduction, variance
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Graph, Node
@@ -29,7 +29,7 @@ SPLITS: Mapping[str, Split] = MappingProxyType({
     **dict.fromkeys(
         ("einsum", "matmul", "tensordot", "outer", "diagonal", "contract"), product
     ),
-    "evaluate": text,
+    "diag": matrix_of_diagonal, "evaluate": text,
 })  # fmt: skip
 """How operators are split. Functions of elements need no entry; what has none is NumPy's."""
 

@@ -15,6 +15,7 @@ from taco_py.api.einsum import einsum
 from taco_py.api.evaluate import evaluate
 from taco_py.api.program import program
 from taco_py.api.tensor import tensor
+from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.graph.nodes import Node
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.values.tensor import Tensor
@@ -129,6 +130,24 @@ def _program(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     return copies[node.get("part")]
 
 
+def _places(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    return np.arange(numbers[0])
+
+
+def _call(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    """A function of NumPy by its name. Raises OperandTypeError for sparse arrays."""
+    name = node.get("function")
+    if any(isinstance(each, Tensor) for each in arrays):
+        raise OperandTypeError(
+            f"Expected dense arrays for np.{name}, found a sparse one",
+            hint="NumPy computes it: write x.toarray() in the function",
+        )
+    function: Any = np
+    for part in name.split("."):
+        function = getattr(function, part)
+    return function(*arrays, **dict(node.get("options")))
+
+
 def _to_dense(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     (array,) = arrays
     return array.to_numpy() if isinstance(array, Tensor) else array
@@ -154,9 +173,10 @@ RUN: Mapping[str, Callable[[Node, Sequence[Any], Numbers], Any]] = MappingProxyT
     "astype": lambda node, arrays, numbers: arrays[0].astype(node.get("dtype"))
     if hasattr(arrays[0], "astype") else np.dtype(node.get("dtype")).type(arrays[0]),
     "slice": _subscript, "index": _subscript,
-    "to_dense": _to_dense, "evaluate": _text, "notation": _text, "program": _program,
+    "places": _places, "call": _call, "to_dense": _to_dense, "evaluate": _text, "notation": _text,
+    "program": _program,
 })  # fmt: skip
 """Operators by their names; functions of elements need no entry."""
 
-NEED_SIZES = ("reshape", "broadcast_to", "broadcast")
+NEED_SIZES = ("reshape", "broadcast_to", "broadcast", "places")
 """Operators that ask for the sizes of their result."""
