@@ -18,7 +18,8 @@ def write_log(path: Path, records: Iterable[TuningRecord]) -> int:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            for count, record in enumerate(records, 1):
+            for record in records:
+                count += 1
                 file.write(json.dumps(as_json(record)) + "\n")
         Path(name).replace(path)
     except BaseException:

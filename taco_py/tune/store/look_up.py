@@ -1,4 +1,4 @@
-"""The best plan of a key: exact, as a hint, or of the nearest buckets. Each is one indexed query."""
+"""The best plan of a key: exact, a hint, or of the nearest buckets; each is one indexed query."""
 
 from __future__ import annotations
 

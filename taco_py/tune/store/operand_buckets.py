@@ -33,7 +33,7 @@ class Buckets:
 
 def bucket(number: float) -> int:
     """The number of bits of a number, rounded: 0 of 0, 1 of 1, 4 of 8 to 15."""
-    return int(round(number)).bit_length()
+    return round(float(number)).bit_length()
 
 
 def distance(one: tuple[int, ...], other: tuple[int, ...]) -> int:
