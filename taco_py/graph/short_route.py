@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.graph.capture.trace_function import Output
 from taco_py.graph.extents import Extent
 from taco_py.graph.graph_call import GraphCall
-from taco_py.graph.nodes import Fact
+from taco_py.graph.nodes import Fact, Output
 from taco_py.graph.run.graph_program import KernelRun, has_short_way
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.values.tensor import Tensor
@@ -23,9 +22,16 @@ def short_route(
 
     It returns None for calls that it is not made for.
     """
-    program = call.program
     alike = all(one is other for one, other in zip(operands, values, strict=True))
-    if len(program.steps) != 1 or not alike or any(isinstance(each, bool) for each in values):
+    if not alike or any(isinstance(each, bool) for each in values):
+        return None
+    return _by_one_kernel(call, operands) if call.offload is None else _by_sizes(call, operands)
+
+
+def _by_one_kernel(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | None:
+    """Make the function for calls of one kernel."""
+    program = call.program
+    if len(program.steps) != 1:
         return None
     (step,) = program.steps
     if not isinstance(step, KernelRun) or step.written is None:
@@ -36,6 +42,25 @@ def short_route(
     if {*program.graph.outputs} - {*step.written.results}:
         return None
     return _Text(call, step).function(operands)
+
+
+def _by_sizes(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | None:
+    """Make the function for calls of the same sizes, where backends may compute regions."""
+    if not all(type(each) is np.ndarray for each in operands) or call.offload is None:
+        return None
+    sizes = [each.shape for each in operands]
+    found, trace = call.offload.program(operands), call.trace
+    run = _by_one_kernel(call, operands) if found.program is call.program else None
+    if run is not None:
+        kernel = run
+        return lambda *values: kernel(*values) if [e.shape for e in values] == sizes else None
+
+    def route(*values: Any) -> Any:
+        if [each.shape for each in values] != sizes or not found.is_current:
+            return None
+        return trace.returned(found.program.run(values)) if trace.free.hold() else None
+
+    return route
 
 
 def _is_changed(fact: Fact) -> bool:
