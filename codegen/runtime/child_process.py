@@ -36,6 +36,10 @@ class ChildEndedError(RuntimeError):
     """The process has ended before it answered."""
 
 
+class ChildRestartedError(ChildEndedError):
+    """Another process was started than the one that is asked."""
+
+
 class ChildProcess:
     """A process that answers by a function, `module:name`, of a head and arrays.
 
@@ -62,13 +66,14 @@ class ChildProcess:
 
         started  of the process that the message is for
 
-        Raises ChildEndedError where the process is not there any more, or not the one asked for.
+        Raises ChildEndedError where the process is not there any more, ChildRestartedError where it
+        is not the one that is asked.
         """
         self._leave_to_parent()
         with self._lock:
             process = self._running()
             if started is not None and started != self.started:
-                raise ChildEndedError("the process was started anew")
+                raise ChildRestartedError("the process was started anew")
             assert process.stdin is not None and process.stdout is not None
             try:
                 send(process.stdin, head, arrays)

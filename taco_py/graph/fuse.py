@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from inspect import signature
 from typing import Any, overload
@@ -26,6 +26,19 @@ MOST_TRACES = 64
 
 MOST_ROUTES = 4
 """Short ways that are kept for calls that differ in sizes alone, as of traces for a size each."""
+
+
+class BoundFunction:
+    """What an object keeps of a traced method: its copies, and what is pickled, have none."""
+
+    __slots__ = ("fused",)
+
+    def __init__(self, fused: FusedFunction | None = None) -> None:
+        self.fused = fused
+
+    def __reduce__(self) -> Any:
+        """Leave out what was traced."""
+        return BoundFunction, ()
 
 
 class FusedFunction:
@@ -56,7 +69,7 @@ class FusedFunction:
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Compute the function, as a call of the function itself would."""
         values = (*args, *named.values()) if named else args
-        key = call_key((*named,), values)
+        key = call_key((*named,), values) if self._is_in_order(len(args), named) else None
         if key is not None:
             for route in () if KERNELS.memory.on else self.routes.get(key, ()):
                 found = route(*values)
@@ -75,6 +88,10 @@ class FusedFunction:
                 self.routes[key] = (made, *self.routes.get(key, ())[: MOST_ROUTES - 1])
         return result
 
+    def _is_in_order(self, count: int, named: Mapping[str, Any]) -> bool:
+        """Whether arguments by name come as the function has them, after so many others."""
+        return not named or [*named] == [*self.signature.parameters][count : count + len(named)]
+
     def graph(self, *args: Any, **named: Any) -> TracedGraph:
         """Return the graph of a call with such arguments, which computes nothing."""
         arguments = self._bound(args, named)
@@ -89,11 +106,13 @@ class FusedFunction:
             return self
         kept = getattr(instance, "__dict__", {})
         name = f"{OWN}{getattr(self.function, '__name__', '')}"
-        found = kept.get(name)
-        if found is None or found.function.__func__ is not self.function:
-            found = kept[name] = FusedFunction(
-                self.function.__get__(instance, owner), self.optimize, self.preferred
-            )
+        bound: BoundFunction | None = kept.get(name)
+        found = None if bound is None else bound.fused
+        own: Any = None if found is None else found.function
+        if own is None or own.__func__ is not self.function or own.__self__ is not instance:
+            method = self.function.__get__(instance, owner)
+            found = FusedFunction(method, self.optimize, self.preferred)
+            kept[name] = BoundFunction(found)
         return found
 
     def _bound(self, args: Any, named: Any) -> dict[str, Any]:

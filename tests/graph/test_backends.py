@@ -404,3 +404,38 @@ def test_pictures_and_reports_show_who_computes() -> None:
     told = graph.explain()
     assert "regions of backends" in told and "step 1    shown computes p0" in told
     assert "shown     p0 exp  test_backends.py" in told and "always" in told
+
+
+def test_functions_that_say_what_a_backend_computes_may_fail() -> None:
+    def broken(*given: Any) -> bool:
+        raise KeyError("no entry")
+
+    plain = Recorded("plain")
+    for change in ({"supports": broken}, {"seconds": broken, "always": False}):
+        backend = replace(plain.backend, name="broken", **change)  # type: ignore[arg-type]
+        tp.register_backend(backend)
+        found, given = told_of(tp.fuse(lambda x: np.exp(x) + 1, backends=("broken",)), np.ones(4))
+        np.testing.assert_allclose(found, np.exp(np.ones(4)) + 1)
+        assert len(given) == 1 and "KeyError" in given[0]
+
+
+def test_results_of_a_backend_are_never_the_arguments() -> None:
+    tp.register_backend(
+        tp.Backend(
+            "mirror", (), lambda node, facts: node.get("function") == "exp",
+            lambda region, constants: None, lambda compiled, arrays: [arrays[0].view()],
+            always=True,
+        )
+    )  # fmt: skip
+    x = np.ones(5)
+    found = tp.fuse(lambda a: np.exp(a), backends=("mirror",))(x)
+    assert found.flags.writeable and not np.shares_memory(found, x)
+
+
+@pytest.mark.parametrize(
+    ("backends", "regions"),
+    [(("blas",), [("p0",)]), ((), {"blas": [["p0"]]}), (("blas",), {"blas": ["p0"]})],
+)
+def test_regions_of_another_kind_are_refused(backends: Any, regions: Any) -> None:
+    with pytest.raises(tp.ScheduleError, match="lists of names by one of backends="):
+        tp.fuse(lambda x: x @ x, backends=backends, regions=regions)

@@ -3,7 +3,9 @@
 # ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -252,3 +254,68 @@ def test_a_partition_of_ones_own_is_run() -> None:
 def test_operands_may_have_any_names() -> None:
     fused = tp.fuse(lambda p0, call, max: np.sum(a=p0 @ call, axis=0) * max)
     np.testing.assert_allclose(fused(x, x.T, 2.0), (x @ x.T).sum(0) * 2)
+
+
+def test_reductions_of_ufuncs_are_over_the_first_axis() -> None:
+    for function in (
+        lambda a: np.add.reduce(a), lambda a: np.maximum.reduce(a, axis=None),
+        lambda a: np.logaddexp.reduce(a, axis=None), lambda a: np.partition(a, 2, axis=None),
+    ):  # fmt: skip
+        found, expected = tp.fuse(function)(x), function(x)
+        assert np.shape(found) == np.shape(expected)
+        np.testing.assert_allclose(found, expected)
+
+
+def test_arguments_by_name_are_told_apart_in_any_order() -> None:
+    fused = tp.fuse(lambda a, b: a - 2 * b)
+    one, ten = np.ones(3), np.full(3, 10.0)
+    fused(b=one, a=one)
+    for _ in range(2):
+        np.testing.assert_array_equal(fused(b=ten, a=one), one - 2 * ten)
+        np.testing.assert_array_equal(fused(one, b=ten), one - 2 * ten)
+
+
+class Scaled:
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    @tp.fuse
+    def times(self, a: Any) -> Any:
+        return a * self.factor
+
+
+def test_copies_of_objects_have_methods_of_their_own() -> None:
+    first = Scaled(2.0)
+    first.times(x)
+    for make in (copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))):
+        other = make(first)
+        other.factor = 5.0
+        np.testing.assert_array_equal(other.times(x), x * 5)
+        np.testing.assert_array_equal(first.times(x), x * 2)
+
+
+def test_arrays_that_a_function_makes_are_made_by_each_call() -> None:
+    fused = tp.fuse(lambda a: (np.zeros(4), a + 1))
+    fused(x)[0][:] = 9
+    np.testing.assert_array_equal(fused(x)[0], 0)
+
+
+@pytest.mark.parametrize("optimize", ["stages", "greedy", "orchestrate", "none"])
+def test_layouts_of_size_1_are_results_beside_what_reads_them(optimize: str) -> None:
+    def function(a: Any) -> Any:
+        y = np.exp(a)[:, None, :]
+        return y, y * a, np.sort(a, 1), a.sum(0), a.all(0), np.count_nonzero(a, axis=0)
+
+    one = np.linspace(0, 1, 4).reshape(1, 4)
+    for found, expected in zip(
+        tp.fuse(function, optimize=optimize)(one), function(one), strict=True
+    ):
+        np.testing.assert_allclose(found, expected)
+
+
+def test_sums_of_matrices_of_scipy_are_refused() -> None:
+    matrix = sp.csr_matrix(np.arange(6.0).reshape(2, 3))
+    for function in (lambda m: m.sum(1), lambda m: m.T.mean(0)):
+        with pytest.raises(tp.OperandTypeError, match=r"csr_array\(A\)"):
+            tp.fuse(function)(matrix)
+    np.testing.assert_array_equal(tp.fuse(lambda m: m.sum())(matrix), 15)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -135,3 +136,25 @@ def _is_running(pid: int) -> bool:
     except (OSError, FileNotFoundError):
         return False
     return ") Z" not in state
+
+
+def test_threads_go_on_with_the_process_that_one_of_them_restarts() -> None:
+    vm = JsonVm()
+    fused = tp.fuse(lambda x: np.exp(x) + x.shape[0], backends=registered(vm))
+    x = np.linspace(0, 1, 50)
+    expected = fused(x)
+    wrong: list[Any] = []
+
+    def work() -> None:
+        wrong.extend(found for _ in range(30) if not np.array_equal(found := fused(x), expected))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for each in threads:
+        each.start()
+    assert vm.child.pid is not None
+    os.kill(vm.child.pid, signal.SIGKILL)
+    for each in threads:
+        each.join()
+    assert not wrong
+    assert "all_vm" in steps_of(fused, x)
+    vm.close()

@@ -8,6 +8,7 @@ launch, …            what it costs, by which calls are told for which it pays
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from math import prod
@@ -97,12 +98,15 @@ class Pattern:
 class Health:
     """Whether a backend works in this process.
 
-    deaths  how often its process ended by itself
-    out     why it is left out, "" while it is not
+    deaths    how often its process ended by itself
+    restarts  how often it was restarted
+    out       why it is left out, "" while it is not
     """
 
     deaths: int = 0
+    restarts: int = 0
     out: str = ""
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,7 +160,7 @@ class Backend:
     binds: bool = True
     always: bool = False
     restart: Callable[[], None] | None = None
-    health: Health = field(default_factory=Health, repr=False)
+    health: Health = field(default_factory=Health, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier() or self.name == OWN:

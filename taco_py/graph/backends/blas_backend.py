@@ -113,11 +113,13 @@ def _of_arrays(product: Product) -> Run:
 def _add_in_place(node: Node, region: Graph) -> Run:
     """The sum of a product and something, in the product's array."""
     products = {each.name for each in region.nodes if each.operator == "contract"}
-    place = next(k for k, name in enumerate(node.inputs) if name in products)
+    places = [k for k, name in enumerate(node.inputs) if name in products]
 
     def run(arrays: Sequence[Any], numbers: Sequence[Any]) -> Any:
-        product = arrays[place]
-        return np.add(product, arrays[1 - place], out=product if product.ndim else None)
+        shape = np.broadcast_shapes(*(np.shape(each) for each in arrays))
+        own = (arrays[k] for k in places if arrays[k].ndim and arrays[k].shape == shape)
+        one, other = arrays
+        return np.add(one, other, out=next(own, None))
 
     return run
 

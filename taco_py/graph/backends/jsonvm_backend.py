@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any
 
 from codegen.records import dataclass
-from codegen.runtime.child_process import ChildEndedError, ChildProcess
+from codegen.runtime.child_process import ChildEndedError, ChildProcess, ChildRestartedError
 from taco_py.graph.backends.backend import Backend, Facts, ProcessDiedError
 from taco_py.graph.backends.interpret_region import function_of
 from taco_py.graph.backends.plain_products import products_of
@@ -60,17 +60,29 @@ class JsonVm:
 
     def runtime(self, compiled: _Compiled, arrays: Sequence[Any]) -> Sequence[Any]:
         """Compute a region of arrays."""
-        if compiled.sent != self.child.started or self.child.pid is None:
-            self._send(compiled)
-        return self._ask({"do": "run", "region": compiled.number}, arrays)
+        while True:
+            try:
+                started = self._send(compiled)
+                return self._ask({"do": "run", "region": compiled.number}, arrays, started)
+            except ChildRestartedError:
+                continue  # another thread did so: the new process has to be sent the region, too
 
-    def _send(self, compiled: _Compiled) -> None:
-        self._ask({"do": "compile", "region": compiled.number, "graph": compiled.text}, ())
-        compiled.sent = self.child.started
+    def _send(self, compiled: _Compiled) -> int:
+        """Send a region to the process unless it has it; which start of the process that is."""
+        started = self.child.start()
+        if compiled.sent != started:
+            head = {"do": "compile", "region": compiled.number, "graph": compiled.text}
+            self._ask(head, (), started)
+            compiled.sent = started
+        return started
 
-    def _ask(self, head: Mapping[str, Any], arrays: Sequence[Any]) -> Sequence[Any]:
+    def _ask(
+        self, head: Mapping[str, Any], arrays: Sequence[Any], started: int | None = None
+    ) -> Sequence[Any]:
         try:
-            told, found = self.child.ask(head, arrays)
+            told, found = self.child.ask(head, arrays, started)
+        except ChildRestartedError:
+            raise
         except ChildEndedError as error:
             raise ProcessDiedError(str(error)) from error
         if "error" in told:

@@ -11,8 +11,12 @@ from codegen.records import dataclass
 from codegen.runtime.memo import Memo
 from taco_py.diagnostics.errors import InternalError, TacoError
 from taco_py.graph.backends.backend import Backend
-from taco_py.graph.backends.offload_choice import OffloadChoice, choose_offload
-from taco_py.graph.backends.offloaded_run import OffloadedRun, OffloadedTask
+from taco_py.graph.backends.offload_choice import (
+    BackendFaultError,
+    OffloadChoice,
+    choose_offload,
+)
+from taco_py.graph.backends.offloaded_run import OffloadedRun, OffloadedTask, tell
 from taco_py.graph.backends.region_graph import RegionGraph, in_sizes, region_graph
 from taco_py.graph.backends.registered import Preference
 from taco_py.graph.backends.sized_values import SizedValues, key_of_sizes, sized_values
@@ -74,8 +78,8 @@ class Offload:
             raise
         except TacoError:  # what operands do not fit together is told by the kernels
             return SizedProgram(self.host, None)
-        choice = choose_offload(values, self.preferred, self._left_out())
-        if not choice.regions:
+        choice = self._choice(values)
+        if choice is None or not choice.regions:
             return SizedProgram(self.host, choice)
         steps: list[OffloadedRun] = []
 
@@ -85,6 +89,19 @@ class Offload:
 
         program = make_program(self.graph, lambda _: choice.partition(), offloaded)
         return SizedProgram(program, choice, tuple(step.task for step in steps))
+
+    def _choice(self, values: SizedValues) -> OffloadChoice | None:
+        """What backends compute, but for those whose functions raise; None: all is the host's."""
+        for _ in self.preferred.backends:
+            try:
+                return choose_offload(values, self.preferred, self._left_out())
+            except BackendFaultError as error:
+                health = error.backend.health
+                if health.out:
+                    break
+                health.out = str(error)
+                tell(f"Expected the backend {error.backend.name} to say its costs, found {error}")
+        return None
 
     def _left_out(self) -> Mapping[tuple[str, tuple[str, ...]], str]:
         return {

@@ -9,9 +9,10 @@ is named first in `backends=` has it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf, isfinite
+from typing import Any
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import ScheduleError
@@ -79,6 +80,22 @@ def choose_offload(values: SizedValues, preferred: Preference, left_out: LeftOut
     return chooser.those_that_pay_together(found)
 
 
+class BackendFaultError(Exception):
+    """A function of a backend raised when it was asked what it computes, and at what cost."""
+
+    def __init__(self, backend: Backend, error: Exception) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.backend = backend
+
+
+def _asked(backend: Backend, function: Callable[..., Any], *args: Any) -> Any:
+    """What a function of a backend gives. Raises BackendFaultError for what it raises."""
+    try:
+        return function(*args)
+    except Exception as error:
+        raise BackendFaultError(backend, error) from error
+
+
 class _Chooser:
     """Prices of regions of a graph at the sizes of a call."""
 
@@ -103,16 +120,17 @@ class _Chooser:
             backend.most_primitives,
             lambda members: self.slack(backend, members),
         )
-        patterns = tuple(self.pattern(each) for each in backend.patterns)
+        patterns = tuple(self.pattern(backend, each) for each in backend.patterns)
         return OffloadTarget(name, patterns, supports, cost)
 
     def supports(self, backend: Backend, primitive: int) -> bool:
         """Whether a backend computes a primitive by itself."""
         if backend.supports is None or not self.values.is_free(primitive):
             return False
-        return bool(backend.supports(self.values.dag.nodes[primitive], self.values.facts))
+        node = self.values.dag.nodes[primitive]
+        return bool(_asked(backend, backend.supports, node, self.values.facts))
 
-    def pattern(self, pattern: Pattern) -> CompositePattern:
+    def pattern(self, backend: Backend, pattern: Pattern) -> CompositePattern:
         """A backend's pattern, with what has to hold of its matches."""
         labels = labels_of(pattern.compiled(lambda dag, match: True))
 
@@ -123,7 +141,7 @@ class _Chooser:
             bound["root"] = match.root
             nodes = {n: self.values.dag.nodes[p] for n, p in bound.items() if p >= 0}
             facts = {n: self.values.facts[self.values.name_of(p)] for n, p in bound.items()}
-            return bool(pattern.holds(nodes, facts))
+            return bool(_asked(backend, pattern.holds, nodes, facts))
 
         return pattern.compiled(holds)
 
@@ -150,7 +168,8 @@ class _Chooser:
         """The seconds that a backend takes for primitives, without launch and transfer."""
         if backend.seconds is None:
             return 0.0
-        return backend.seconds(self.region(members).graph, self.values.facts)
+        region = self.region(members).graph
+        return float(_asked(backend, backend.seconds, region, self.values.facts))
 
     def gain(self, backend: Backend, members: int) -> float:
         """The seconds that a backend saves."""

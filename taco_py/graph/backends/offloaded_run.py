@@ -36,26 +36,25 @@ class OffloadedTask:
     """A region as a backend compiled it, for calls of any sizes that it was compiled for.
 
     failed    why it is left out, "" while it is not
-    compiled  what the backend made of it, with the constants' elements then
+    compiled  what the backend made of it, with the constants' elements and the restarts then
     calls     how often the backend computed it
     """
 
     backend: Backend
     part: RegionGraph
     failed: str = ""
-    compiled: tuple[Any, tuple[bytes, ...]] | None = None
+    compiled: tuple[Any, tuple[bytes, ...], int] | None = None
     calls: int = 0
     _host: GraphProgram | None = None
 
     def compute(self, arrays: Sequence[Any], results: Sequence[Result]) -> Sequence[Any]:
         """Compute the region, by the host where the backend cannot."""
-        if not self.is_left_out:
+        while not self.is_left_out:
+            seen = self.backend.health.restarts
             try:
                 return self._by_backend(arrays, results)
             except ProcessDiedError as error:
-                found = self._again(error, arrays, results)
-                if found is not None:
-                    return found
+                self._restart(error, seen)
             except Exception as error:
                 self._leave_out(error)
         return self.by_host(arrays)
@@ -71,52 +70,49 @@ class OffloadedTask:
             self._host = make_program(self.part.graph)
         return self._host.run(arrays)
 
-    def prepare(self) -> None:
-        """Compile the region, where it was not or where its constants changed."""
+    def prepare(self) -> tuple[Any, tuple[bytes, ...], int]:
+        """Compile the region, where it was not, its constants changed, or the backend restarted."""
         elements = tuple(map(_elements, self.part.arrays))
-        if self.compiled is None or self.compiled[1] != elements:
+        found, restarts = self.compiled, self.backend.health.restarts
+        if found is None or found[1:] != (elements, restarts):
             made = self.backend.codegen(self.part.graph, self.part.constants)
-            self.compiled = made, elements
+            found = self.compiled = made, elements, restarts
+        return found
 
     def _by_backend(self, arrays: Sequence[Any], results: Sequence[Result]) -> Sequence[Any]:
-        if self.compiled is None or self.part.arrays:
-            self.prepare()
-        assert self.compiled is not None
-        found = self.backend.runtime(self.compiled[0], arrays)
+        found = self.backend.runtime(self.prepare()[0], arrays)
         if len(results) == 1 and isinstance(found, np.ndarray | np.generic):
             found = (found,)
         _check(found, results)
         self.calls += 1
         return tuple(_own(each, arrays) for each in found)
 
-    def _again(
-        self, error: Exception, arrays: Sequence[Any], results: Sequence[Result]
-    ) -> Sequence[Any] | None:
-        """Compute it by a new process, None where that ends too, or another one did before."""
+    def _restart(self, error: Exception, seen: int) -> None:
+        """Restart a backend whose process ended, or leave it out, once for all threads.
+
+        seen  how often it had been restarted when its process was asked
+        """
         health, name = self.backend.health, self.backend.name
-        health.deaths += 1
-        if health.deaths <= MOST_DEATHS:
+        with health.lock:
+            if health.out or health.restarts != seen:
+                return  # another thread did
+            health.deaths += 1
+            if health.deaths > MOST_DEATHS:
+                health.out = f"its process ended {health.deaths} times: {_line(error)}"
+                tell(f"Expected the backend {name} to go on, found that {health.out}")
+                return
             try:
                 if self.backend.restart is not None:
                     self.backend.restart()
-                self.compiled = None
-                return self._by_backend(arrays, results)
-            except ProcessDiedError as again:
-                health.deaths += 1
-                error = again
             except Exception as other:
                 self._leave_out(other)
-                return None
-        if not health.out:
-            health.out = f"its process ended {health.deaths} times: {_line(error)}"
-            _tell(f"Expected the backend {name} to go on, found that {health.out}")
-        return None
+            health.restarts += 1
 
     def _leave_out(self, error: Exception) -> None:
         name, graph = self.backend.name, self.part.graph
         self.failed = _line(error)
         computed = ", ".join(node.name for node in graph.nodes)
-        _tell(
+        tell(
             f"Expected the backend {name} to compute {computed} ({places_of(graph.nodes)}), found "
             f"{self.failed}"
         )
@@ -203,6 +199,7 @@ def _line(error: Exception) -> str:
     return told if isinstance(error, WrongResultError) else f"{type(error).__name__}: {told}"
 
 
-def _tell(message: str) -> None:
+def tell(message: str) -> None:
+    """Warn that the host computes what a backend was to."""
     hint = "the host computes it instead; results are as without the backend"
     give([caution(BackendWarning, message, None, hint)])

@@ -105,7 +105,27 @@ def preference_of(names: Any, regions: Regions | None = None) -> Preference:
             )
         if name in given[:place]:
             raise ScheduleError(f"Expected each backend once, found {name!r} twice")
+    _check_regions(given, regions)
     before = given.index(OWN) if OWN in given else len(given)
     return Preference(
         tuple(REGISTERED.find(each) for each in given if each != OWN), before, regions
     )
+
+
+def _check_regions(names: Sequence[str], regions: Regions | None) -> None:
+    """Raise ScheduleError for regions that are no lists of names by backends."""
+    if regions is None or callable(regions):
+        shown = None if regions is None or names else "no backends"
+    elif not isinstance(regions, Mapping):
+        shown = type(regions).__name__
+    elif not names:
+        shown = "no backends"
+    else:
+        parts = [part for each in regions.values() for part in each]
+        shown = next((repr(part) for part in parts if isinstance(part, str)), None)
+    if shown is not None:
+        raise ScheduleError(
+            f"Expected regions= to be lists of names by one of backends=, found {shown}",
+            hint='backends=("blas",), regions={"blas": [["p0", "p1"]]}; f.graph(…).explain() lists '
+            "the names",
+        )

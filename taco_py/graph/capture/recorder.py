@@ -24,6 +24,7 @@ SUPPORTED = "biufc"
 class Recorder:
     """The graph of what has been computed so far, over operands by name.
 
+    matrices    the values that are matrices of scipy.sparse, of which * is a product of matrices
     guards      numbers of the operands with the values for which alone the trace holds
     operations  what traced arrays do, by NumPy's names
     """
@@ -37,6 +38,7 @@ class Recorder:
         self.constants: dict[int, Constant] = {}
         self.numbers: dict[tuple[Extent, str], Number] = {}
         self.nodes: list[Node] = []
+        self.matrices = {*operations["matrices"]}
         self.closed = False
         self._values: dict[Extent, Any] = {}
 
@@ -189,6 +191,10 @@ class Recorder:
         node = Node(f"v{len(self.nodes)}", operator, tuple(inputs), told, fact, user_place())
         self.nodes.append(node)
         self.facts[node.name] = fact
+        read = self.matrices.intersection(inputs)
+        every = operator in ("matmul", "einsum", "tensordot", "evaluate")
+        if read and len(shape) == 2 and (not every or read == {*inputs}) and operator != "to_dense":
+            self.matrices.add(node.name)  # as SciPy's classes have it
         return self.traced(node.name, True)
 
     def ufunc(self, function: np.ufunc, method: str, inputs: Any, options: Any) -> Any:

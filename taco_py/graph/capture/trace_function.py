@@ -129,8 +129,8 @@ def _template(recorder: Recorder, result: Any, outputs: list[str], function: Any
                 span,
                 "return arrays, or tuples, lists and dictionaries of them",
             )
-        if isinstance(value, np.ndarray):
-            outputs.append(recorder.name_of(value))
+        if isinstance(value, np.ndarray):  # each call makes it anew
+            outputs.append(recorder.operations["copy"](recorder, value).name)
             return Output(len(outputs) - 1)
         return value
 

@@ -19,7 +19,7 @@ from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.symbolic_size import Size
 from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.capture.traced_ufuncs import axes_of, reduced_shape
-from taco_py.graph.extents import Extent, const, total
+from taco_py.graph.extents import Extent, const, product, total
 from taco_py.graph.nodes import Fact, Shape
 from taco_py.graph.samples import sample
 
@@ -45,7 +45,7 @@ def call(name: str, arrays: Sequence[str], others: Sequence[str], rule: ShapeRul
         names = [recorder.name_of(given[each]) for each in arrays]
         facts = [recorder.facts[each] for each in names]
         _check_dense(name, facts)
-        told = {each: _plain(name, given[each]) for each in others if given.get(each) is not None}
+        told = {each: _plain(name, given[each]) for each in others if each in given}
         dtype = _dtype(name, facts, told)
         shape = rule(recorder, facts, told)
         options = {"function": name, "options": tuple(told.items())}
@@ -126,6 +126,12 @@ def _of_square(result: Callable[[Shape], Shape], name: str) -> ShapeRule:
     return rule
 
 
+def _lines(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
+    """The shape of lines along an axis, or of all elements in one."""
+    whole = "axis" in options and options["axis"] is None
+    return (product(facts[0].shape),) if whole else facts[0].shape
+
+
 def _solved(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
     """The shape of solutions: as many as right-hand sides."""
     matrix, right = facts
@@ -197,12 +203,12 @@ def _transformed(half: str = "") -> ShapeRule:
     def rule(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
         shape = list(facts[0].shape)
         (own,) = axes_of(recorder, options.get("axis", -1), facts[0].order)
-        size = const(options["n"]) if "n" in options else shape[own]
+        size = shape[own] if options.get("n") is None else const(options["n"])
         if half == "forward":
             size = Extent("+", (Extent("//", (size, const(2))), const(1)))
-        elif half == "back" and "n" not in options:
+        elif half == "back" and options.get("n") is None:
             size = Extent("*", (const(2), Extent("-", (size, const(1)))))
-        known = "n" in options or shape[own].constant is not None
+        known = options.get("n") is not None or shape[own].constant is not None
         shape[own] = const(recorder.value(size)) if known else size
         return tuple(shape)
 
@@ -248,8 +254,8 @@ CALLS: Mapping[str, Any] = MappingProxyType({
        for name in ("maximum.accumulate", "minimum.accumulate", "add.accumulate",
                     "multiply.accumulate")},
     **{name: call(name, ("a",), ("axes", "norm"), _first) for name in ("fft.fftn", "fft.ifftn")},
-    "argpartition": call("argpartition", ("a",), ("kth", "axis"), _first),
-    "partition": call("partition", ("a",), ("kth", "axis"), _first),
+    "argpartition": call("argpartition", ("a",), ("kth", "axis"), _lines),
+    "partition": call("partition", ("a",), ("kth", "axis"), _lines),
     "isin": call("isin", ("element", "test_elements"), (), _points),
 })  # fmt: skip
 """Functions by their names in NumPy."""

@@ -34,11 +34,14 @@ def ufunc(
     """Note a function of elements, or a reduction by one. Raises OperandTypeError for others."""
     name = function.__name__
     left = {key: each for key, each in options.items() if each is not None}
+    over = options if len(inputs) > 1 else {"axis": 0, **options}  # NumPy's default, None is all
     if method == "reduce" and name in REDUCED_BY:
-        return reduction(REDUCED_BY[name])(recorder, *inputs, **options)
+        return reduction(REDUCED_BY[name])(recorder, *inputs, **over)
     if f"{name}.{method}" in recorder.operations:
         found: Callable[..., Any] = recorder.operations[f"{name}.{method}"]
-        return found(recorder, *inputs, **left)
+        return found(
+            recorder, *inputs, **{k: e for k, e in over.items() if k in left or k == "axis"}
+        )
     if method == "outer" and len(inputs) == 2:
         return pointwise(recorder, name, function, _outer(recorder, *inputs))
     if method != "__call__":
@@ -75,7 +78,7 @@ def pointwise(
     """Note a function of elements of arrays that stretch to each other."""
     names = [recorder.name_of(each) for each in inputs]
     facts = [recorder.facts[each] for each in names]
-    if name in ("multiply", "power") and recorder.operations["matrices"].intersection(names):
+    if name in ("multiply", "power") and recorder.matrices.intersection(names):
         refuse(
             "Expected arrays, found a scipy.sparse matrix, whose * multiplies matrices",
             "write A @ B, or pass scipy.sparse.csr_array(A)",
@@ -133,6 +136,12 @@ def reduction(name: str) -> Callable[..., Any]:
         fact = recorder.facts[operand]
         axes = axes_of(recorder, axis, fact.order)
         keep = bool(keepdims) and keepdims is not np._NoValue
+        if operand in recorder.matrices and len(axes) == 1 and not keep:
+            refuse(
+                f"Expected an array, found a scipy.sparse matrix, whose {name} over an axis is a "
+                "matrix again",
+                "pass scipy.sparse.csr_array(A)",
+            )
         if name in NEED_ELEMENTS and any(fact.shape[each].constant == 0 for each in axes):
             refuse(
                 f"Expected elements to take the {name} of, found none",

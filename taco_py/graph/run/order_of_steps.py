@@ -80,7 +80,13 @@ def order_steps(graph: Graph, steps: Sequence[OrderedStep], sizes: Mapping[str, 
     kernels = []
     for number, step in enumerate(steps):
         own = {*step.outputs, *(node.name for node in step.nodes)}
-        read = memory.of(name for node in step.nodes for name in node.inputs if name not in own)
+        outside = (
+            name
+            for node in step.nodes
+            for name in node.inputs
+            if name not in own and base_of(graph.by_name, name) not in own
+        )
+        read = memory.of(outside)
         inputs = mask_of(values[name] for name in read if name in values and name not in own)
         outputs = mask_of(values[name] for name in step.outputs)
         kernels.append(Kernel(1 << number, inputs, outputs))
