@@ -1,6 +1,5 @@
 """Programs of graphs hold few bytes: steps and statements in a good order, values given up."""
 
-# ruff: noqa: N803 - the names of the field
 from __future__ import annotations
 
 import tracemalloc
@@ -71,8 +70,8 @@ def test_what_users_got_is_never_written_again() -> None:
 
 
 def test_bytes_of_values() -> None:
-    A = sp.csr_array(np.eye(10))
+    a = sp.csr_array(np.eye(10))
     assert bytes_of(x) == x.nbytes and bytes_of(3) == 0
-    assert bytes_of(A) == A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
-    assert bytes_of(A.tocoo()) == 10 * (8 + 4 + 4)
-    assert bytes_of(tp.tensor(A)) == bytes_of(A)
+    assert bytes_of(a) == a.data.nbytes + a.indices.nbytes + a.indptr.nbytes
+    assert bytes_of(a.tocoo()) == 10 * (8 + 4 + 4)
+    assert bytes_of(tp.tensor(a)) == bytes_of(a)
