@@ -34,7 +34,7 @@ import taco_py.schedule  # noqa: E402, F401 - its first import would hide the fu
 from taco_py.api.einsum import einsum  # noqa: E402
 from taco_py.api.evaluate import evaluate, explain  # noqa: E402
 from taco_py.api.schedule import schedule  # noqa: E402
-from taco_py.diagnostics.cautions import NarrowSumWarning, NotationWarning  # noqa: E402
+from taco_py.diagnostics.cautions import BackendWarning, NarrowSumWarning, NotationWarning  # noqa: E402
 from taco_py.diagnostics.errors import (  # noqa: E402
     BoundError,
     CompilerError,
@@ -56,7 +56,9 @@ from taco_py.diagnostics.errors import (  # noqa: E402
     ScheduleError,
     StructureError,
     TacoError,
+    TuningStoreError,
 )
+from taco_py.release import VERSION  # noqa: E402
 from taco_py.values.behaviour import BEHAVIOUR  # noqa: E402
 
 BEHAVIOUR.home = "taco_py.arrays.operations"
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
     from taco_py.asymptotic.frontier_search import Frontier
     from taco_py.call.kernel import Kernel
     from taco_py.call.program_call import Program
+    from taco_py.call.tuning.tuning_store import TuningStore
     from taco_py.formats import (
         BCSR,
         BSR,
@@ -111,15 +114,18 @@ if TYPE_CHECKING:
         RemappedFormat,
         dense,
     )
+    from taco_py.graph.backends.backend import Backend, Pattern
+    from taco_py.graph.backends.registered import register_backend
     from taco_py.graph.fuse import FusedFunction, fuse
     from taco_py.graph.lazy import Lazy, lazy
     from taco_py.notation.rewrites.masks import by_value, complement
     from taco_py.notation.rewrites.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
+    from taco_py.tune.store.tuning_record import TuningRecord
     from taco_py.values.device_tensor import DeviceTensor
     from taco_py.values.tensor import Tensor
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _LATER = {
     "taco_py.api.check": ("check",),
@@ -145,6 +151,7 @@ _LATER = {
     "taco_py.api.threads": ("get_threads", "set_threads"),
     "taco_py.call.kernel": ("Kernel",),
     "taco_py.call.program_call": ("Program",),
+    "taco_py.call.tuning.tuning_store": ("TuningStore",),
     "taco_py.formats": (
         "BCSR",
         "BSR",
@@ -170,11 +177,14 @@ _LATER = {
         "dense",
     ),
     "taco_py.asymptotic.frontier_search": ("Frontier",),
+    "taco_py.graph.backends.backend": ("Backend", "Pattern"),
+    "taco_py.graph.backends.registered": ("register_backend",),
     "taco_py.graph.fuse": ("FusedFunction", "fuse"),
     "taco_py.graph.lazy": ("Lazy", "lazy"),
     "taco_py.notation.rewrites.masks": ("by_value", "complement"),
     "taco_py.notation.rewrites.semirings": ("Semiring",),
     "taco_py.schedule.schedule": ("Schedule",),
+    "taco_py.tune.store.tuning_record": ("TuningRecord",),
     "taco_py.values.device_tensor": ("DeviceTensor",),
     "taco_py.values.tensor": ("Tensor",),
 }
@@ -197,6 +207,8 @@ __all__ = [
     "SDIA",
     "SELL",
     "SYM",
+    "Backend",
+    "BackendWarning",
     "Blocked",
     "BoundError",
     "CompilerError",
@@ -223,6 +235,7 @@ __all__ = [
     "OutOfMemoryError",
     "OutputDtypeError",
     "OutputError",
+    "Pattern",
     "PositionError",
     "Program",
     "RemappedFormat",
@@ -232,6 +245,9 @@ __all__ = [
     "StructureError",
     "TacoError",
     "Tensor",
+    "TuningRecord",
+    "TuningStore",
+    "TuningStoreError",
     "add_level_kind",
     "by_value",
     "check",
@@ -256,6 +272,7 @@ __all__ = [
     "lazy",
     "program",
     "read",
+    "register_backend",
     "schedule",
     "set_kept_memory",
     "set_memory_limit",

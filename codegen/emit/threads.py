@@ -100,7 +100,8 @@ def _watched(code: Lines, scope: Scope, inner: Scope) -> Lines:
 def parallel_for(loop: For, code: Lines, scope: Scope, inner: Scope) -> Lines:
     """The loop `code` with its iterations shared."""
     extent = widened(build.sub(loop.stop, loop.start), PRECEDENCE["/"])
-    chunk = f"1 + {extent} / ({SHARES} * {THREADS.name})"
+    shares = SHARES * loop.step
+    chunk = f"1 + {extent} / ({shares} * {THREADS.name})"
     pragma = [
         f"#pragma omp parallel for schedule(dynamic, {chunk}) \\",
         f"{INDENT}num_threads({THREADS.name}) if ({THREADS.name} > 1){reductions(loop)}",

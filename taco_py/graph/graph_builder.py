@@ -26,11 +26,18 @@ LAYOUTS = ("broadcast", "transpose", "expand", "squeeze")
 """Primitives that say for each mode of the result which mode of the operand it is."""
 
 
+COMMUTATIVE = frozenset(("add", "multiply", "equal", "not_equal", "logical_and", "logical_or"))
+"""Functions of elements that give the same number of arguments in another order."""
+
+
 class GraphBuilder:
     """Nodes over the leaves of a graph.
 
     renamed    the name here of each value of the graph that is rebuilt
     diagonals  the vectors that matrices with a diagonal alone are made of
+    sparse     the values that depend on a sparse operand
+    uses       how often values of the graph that is rebuilt are read, or are results, by names here
+    handed     those of them that reach the caller as arrays of their own
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -41,6 +48,9 @@ class GraphBuilder:
         self.numbers = {each.name: each for each in graph.numbers}
         self.renamed: dict[str, str] = {leaf.name: leaf.name for leaf in graph.leaves}
         self.diagonals: dict[str, str] = {}
+        self.sparse = {leaf.name for leaf in graph.leaves if leaf.fact.sparsity}
+        self.uses: dict[str, int] = {}
+        self.handed: set[str] = set()
         self.place = ""
         self._known: dict[tuple[object, ...], str] = {}
         self._merge_literals()
@@ -55,13 +65,26 @@ class GraphBuilder:
     ) -> str:
         """Make a node, or find the equal one that there is; its name."""
         told = tuple(sorted(attributes.items()))
-        key = (operator, tuple(inputs), told, shape, dtype)
+        swaps = attributes.get("function") in COMMUTATIVE
+        key = (operator, tuple(sorted(inputs) if swaps else inputs), told, shape, dtype)
         if key not in self._known:
             name = f"p{len(self.nodes)}"
             node = Node(name, operator, tuple(inputs), told, Fact(shape, dtype), self.place)
             self.nodes[name], self.facts[name] = node, node.fact
+            if not self.sparse.isdisjoint(inputs):
+                self.sparse.add(name)
             self._known[key] = name
         return self._known[key]
+
+    def note(self, name: str, uses: int, handed: bool) -> None:
+        """Note how often a value is used, and whether it reaches the caller."""
+        self.uses[name] = self.uses.get(name, 0) + uses
+        if handed:
+            self.handed.add(name)
+
+    def is_for_one(self, name: str) -> bool:
+        """Tell whether a value is a node that one other reads, and is no result."""
+        return name in self.nodes and self.uses.get(name) == 1
 
     def copy(self, node: Node) -> str:
         """Make a node of the graph that is rebuilt again."""

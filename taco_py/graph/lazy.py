@@ -16,10 +16,11 @@ import numpy as np
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.graph.capture.free_variables import FreeVariables
 from taco_py.graph.capture.recorder import Recorder, is_operand
-from taco_py.graph.capture.trace_function import Output, Trace
+from taco_py.graph.capture.trace_function import Trace
 from taco_py.graph.capture.traced_array import TracedArray
 from taco_py.graph.capture.traced_table import operations
 from taco_py.graph.graph_call import GraphCall, call_of
+from taco_py.graph.nodes import Output
 from taco_py.graph.selection.strategies import DEFAULT, check_strategy
 from taco_py.graph.traced_graph import TracedGraph
 from taco_py.values.behaviour import BEHAVIOUR

@@ -3,104 +3,195 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from taco_py.graph.capture.trace_function import Output
 from taco_py.graph.extents import Extent
+from taco_py.graph.graph_builder import LAYOUTS
 from taco_py.graph.graph_call import GraphCall
-from taco_py.graph.nodes import Fact
-from taco_py.graph.run.graph_program import KernelRun, has_short_way
+from taco_py.graph.nodes import Output
+from taco_py.graph.run.graph_program import KernelRun, NumpyRun, Step, has_short_way
+from taco_py.graph.run.left_to_numpy import compute
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.values.tensor import Tensor
+
+MOST_STEPS = 12
+"""Steps of a program that has a short way."""
 
 
 def short_route(
     call: GraphCall, operands: Sequence[Any], values: Sequence[Any]
 ) -> Callable[..., Any] | None:
-    """Make the function for calls like one that was made; None where it takes more than a kernel.
+    """Make the function for calls like one that was made; None where there is none.
 
     It returns None for calls that it is not made for.
     """
-    program = call.program
     alike = all(one is other for one, other in zip(operands, values, strict=True))
-    if len(program.steps) != 1 or not alike or any(isinstance(each, bool) for each in values):
+    if not alike or any(isinstance(each, bool) for each in values):
         return None
-    (step,) = program.steps
-    if not isinstance(step, KernelRun) or step.written is None:
-        return None
-    facts = program.graph.facts
-    if any(_is_changed(facts[name]) for name in step.written.results):
-        return None
-    if {*program.graph.outputs} - {*step.written.results}:
-        return None
-    return _Text(call, step).function(operands)
+    return _by_steps(call, operands) if call.offload is None else _by_sizes(call, operands)
 
 
-def _is_changed(fact: Fact) -> bool:
-    """Whether a result is more than what kernels give."""
-    return any(fact.units) or bool(fact.sparsity)
+def _by_steps(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | None:
+    """Make the function for calls of a few steps."""
+    program = call.program
+    steps = program.steps
+    if (len(steps) > 1 and not _is_dense(call, operands)) or not 0 < len(steps) <= MOST_STEPS:
+        return None
+    made: set[str] = set()
+    for step in steps:
+        if not isinstance(step, KernelRun | NumpyRun) or not _is_known(step):
+            return None
+        made.update(_made_by(step))
+    if {*program.graph.outputs} - made:
+        return None
+    return _Text(call).function(operands)
+
+
+def _by_sizes(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | None:
+    """Make the function for calls of the same sizes, where backends may compute regions."""
+    if not all(type(each) is np.ndarray for each in operands) or call.offload is None:
+        return None
+    sizes = [each.shape for each in operands]
+    found, trace = call.offload.program(operands), call.trace
+    run = _by_steps(call, operands) if found.program is call.program else None
+    if run is not None:
+        steps = run
+        return lambda *values: steps(*values) if [e.shape for e in values] == sizes else None
+
+    def route(*values: Any) -> Any:
+        if [each.shape for each in values] != sizes or not found.is_current:
+            return None
+        return trace.returned(found.program.run(values)) if trace.free.hold() else None
+
+    return route
+
+
+def _is_known(step: KernelRun | NumpyRun) -> bool:
+    """Whether it is known what a step computes."""
+    return isinstance(step, NumpyRun) or step.written is not None
+
+
+def _made_by(step: KernelRun | NumpyRun) -> Sequence[str]:
+    if isinstance(step, NumpyRun):
+        return (step.node.name,)
+    return () if step.written is None else step.written.results
+
+
+def _is_dense(call: GraphCall, values: Sequence[Any]) -> bool:
+    """Whether NumPy's arrays and numbers are all that a call is about."""
+    leaves = call.program.graph.leaves
+    return not any(leaf.fact.sparsity for leaf in leaves) and all(
+        isinstance(each, np.ndarray | np.generic | int | float | complex) for each in values
+    )
 
 
 class _Text:
     """The text of the function and what it names."""
 
-    def __init__(self, call: GraphCall, step: KernelRun) -> None:
+    def __init__(self, call: GraphCall) -> None:
         self.call = call
-        self.step = step
         self.space: dict[str, Any] = {"np": np}
+        self.made: set[str] = set()
 
     def function(self, operands: Sequence[Any]) -> Callable[..., Any] | None:
         """Define the function, given the operands of the call that was made."""
         program, trace = self.call.program, self.call.trace
-        assert self.step.written is not None
         names = [each.name for each in program.graph.inputs]
         values = program.begin(operands)
-        args, given = [], []
-        for name in self.step.written.operands:
-            text, value = self._operand(name, values)
-            if text is None:
-                return None
-            args.append(text)
-            given.append(value)
-        kernel = has_short_way(self.step.key(given))
-        if kernel is None:
-            return None
-        self.space["call"] = kernel
         lines = [f"def route({', '.join(names)}):"]
         if conditions := self._conditions():
             lines += [f"    if {conditions}:", "        return None"]
         if trace.free.cells or trace.free.names or trace.free.held:
             self.space["hold"] = trace.free.hold
             lines += ["    if not hold():", "        return None"]
-        lines.append(f"    found = call({', '.join(args)})")
-        lines.append(f"    return {self._result()}")
+        body: list[str] = []
+        for step, last in program.in_order:
+            own = self._step(step, values)
+            if own is None:
+                return None
+            body += [*own, *(f"del {each}" for each in last if each in self.made)]
+        if len(program.steps) == 1:
+            lines += [f"    {line}" for line in (*body, f"return {self._result()}")]
+        else:  # the long way tells what is wrong
+            inner = [f"        {line}" for line in (*body, f"return {self._result()}")]
+            lines += ["    try:", *inner, "    except Exception:", "        return None"]
         exec("\n".join(lines), self.space)
         found: Callable[..., Any] = self.space["route"]
         return found
 
-    def _operand(self, name: str, values: dict[str, Any]) -> tuple[str | None, Any]:
-        """The expression of an operand of the kernel, and its value; None where there is none."""
-        graph = self.call.program.graph
-        value, fact = values[name], graph.facts[name]
-        if any(fact.units):
-            if is_scipy_sparse(value) or isinstance(value, Tensor):
-                return None, None
-            key = ", ".join("0" if unit else ":" for unit in fact.units)
-            text = name if name in {each.name for each in graph.inputs} else f"const_{name}"
-            self.space[f"const_{name}"] = value
-            found = value[tuple(0 if unit else slice(None) for unit in fact.units)]
-            return f"{text}[{key}{',' if len(fact.units) == 1 else ''}]", found
-        for number in graph.numbers:
+    def _step(self, step: Step, values: dict[str, Any]) -> list[str] | None:
+        """The lines of a step; None where it has no short way."""
+        if not isinstance(step, KernelRun | NumpyRun):
+            return None
+        lines = self._numpy(step) if isinstance(step, NumpyRun) else self._kernel(step, values)
+        self.made.update(_made_by(step))
+        return lines
+
+    def _kernel(self, step: KernelRun, values: dict[str, Any]) -> list[str] | None:
+        assert step.written is not None
+        args = [self._operand(name, values) for name in step.written.operands]
+        kernel = has_short_way(step.last_key)
+        results = step.written.results
+        facts = self.call.program.graph.facts
+        if kernel is None or None in args or any(facts[name].sparsity for name in results):
+            return None
+        name = f"call{len(self.space)}"
+        self.space[name] = kernel
+        target = results[0] if len(results) == 1 else "found"
+        text = f"{target} = {name}({', '.join(map(str, args))})"
+        lines = [text, f"if {target} is None:", "    return None"]
+        if len(results) > 1:
+            lines.append(f"{', '.join(results)}, = found")
+        for each in results:
+            if any(facts[each].units):
+                key = ", ".join("None" if unit else ":" for unit in facts[each].units)
+                lines.append(f"{each} = np.asarray({each})[{key}]")
+        return lines
+
+    def _numpy(self, step: NumpyRun) -> list[str]:
+        node = step.node
+        args = [self._value(name) for name in node.inputs]
+        if node.get("call") == "slice" and node.operator == "numpy":
+            return [f"{node.name} = {args[0]}[{subscripts(node.get('key'))}]"]
+        if node.operator in LAYOUTS and node.operator != "broadcast":
+            order = self.call.program.graph.facts[node.inputs[0]].order
+            return [f"{node.name} = {args[0]}{view_of(node.get('source'), order)}"]
+        place = len(self.space)
+        self.space[f"run{place}"] = partial(compute, node, node.get("call", node.operator))
+        numbers = "()"
+        if step.numbers is not None:
+            self.space[f"numbers{place}"] = step.numbers
+            inputs = (each.name for each in self.call.program.graph.inputs)
+            numbers = f"numbers{place}({', '.join(inputs)})"
+        return [f"{node.name} = run{place}(({''.join(f'{a}, ' for a in args)}), {numbers})"]
+
+    def _value(self, name: str) -> str:
+        """The name of a value that is there in the text."""
+        program = self.call.program
+        if name in self.made or name in {each.name for each in program.graph.inputs}:
+            return name
+        for number in program.graph.numbers:
             if number.name == name:
-                maker = dict(self.call.program.makers)[name]
-                self.space[f"make_{name}"] = maker
-                return f"make_{name}({number.extent})", value
-        if name not in {each.name for each in graph.inputs}:
-            self.space[f"const_{name}"] = value
-            return f"const_{name}", value
-        return name, value
+                self.space[f"make_{name}"] = dict(program.makers)[name]
+                return f"make_{name}({number.extent})"
+        constants = {each.name: each.value for each in program.graph.constants}
+        self.space[f"const_{name}"] = constants[name]
+        return f"const_{name}"
+
+    def _operand(self, name: str, values: dict[str, Any]) -> str | None:
+        """The expression of an operand of a kernel; None where there is none."""
+        fact = self.call.program.graph.facts[name]
+        text = self._value(name)
+        if not any(fact.units):
+            return text
+        value = values.get(name)
+        if is_scipy_sparse(value) or isinstance(value, Tensor):
+            return None
+        key = ", ".join("0" if unit else ":" for unit in fact.units)
+        return f"{text}[{key}{',' if len(fact.units) == 1 else ''}]"
 
     def _conditions(self) -> str:
         """That a number is not as the trace expects; kernels see themselves whether sizes agree."""
@@ -116,15 +207,8 @@ class _Text:
         return " or ".join(told)
 
     def _result(self) -> str:
-        """The expression of what is returned of what the kernels give."""
-        results = self.step.written.results  # type: ignore[union-attr]
-        outputs = self.call.program.graph.outputs
-        if len(results) == 1:
-            parts = ["found"] * len(outputs)
-        else:
-            parts = [f"found[{results.index(name)}]" for name in outputs]
-        text = self._template(self.call.trace.template, parts)
-        return text if text == "found" else f"None if found is None else {text}"
+        """The expression of what is returned of the values."""
+        return self._template(self.call.trace.template, self.call.program.graph.outputs)
 
     def _template(self, template: Any, parts: Sequence[str]) -> str:
         if isinstance(template, Output):
@@ -144,3 +228,33 @@ class _Text:
 def _is_equality(extent: Extent) -> bool:
     sizes = all(isinstance(each, Extent) and each.operator == "size" for each in extent.args)
     return extent.operator == "==" and sizes
+
+
+def subscripts(key: Sequence[tuple[Any, ...]]) -> str:
+    """Write subscripts as Python's text, sizes by the operands' names.
+
+    >>> subscripts((("at", const(0)), ("slice", const(1), None, None), ("new",)))
+    '0, 1::, None,'
+    """
+    found = []
+    for kind, *ends in key:
+        if kind == "new":
+            found.append("None")
+        elif kind == "at":
+            found.append(str(ends[0]))
+        else:
+            found.append(":".join("" if end is None else str(end) for end in ends))
+    return "".join(f"{each}, " for each in found).rstrip() or "()"
+
+
+def view_of(source: Sequence[int | None], order: int) -> str:
+    """Write what makes a layout of an array, which stands before it.
+
+    >>> view_of((1, None, 0), 3)
+    '.transpose(1, 0, 2)[:, None, :, 0]'
+    """
+    kept = [each for each in source if each is not None]
+    modes = (*kept, *(axis for axis in range(order) if axis not in kept))
+    moved = f".transpose({', '.join(map(str, modes))})" if modes != tuple(range(order)) else ""
+    key = ["None" if each is None else ":" for each in source] + ["0"] * (order - len(kept))
+    return f"{moved}[{', '.join(key)}]" if "None" in key or "0" in key else moved

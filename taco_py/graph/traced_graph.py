@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.diagnostics.errors import FileFormatError, OperandError
+from taco_py.graph.backends.registered import NONE, preference_of
 from taco_py.graph.capture.signature_of_call import kind_of
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.graph_files import from_json, to_json
@@ -106,7 +107,7 @@ class TracedGraph:
         """
         path = Path(file)
         if path.suffix == ".svg":
-            draw_graph(self.call, self.name).save(path)
+            draw_graph(self.call, self.name, self.operands).save(path)
         elif path.suffix == ".json":
             path.write_text(to_json(self.call.trace))
         else:
@@ -117,24 +118,27 @@ class TracedGraph:
 
     def _repr_svg_(self) -> str:
         """The picture, which notebooks show."""
-        return draw_graph(self.call, self.name).svg
+        return draw_graph(self.call, self.name, self.operands).svg
 
     def __str__(self) -> str:
         """Write the operators, a line each."""
         return str(self.operators)
 
 
-def load(file: str | Path, optimize: str = DEFAULT) -> TracedGraph:
+def load(file: str | Path, optimize: str = DEFAULT, backends: Sequence[str] = ()) -> TracedGraph:
     """Read a graph that `TracedGraph.save` wrote.
 
     optimize  how its kernels are chosen, as `tp.fuse` has it, for the operands of its first call
+    backends  names of code generators that may compute parts of it, as `tp.fuse` has them
 
     Raises FileFormatError for another file, ScheduleError for another `optimize`.
     """
     path, strategy = Path(file), check_strategy(optimize)
+    preferred = preference_of(backends) if backends else NONE
     trace = from_json(path.read_text(), path.name)
-    waiting = None if strategy == DEFAULT else partial(call_of, trace, strategy=strategy)
-    return TracedGraph(call_of(trace), (), path.stem, waiting)
+    chosen = partial(call_of, trace, strategy=strategy, preferred=preferred)
+    waiting = None if strategy == DEFAULT else chosen
+    return TracedGraph(call_of(trace, preferred=preferred), (), path.stem, waiting)
 
 
 def _fits(fact: Fact, value: Any) -> bool:

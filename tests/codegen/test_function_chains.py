@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from codegen.build import add, apply, block, cast, load, mul
 from codegen.infer import c_function, type_of
-from codegen.ir import Apply, Array, Expr, For, Function, Module, Storage, Store
+from codegen.ir import Apply, Array, Expr, For, Function, LoopKind, Module, Storage, Store
 from codegen.passes.function_chains import BLOCK, split_function_chains
 from codegen.passes.vectorize import vectorize
 from codegen.tree import find
@@ -80,3 +82,16 @@ def test_each_loop_has_one_long_function() -> None:
     loops = [loop for loop in find(cut(each(value)).body, For) if not any(find(loop.body, For))]
     longs = [[c for c in find(loop.body, Apply) if c_function(c).is_long] for loop in loops]
     assert [len(functions) for functions in longs] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("value", "loops"), [(sine, 1), (apply("exp", sine), 2), (x, 0)])
+def test_loops_that_threads_share_take_lanes_in_blocks(value: Expr, loops: int) -> None:
+    shared = replace(loop(I, N_I, Store(Y, I, value)), kind=LoopKind.PARALLEL)
+    function = Function("each", (X, Y), (N_I,), block(shared), threaded=True)
+    after = cut(vectorize(Module((function,))).functions[0])
+    kinds = [each.kind for each in find(after.body, For)]
+    assert kinds == [LoopKind.PARALLEL, *[LoopKind.VECTOR] * loops]
+    arrays = {name: np.random.default_rng(0).normal(size=2 * BLOCK + 5) for name in "xy"}
+    sizes = {"n_i": 2 * BLOCK + 5}
+    expected, found = (run(f, arrays, sizes).arrays["y"] for f in (function, after))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -83,3 +83,49 @@ def test_types_are_numpys(dtype: str) -> None:
     for one, other in zip(tp.fuse(function)(a), function(a), strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_allclose(one, other, rtol=1e-3)
+
+
+RULED: list[tuple[Callable[..., Any], list[str]]] = [
+    (lambda a: (np.exp(a) * 2)[1:], ["numpy slice", "map exp", "map multiply"]),
+    (lambda a: (np.exp(a) + a[0])[:, 1], ["numpy slice"] * 3 + ["map exp", "map add"]),
+    (lambda a: (a @ a.T)[0], ["numpy slice", "contract"]),
+    (lambda a: (a * a).sum(1)[1:], ["numpy slice", "map multiply", "reduce sum"]),
+    (lambda a: (np.exp(a.T) * 2).T, ["map exp", "map multiply"]),
+    (lambda a: np.trace(a @ a.T), ["contract"]),
+    (lambda a: np.exp(np.negative(-a)) - (-a), ["map exp", "map add"]),
+    (lambda a: np.exp(a * 1), ["map exp"]),
+    (lambda a: a * a + np.square(a), ["map multiply", "map add"]),
+    (lambda a: np.abs(a) ** 0.5 * np.abs(a) ** 0.5, ["map absolute"]),
+    (lambda a: (a + 1) * (1 + a), ["map add", "map multiply"]),
+]
+
+
+@pytest.mark.parametrize(("function", "expected"), RULED)
+def test_rules_leave_less_to_compute(function: Callable[..., Any], expected: list[str]) -> None:
+    layouts = ("transpose", "expand", "squeeze", "broadcast")
+    found = [each for each in primitives(function, x) if each not in layouts]
+    assert sorted(found) == sorted(expected)
+    fused = tp.fuse(function)
+    for _ in range(3):  # the short way too
+        np.testing.assert_allclose(fused(x), function(x), rtol=1e-12)
+
+
+def test_what_the_caller_gets_is_an_array_of_its_own() -> None:
+    found = tp.fuse(lambda a: (a * 1, np.negative(-a)))(x)
+    assert not any(np.shares_memory(each, x) for each in found)
+
+
+def test_a_part_of_size_1_by_the_trace_stays() -> None:
+    def function(a: Any) -> Any:
+        return np.minimum(a, (a @ a.T)[:, 1:])
+
+    a = np.ones((2, 2))
+    np.testing.assert_allclose(tp.fuse(function)(a), function(a))
+
+
+def test_modes_of_size_one_that_are_new_in_two_places_are_no_transpose() -> None:
+    def cubes(a: Any) -> Any:
+        return np.swapaxes(np.sum(a, axis=(0, 1), keepdims=True), 0, -1) ** 3
+
+    x = np.arange(5.0)[None]
+    np.testing.assert_allclose(tp.fuse(cubes)(x), cubes(x))

@@ -75,3 +75,14 @@ def test_bytes_of_values() -> None:
     assert bytes_of(a) == a.data.nbytes + a.indices.nbytes + a.indptr.nbytes
     assert bytes_of(a.tocoo()) == 10 * (8 + 4 + 4)
     assert bytes_of(tp.tensor(a)) == bytes_of(a)
+
+
+def test_a_step_reads_through_a_view_that_is_made_after_it() -> None:
+    def turned(a: Any) -> Any:
+        t = np.any(a, axis=-3, keepdims=True)
+        s = np.std(t, axis=(0, 1), keepdims=True)
+        return np.logaddexp.reduce(np.real(np.round(s / 3, 1))), s
+
+    cube = np.random.default_rng(0).random((5, 2, 3))
+    for found, expected in zip(tp.fuse(turned)(cube), turned(cube), strict=True):
+        np.testing.assert_allclose(found, expected)

@@ -5,21 +5,37 @@ Equal primitives are one in each graph that is made: common subexpressions need 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
-from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
 from taco_py.graph.nodes import Graph
-from taco_py.graph.rules import join_layouts, sum_into_product, values_at_mask
+from taco_py.graph.rules import (
+    algebra,
+    join_layouts,
+    join_products,
+    slice_before,
+    sum_into_product,
+    transpose_after,
+    values_at_mask,
+)
 from taco_py.graph.rules.base import GraphRule
 
 CATALOGUE: tuple[GraphRule, ...] = (
     join_layouts.RULE,  # before others look at operands
+    algebra.RULE,  # others have less to look at
+    slice_before.RULE,  # what nobody reads needs no other rule
+    transpose_after.RULE,
     sum_into_product.RULE,  # while products are as the user wrote them
+    join_products.RULE,
     values_at_mask.RULE,
 )
 """The rules of graphs, each after those that make sites for it."""
 
-MOST_ROUNDS = 8
+MOST_ROUNDS = 16
+
+VIEWS = ("slice", "reshape", "transpose", "squeeze", "expand_dims", "broadcast_to")
+"""What NumPy computes in the memory of its operand."""
 
 
 def rewritten(graph: Graph, rules: Sequence[GraphRule] = CATALOGUE) -> Graph:
@@ -34,14 +50,35 @@ def rewritten(graph: Graph, rules: Sequence[GraphRule] = CATALOGUE) -> Graph:
 
 def _once(graph: Graph, rules: Sequence[GraphRule]) -> tuple[Graph, bool]:
     builder = GraphBuilder(graph)
+    uses, handed = _uses(graph), _handed(graph)
     changed = False
     for node in graph.nodes:
         builder.place = node.place
         name = builder.copy(node)
+        builder.note(name, uses[node.name], node.name in handed)
         for rule in rules:
             made = builder.nodes.get(name)
             found = None if made is None else rule.apply(builder, made)
             if found is not None and found != name:
                 name, changed = found, True
+                builder.note(name, uses[node.name], node.name in handed)
         builder.renamed[node.name] = name
     return builder.finish(), changed
+
+
+def _uses(graph: Graph) -> Counter[str]:
+    """How often each value is read, or is a result."""
+    read = Counter(graph.outputs)
+    for node in graph.nodes:
+        read.update(node.inputs)
+    return read
+
+
+def _handed(graph: Graph) -> set[str]:
+    """The values that reach the caller, as they are or in a view."""
+    found = {*graph.outputs}
+    for node in reversed(graph.nodes):
+        view = node.operator in LAYOUTS or node.get("call") in VIEWS
+        if view and node.name in found:
+            found.update(node.inputs)
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -65,6 +65,30 @@ def whole(value: Any, fact: Fact) -> Any:
     return handed_out(wide, isinstance(value, Tensor), fact.dtype)
 
 
+class Step(Protocol):
+    """What runs for some primitives of a graph, and puts their values among the others."""
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The primitives, but for layouts that it reads through."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the values that it puts."""
+
+    @property
+    def places(self) -> str:
+        """The user's lines."""
+
+    def run(self, graph: Graph, values: dict[str, Any]) -> None:
+        """Compute the values."""
+
+
+def places_of(nodes: Sequence[Node]) -> str:
+    """Name the user's lines that primitives come from."""
+    return ", ".join(dict.fromkeys(node.place for node in nodes)) or "the graph"
+
+
 @dataclass(slots=True, eq=False)
 class KernelRun:
     """A region that kernels compute.
@@ -76,6 +100,7 @@ class KernelRun:
     identity what tells the call apart
     sparse   whether a result stays sparse for kernels: operands are then Tensors, as results are
     plain    the type of each value that kernels read and make as it is, without modes of size 1
+    last_key the key of the short way of the call that was made last
     """
 
     region: Region
@@ -87,6 +112,7 @@ class KernelRun:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     sparse: bool = False
     plain: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
+    last_key: tuple[object, ...] | None = None
 
     def write(self, graph: Graph, values: Mapping[str, Any]) -> Statements:
         """Write the statements, given operands as the first call has them."""
@@ -119,7 +145,7 @@ class KernelRun:
         written = self.write(graph, values)
         assert self.asked is not None
         objects = self._objects(values)
-        key = call_key(self.identity, objects.values())
+        key = self.last_key = call_key(self.identity, objects.values())
         call = find(key)
         found = None if call is None else call(*objects.values())
         if found is None:
@@ -159,11 +185,7 @@ class KernelRun:
     @property
     def places(self) -> str:
         """The user's lines."""
-        return ", ".join(dict.fromkeys(node.place for node in self.region.nodes)) or "the graph"
-
-    def key(self, objects: Sequence[Any]) -> tuple[object, ...] | None:
-        """The key of the short way for operands."""
-        return call_key(self.identity, objects)
+        return places_of(self.region.nodes)
 
     def explain(self, graph: Graph, values: Mapping[str, Any]) -> str:
         """Say how the kernels compute the region."""
@@ -234,15 +256,15 @@ class GraphProgram:
     """
 
     graph: Graph
-    steps: tuple[KernelRun | NumpyRun, ...]
+    steps: tuple[Step, ...]
     numbers: Callable[..., tuple[Any, ...]] | None
     makers: tuple[tuple[str, Callable[[Any], Any]], ...]
     last: tuple[tuple[str, ...], ...]
     order: StepOrder | None = None
-    runs: tuple[tuple[KernelRun | NumpyRun, tuple[str, ...]], ...] = ()
+    runs: tuple[tuple[Step, tuple[str, ...]], ...] = ()
 
     @property
-    def in_order(self) -> tuple[tuple[KernelRun | NumpyRun, tuple[str, ...]], ...]:
+    def in_order(self) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         """The steps in the order in which they run, each with the values that are let go."""
         return self.runs or tuple(zip(self.steps, self.last, strict=True))
 
@@ -305,18 +327,25 @@ Partition = Callable[[Graph], Sequence[Region]]
 """Cuts a graph into regions, in the order in which they run."""
 
 
-def make_program(graph: Graph, partition: Partition = partition_by_stages) -> GraphProgram:
+def make_program(
+    graph: Graph,
+    partition: Partition = partition_by_stages,
+    offloaded: Callable[[Region], Step] | None = None,
+) -> GraphProgram:
     """Choose what runs for a graph of primitives.
 
     partition  cuts it into regions that kernels compute, or NumPy; each is convex
+    offloaded  makes the step of a region that a backend computes
     """
     names = tuple(each.name for each in graph.inputs)
-    steps: list[KernelRun | NumpyRun] = []
+    steps: list[Step] = []
     regions = partition(graph)
     handed = _handed_out(graph, regions)
     for region in regions:
         if region.kernel:
             steps.append(KernelRun(region, frozenset(region.outputs) - handed))
+        elif region.target and offloaded is not None:
+            steps.append(offloaded(region))
         else:
             steps += [_numpy_run(node, names) for node in region.nodes]
     numbers = graph.numbers
@@ -335,13 +364,13 @@ def _handed_out(graph: Graph, regions: Sequence[Region]) -> frozenset[str]:
     return frozenset(read | {base_of(nodes, name) for name in read})
 
 
-def _last_read(graph: Graph, steps: Sequence[KernelRun | NumpyRun]) -> tuple[tuple[str, ...], ...]:
+def _last_read(graph: Graph, steps: Sequence[Step]) -> tuple[tuple[str, ...], ...]:
     """For each step the values that it is the last one to read, but for operands and results."""
     nodes = graph.by_name
     kept = {*graph.outputs, *(leaf.name for leaf in graph.leaves)}
     found: list[tuple[str, ...]] = []
     for step in reversed(steps):
-        own = (step.node,) if isinstance(step, NumpyRun) else step.region.nodes
+        own = step.nodes
         made = {node.name for node in own}
         read = {
             each for node in own for name in node.inputs for each in (name, base_of(nodes, name))
@@ -352,12 +381,9 @@ def _last_read(graph: Graph, steps: Sequence[KernelRun | NumpyRun]) -> tuple[tup
     return tuple(reversed(found))
 
 
-def _is_stored(name: str, steps: Sequence[KernelRun | NumpyRun]) -> bool:
+def _is_stored(name: str, steps: Sequence[Step]) -> bool:
     """Whether a step makes a value."""
-    return any(
-        name == step.node.name if isinstance(step, NumpyRun) else name in step.region.outputs
-        for step in steps
-    )
+    return any(name in step.outputs for step in steps)
 
 
 def _maker(fact: Fact) -> Callable[[Any], Any]:

@@ -1,0 +1,35 @@
+"""Write a product of which a diagonal or a trace is taken as one of the elements that are read.
+
+trace(A @ B)        →   sum(A[i,j] * B[j,i])      n² products instead of n³
+diagonal(A @ B)     →   sum(A[i,j] * B[j,i] over j)
+"""
+
+from __future__ import annotations
+
+from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.graph.nodes import Node
+from taco_py.graph.rules.base import GraphRule
+
+
+def _apply(builder: GraphBuilder, node: Node) -> str | None:
+    if node.operator != "contract" or len(node.inputs) != 1 or node.name in builder.sparse:
+        return None
+    inner = builder.nodes.get(node.inputs[0])
+    if inner is None or inner.operator != "contract" or not builder.is_for_one(inner.name):
+        return None
+    if inner.dtype != node.dtype:
+        return None
+    (own,) = node.get("labels")
+    named = dict(zip(inner.get("kept"), own, strict=True))
+    fresh = max((*own, *node.get("kept"), -1)) + 1
+    labels = []
+    for each in inner.get("labels"):
+        for label in each:
+            if label not in named:
+                named[label] = fresh
+                fresh += 1
+        labels.append(tuple(named[label] for label in each))
+    return builder.contract(inner.inputs, labels, node.get("kept"), node.shape, node.dtype)
+
+
+RULE = GraphRule("join_products", "trace(A @ B)", "sum(A * B.T)", "rounding", _apply)
