@@ -86,3 +86,14 @@ def test_a_step_reads_through_a_view_that_is_made_after_it() -> None:
     cube = np.random.default_rng(0).random((5, 2, 3))
     for found, expected in zip(tp.fuse(turned)(cube), turned(cube), strict=True):
         np.testing.assert_allclose(found, expected)
+
+
+def test_sparse_results_with_new_modes_are_the_same_in_later_calls() -> None:
+    def wide(a: Any) -> Any:
+        return np.expand_dims(a, 2) * np.expand_dims(a, 2)
+
+    a = np.where(x[:5, :4] > 0.5, x[:5, :4], 0)
+    fused = tp.fuse(wide)
+    for _ in range(3):
+        found = fused(sp.coo_array(a))
+        np.testing.assert_allclose(tp.tensor(found).to_numpy(), wide(a))
