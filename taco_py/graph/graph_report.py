@@ -10,6 +10,7 @@ from taco_py.graph.backends.offloaded_run import OffloadedRun
 from taco_py.graph.graph_call import GraphCall
 from taco_py.graph.primitives.primitive_table import family_of
 from taco_py.graph.run.graph_program import KernelRun, NumpyRun
+from taco_py.graph.run.memory_report import MemorySeen
 from taco_py.graph.selection.choice_report import told_choice
 from taco_py.notation.printer import to_text
 
@@ -38,7 +39,9 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
         what = f"{node.operator} {function}".strip()
         yield f"  {node.name:5} {family_of(node.operator):12} {what}  {node.place}".rstrip()
     values = program.begin(operands)
-    for number, step in enumerate(program.steps, 1):
+    program.foresee(operands)
+    seen = MemorySeen(program)
+    for number, (step, last) in enumerate(program.in_order, 1):
         if isinstance(step, KernelRun):
             written = step.write(primitives, values)
             yield f"step {number}    kernels of {', '.join(n.name for n in step.region.nodes)}"
@@ -56,3 +59,7 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
             why = "moves elements" if node.operator != "numpy" else "no kernel computes it"
             yield f"step {number}    NumPy: {node.name} = {call_name}  {node.place} ({why})"
         step.run(primitives, values)
+        seen.note(number, step, values, last)
+        for name in last:
+            del values[name]
+    yield from seen.told()

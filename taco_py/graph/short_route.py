@@ -109,7 +109,7 @@ class _Text:
             self.space["hold"] = trace.free.hold
             lines += ["    if not hold():", "        return None"]
         body: list[str] = []
-        for step, last in zip(program.steps, program.last, strict=True):
+        for step, last in program.in_order:
             own = self._step(step, values)
             if own is None:
                 return None
@@ -148,6 +148,8 @@ class _Text:
             lines.append(f"{', '.join(results)}, = found")
         for each in results:
             if any(facts[each].units):
+                if each in step.written.stored:
+                    return None  # the long way puts modes of size 1 into what is sparse
                 key = ", ".join("None" if unit else ":" for unit in facts[each].units)
                 lines.append(f"{each} = np.asarray({each})[{key}]")
         return lines

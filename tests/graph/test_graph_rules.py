@@ -121,3 +121,15 @@ def test_a_part_of_size_1_by_the_trace_stays() -> None:
 
     a = np.ones((2, 2))
     np.testing.assert_allclose(tp.fuse(function)(a), function(a))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a: np.swapaxes(np.sum(a, axis=(0, 1), keepdims=True), 0, -1) ** 3,
+        lambda a: np.all(a, axis=-1, keepdims=True).T[0] * 2,
+    ],
+)
+def test_a_transpose_that_puts_modes_in_is_none_for_rules(function: Callable[..., Any]) -> None:
+    for x in (np.arange(10.0).reshape(2, 5), np.arange(5.0)[None]):
+        np.testing.assert_allclose(tp.fuse(function)(x), function(x))

@@ -181,8 +181,10 @@ def _of_product(builder: GraphBuilder, node: Node, key: Key) -> str | None:
     return builder.contract(inputs, labels, kept, shape, node.dtype)
 
 
-def _of_transpose(builder: GraphBuilder, node: Node, key: Key) -> str:
+def _of_transpose(builder: GraphBuilder, node: Node, key: Key) -> str | None:
     source = node.get("source")
+    if {*source} != {*range(builder.facts[node.inputs[0]].order)}:
+        return None  # joined with a layout that puts modes in, or leaves some out
     made = _taken(builder, node.inputs[0], tuple(key[source.index(a)] for a in range(len(source))))
     kept = [each for each, own in zip(source, key, strict=True) if own[0] != "at"]
     order = [sum(other < each for other in kept) for each in kept]

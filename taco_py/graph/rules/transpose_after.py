@@ -28,7 +28,7 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
     if len(sources) != 1:
         return None
     (source,) = sources
-    if sorted(source) != [*range(len(node.shape))]:
+    if None in source or sorted(source) != [*range(len(node.shape))]:
         return None
     back = tuple(source.index(axis) for axis in range(len(source)))
     shape = tuple(node.shape[axis] for axis in back)

@@ -13,6 +13,7 @@ from taco_py.api.tensor import tensor
 from taco_py.call.prepare import Understood
 from taco_py.call.several.compute_several import compute_several
 from taco_py.call.several.explain_several import explained_several
+from taco_py.call.several.peak_of_several import peak_of_several
 from taco_py.call.several.wishes import Asked, asked_of
 from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Fact, Graph, Node
@@ -192,6 +193,12 @@ class KernelRun:
         assert self.asked is not None
         return explained_several(written.assignments, self._objects(values), SETTINGS, self.asked)
 
+    def peak(self, graph: Graph, values: Mapping[str, Any]) -> tuple[int, int]:
+        """Return the bytes that the kernels take: at most at once, and all together."""
+        written = self.write(graph, values)
+        assert self.asked is not None
+        return peak_of_several(written.assignments, self._objects(values), SETTINGS, self.asked)
+
 
 def _by_memory(graph: Graph, written: Statements, values: Mapping[str, Any]) -> Statements:
     """Put statements into the order in which they hold the fewest bytes, if that is much less."""
@@ -295,13 +302,18 @@ class GraphProgram:
 
     def _run_first(self, operands: Sequence[Any]) -> list[Any]:
         """Run in the order that dense values ask for, and note which one those of this call do."""
-        names = {name for step in self.steps for name in step.outputs}
-        self._reorder(dense_bytes(self.graph, names, operands))
+        self.foresee(operands)
         views = {node.name for node in self.graph.nodes if is_view(node)}
         sizes: dict[str, int] = {}
         found = self._run(operands, sizes)
         self._reorder({name: size for name, size in sizes.items() if name not in views})
         return found
+
+    def foresee(self, operands: Sequence[Any]) -> None:
+        """Order the steps by what their values take if they are dense, unless a call did."""
+        if self.order is None and len(self.steps) > 2:
+            names = {name for step in self.steps for name in step.outputs}
+            self._reorder(dense_bytes(self.graph, names, operands))
 
     def _reorder(self, sizes: Mapping[str, int]) -> None:
         """Put the steps into the order in which the fewest bytes are held."""

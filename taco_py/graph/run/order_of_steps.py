@@ -78,18 +78,13 @@ def order_steps(graph: Graph, steps: Sequence[OrderedStep], sizes: Mapping[str, 
     values = {name: number for number, name in enumerate(makers)}
     memory = _Memory(graph, makers)
     kernels = []
+    made: set[str] = set()  # what is made later is a view that a step reads through
     for number, step in enumerate(steps):
-        own = {*step.outputs, *(node.name for node in step.nodes)}
-        outside = (
-            name
-            for node in step.nodes
-            for name in node.inputs
-            if name not in own and base_of(graph.by_name, name) not in own
-        )
-        read = memory.of(outside)
-        inputs = mask_of(values[name] for name in read if name in values and name not in own)
+        read = memory.of(name for node in step.nodes for name in node.inputs) & made
+        inputs = mask_of(values[name] for name in read - {*step.outputs})
         outputs = mask_of(values[name] for name in step.outputs)
         kernels.append(Kernel(1 << number, inputs, outputs))
+        made |= {*step.outputs}
     results = mask_of(values[n] for n in memory.of(graph.outputs) if n in values)
     return _ordered(kernels, {values[name]: sizes.get(name, 0) for name in values}, results)
 
