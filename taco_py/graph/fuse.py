@@ -24,6 +24,9 @@ Route = Callable[..., Any]
 MOST_TRACES = 64
 """Traces of a function that are kept for operands of the same kinds."""
 
+MOST_KINDS = 256
+"""Kinds of operands whose traces are kept: those that came first go."""
+
 MOST_ROUTES = 4
 """Short ways that are kept for calls that differ in sizes alone, as of traces for a size each."""
 
@@ -126,6 +129,10 @@ class FusedFunction:
         for call in known:
             if call.trace.holds(operands):
                 return call
+        while len(self.traces) > MOST_KINDS:
+            self.traces.pop(next(iter(self.traces)), None)
+        while len(self.routes) > MOST_KINDS:
+            self.routes.pop(next(iter(self.routes)), None)
         found = call_of(self._trace(arguments, leaves), operands, self.optimize, self.preferred)
         known.append(found)
         del known[:-MOST_TRACES]

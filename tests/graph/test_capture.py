@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.graph import fuse
 from taco_py.graph.run.graph_program import make_program
 from taco_py.graph.run.partition_by_stages import Region, partition_by_stages
 
@@ -319,3 +320,11 @@ def test_sums_of_matrices_of_scipy_are_refused() -> None:
         with pytest.raises(tp.OperandTypeError, match=r"csr_array\(A\)"):
             tp.fuse(function)(matrix)
     np.testing.assert_array_equal(tp.fuse(lambda m: m.sum())(matrix), 15)
+
+
+def test_traces_of_few_kinds_are_kept() -> None:
+    fused = tp.fuse(lambda a, text: a + len(text))
+    for number in range(2 * fuse.MOST_KINDS):
+        fused(1.0, "x" * number) if number % 64 == 0 else fused.traces.setdefault((number,), [])
+    fused(x, "other")
+    assert len(fused.traces) <= fuse.MOST_KINDS + 1
