@@ -34,7 +34,7 @@ import taco_py.schedule  # noqa: E402, F401 - its first import would hide the fu
 from taco_py.api.einsum import einsum  # noqa: E402
 from taco_py.api.evaluate import evaluate, explain  # noqa: E402
 from taco_py.api.schedule import schedule  # noqa: E402
-from taco_py.diagnostics.cautions import NarrowSumWarning, NotationWarning  # noqa: E402
+from taco_py.diagnostics.cautions import BackendWarning, NarrowSumWarning, NotationWarning  # noqa: E402
 from taco_py.diagnostics.errors import (  # noqa: E402
     BoundError,
     CompilerError,
@@ -111,6 +111,8 @@ if TYPE_CHECKING:
         RemappedFormat,
         dense,
     )
+    from taco_py.graph.backends.backend import Backend, Pattern
+    from taco_py.graph.backends.registered import register_backend
     from taco_py.graph.fuse import FusedFunction, fuse
     from taco_py.graph.lazy import Lazy, lazy
     from taco_py.notation.rewrites.masks import by_value, complement
@@ -170,6 +172,8 @@ _LATER = {
         "dense",
     ),
     "taco_py.asymptotic.frontier_search": ("Frontier",),
+    "taco_py.graph.backends.backend": ("Backend", "Pattern"),
+    "taco_py.graph.backends.registered": ("register_backend",),
     "taco_py.graph.fuse": ("FusedFunction", "fuse"),
     "taco_py.graph.lazy": ("Lazy", "lazy"),
     "taco_py.notation.rewrites.masks": ("by_value", "complement"),
@@ -197,6 +201,8 @@ __all__ = [
     "SDIA",
     "SELL",
     "SYM",
+    "Backend",
+    "BackendWarning",
     "Blocked",
     "BoundError",
     "CompilerError",
@@ -223,6 +229,7 @@ __all__ = [
     "OutOfMemoryError",
     "OutputDtypeError",
     "OutputError",
+    "Pattern",
     "PositionError",
     "Program",
     "RemappedFormat",
@@ -256,6 +263,7 @@ __all__ = [
     "lazy",
     "program",
     "read",
+    "register_backend",
     "schedule",
     "set_kept_memory",
     "set_memory_limit",

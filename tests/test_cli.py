@@ -67,7 +67,7 @@ def test_everything_at_once() -> None:
 
 
 BAD: tuple[tuple[tuple[str, ...], str], ...] = (
-    ((SPMV, "-f=A:dz"), "Expected level letters"),
+    ((SPMV, "-f=A:d!"), "Expected level letters"),
     ((SPMV, "-f=A"), "Expected -f=<tensor>:<format>, found -f=A"),
     ((SPMV, "-f=A:s"), "Expected a format of 2 levels"),
     ((SPMV, "-f=B:ds"), "Expected one of y, A, x for -f, found B"),
@@ -226,7 +226,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 
 def test_bad_input_in_a_process_of_its_own() -> None:
-    done = tool(SPMV, "-f=A:dz")
+    done = tool(SPMV, "-f=A:d!")
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
 

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from codegen.emit.expressions import PRECEDENCE, expression, helper, vector_place, widened
 from codegen.emit.memory import Lines, Scope, indent, memory, table
-from codegen.infer import UPDATES, type_of
+from codegen.infer import LOGICAL, UPDATES, type_of
 from codegen.ir import (
     AddRuns,
     Allocate,
@@ -46,6 +46,8 @@ from codegen.ir import (
 )
 from codegen.libraries.scalar_functions import CFunction, spelling_of
 from codegen.types import ScalarType
+
+COMPARED = PRECEDENCE["=="]
 
 
 def body_lines(block: Block, scope: Scope) -> Lines:
@@ -126,6 +128,8 @@ def update_lines(place: str, old: Expr, scalar: ScalarType, op: str | None, valu
         return f"{place} = {function.name}({expression(old)}, {widened(value)});"
     if scalar.kind == "bool":
         return f"{place} {_BOOL_UPDATES[op]} {expression(value)};"
+    if op in LOGICAL:  # C has no `||=`
+        return f"{place} = {expression(old)} {op} {expression(value, COMPARED)};"
     if op in ("min", "max"):
         return f"{place} = {helper(op, scalar)}({expression(old)}, {expression(value)});"
     if op in ("+", "-") and isinstance(value, Const) and value.value == 1 and scalar.is_integer:

@@ -24,6 +24,10 @@ class NarrowSumWarning(UserWarning):
     """A sum may pass what its integer type holds, and wraps there."""
 
 
+class BackendWarning(UserWarning):
+    """A backend of a graph failed, and the host computes its part instead."""
+
+
 def caution(kind: type[UserWarning], message: str, span: Span | None, hint: str) -> UserWarning:
     """Make a warning with the place in the text and the remedy, as errors have them."""
     parts = [message, *([] if span is None else [span.carets()]), f"hint: {hint}"]

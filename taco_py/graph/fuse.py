@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from inspect import signature
 from typing import Any, overload
 
+from taco_py.graph.backends.registered import NONE, Preference, Regions, preference_of
 from taco_py.graph.capture.free_variables import OWN
 from taco_py.graph.capture.signature_of_call import Leaves, leaves_of
 from taco_py.graph.capture.trace_function import Trace, trace_function
@@ -38,9 +39,15 @@ class FusedFunction:
     array([0.25, 0.25, 0.25, 0.25])
     """
 
-    def __init__(self, function: Callable[..., Any], optimize: str = DEFAULT) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        optimize: str = DEFAULT,
+        preferred: Preference = NONE,
+    ) -> None:
         self.function = function
         self.optimize = optimize
+        self.preferred = preferred
         self.signature = signature(function)
         self.traces: dict[tuple[object, ...], list[GraphCall]] = {}
         self.routes: dict[tuple[object, ...], tuple[Route, ...]] = {}
@@ -85,7 +92,7 @@ class FusedFunction:
         found = kept.get(name)
         if found is None or found.function.__func__ is not self.function:
             found = kept[name] = FusedFunction(
-                self.function.__get__(instance, owner), self.optimize
+                self.function.__get__(instance, owner), self.optimize, self.preferred
             )
         return found
 
@@ -100,7 +107,7 @@ class FusedFunction:
         for call in known:
             if call.trace.holds(operands):
                 return call
-        found = call_of(self._trace(arguments, leaves), operands, self.optimize)
+        found = call_of(self._trace(arguments, leaves), operands, self.optimize, self.preferred)
         known.append(found)
         del known[:-MOST_TRACES]
         return found
@@ -124,12 +131,28 @@ def is_traced(value: Any) -> bool:
 
 
 @overload
-def fuse(function: Callable[..., Any], *, optimize: str = ...) -> FusedFunction: ...
+def fuse(
+    function: Callable[..., Any],
+    *,
+    optimize: str = ...,
+    backends: Sequence[str] = ...,
+    regions: Regions | None = ...,
+) -> FusedFunction: ...
 @overload
 def fuse(
-    function: None = None, *, optimize: str = ...
+    function: None = None,
+    *,
+    optimize: str = ...,
+    backends: Sequence[str] = ...,
+    regions: Regions | None = ...,
 ) -> Callable[[Callable[..., Any]], FusedFunction]: ...
-def fuse(function: Callable[..., Any] | None = None, *, optimize: str = DEFAULT) -> Any:
+def fuse(
+    function: Callable[..., Any] | None = None,
+    *,
+    optimize: str = DEFAULT,
+    backends: Sequence[str] = (),
+    regions: Regions | None = None,
+) -> Any:
     """Trace a function of arrays once for each kinds of operands, and compute it as a whole.
 
     >>> @tp.fuse
@@ -141,11 +164,18 @@ def fuse(function: Callable[..., Any] | None = None, *, optimize: str = DEFAULT)
     function  of arrays, in NumPy's functions and operators, SciPy's arrays and functions of tp
     optimize  how its kernels are chosen: "stages", as many primitives as possible in one call, or
               "greedy", "orchestrate", "measure" or "none", as docs/graphs.md has them
+    backends  names of code generators that may compute parts of it where that pays, the preferred
+              ones first: "blas", "mkl", "jsonvm" and those of `tp.register_backend`; "own" is this
+              compiler, which has what those behind it would compute in as long a time
+    regions   the parts themselves, whatever they cost: {"blas": [("p0", "p1")]} by the names of
+              primitives as `explain()` has them, or a function of the graph of primitives to that
 
-    Raises ScheduleError for another `optimize`. Raises where it is called, with the line, what a
-    trace cannot follow: branches on values, and functions that are not known.
+    Raises ScheduleError for another `optimize`, for unknown backends, and, where it is called, for
+    regions that cannot each be one step. Raises where it is called, with the line, what a trace
+    cannot follow: branches on values, and functions that are not known.
     """
     strategy = check_strategy(optimize)
+    preferred = preference_of(backends, regions) if backends or regions else NONE
     if function is None:
-        return lambda function: FusedFunction(function, strategy)
-    return FusedFunction(function, strategy)
+        return lambda function: FusedFunction(function, strategy, preferred)
+    return FusedFunction(function, strategy, preferred)

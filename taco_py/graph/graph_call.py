@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from codegen.records import dataclass
+from taco_py.graph.backends.offload import Offload
+from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.trace_function import Trace
 from taco_py.graph.fission.split_operators import split_operators
 from taco_py.graph.nodes import Graph
@@ -18,25 +20,41 @@ from taco_py.graph.selection.strategies import DEFAULT, Chosen, choose_regions
 class GraphCall:
     """A trace, its primitives, and the program that computes them.
 
+    program what runs without backends
     chosen  how its kernels were chosen
+    offload what runs instead at the sizes of a call, None without backends
     """
 
     trace: Trace
     primitives: Graph
     program: GraphProgram
     chosen: Chosen
+    offload: Offload | None = None
 
     def run(self, operands: Sequence[Any]) -> Any:
         """Compute what the function returns of operands by the trace's names."""
-        return self.trace.returned(self.program.run(operands))
+        return self.trace.returned(self.program_of(operands).run(operands))
+
+    def program_of(self, operands: Sequence[Any]) -> GraphProgram:
+        """Return what runs for operands; what runs without backends, where there are none."""
+        if self.offload is None or len(operands) != len(self.primitives.inputs):
+            return self.program
+        return self.offload.program(operands).program
 
 
-def call_of(trace: Trace, operands: Sequence[Any] = (), strategy: str = DEFAULT) -> GraphCall:
+def call_of(
+    trace: Trace,
+    operands: Sequence[Any] = (),
+    strategy: str = DEFAULT,
+    preferred: Preference = NONE,
+) -> GraphCall:
     """Split the operators of a trace, rewrite the primitives, and choose what runs.
 
-    operands  of the call that it is chosen for; some strategies do without
+    operands   of the call that it is chosen for; some strategies do without
+    preferred  the backends that may compute regions of it
     """
     primitives = rewritten(split_operators(trace.graph))
     chosen = choose_regions(primitives, operands, strategy)
     program = make_program(primitives, lambda _: chosen.taken.regions)
-    return GraphCall(trace, primitives, program, chosen)
+    offload = Offload(primitives, program, preferred) if preferred.backends else None
+    return GraphCall(trace, primitives, program, chosen, offload)

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
-from collections.abc import Mapping
-from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-
-from taco_py.diagnostics.errors import FileFormatError, OperandTypeError
+from taco_py.diagnostics.errors import FileFormatError
 from taco_py.graph.capture.free_variables import FreeVariables
-from taco_py.graph.capture.trace_function import Output, Trace
-from taco_py.graph.extents import Extent, compiled
-from taco_py.graph.nodes import Constant, Fact, Graph, Input, Node, Number
-from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.graph.capture.trace_function import Trace
+from taco_py.graph.extents import compiled
+from taco_py.graph.plain_graphs import plain, plain_graph, read, read_graph
 
 VERSION = 1
 """Of the layout of files."""
@@ -24,24 +16,15 @@ VERSION = 1
 
 def to_json(trace: Trace) -> str:
     """Write a trace. Raises OperandTypeError for constants that no file holds."""
-    graph = trace.graph
     whole = {
         "taco_py graph": VERSION,
-        "inputs": [[each.name, _fact(each.fact)] for each in graph.inputs],
-        "constants": [[e.name, _fact(e.fact), plain(e.value)] for e in graph.constants],
-        "numbers": [[e.name, _fact(e.fact), plain(e.extent)] for e in graph.numbers],
-        "nodes": [
-            [e.name, e.operator, [*e.inputs], [[k, plain(v)] for k, v in e.attributes],
-             _fact(e.fact), e.place]
-            for e in graph.nodes
-        ],
-        "outputs": [*graph.outputs],
+        **plain_graph(trace.graph),
         "returns": plain(trace.template),
         "holds": [
             [plain(condition), plain(value)]
             for condition, value in zip(trace.conditions, trace.expected, strict=True)
         ],
-    }  # fmt: skip
+    }
     return json.dumps(whole, indent=1)
 
 
@@ -57,16 +40,7 @@ def from_json(text: str, name: str) -> Trace:
                 f"Expected a graph of version {VERSION} in {name}, found another",
                 hint="save it again with this version",
             )
-        graph = Graph(
-            tuple(Input(n, _read_fact(f)) for n, f in whole["inputs"]),
-            tuple(Constant(n, _read_fact(f), read(v)) for n, f, v in whole["constants"]),
-            tuple(Number(n, _read_fact(f), read(v)) for n, f, v in whole["numbers"]),
-            tuple(
-                Node(n, o, tuple(i), tuple((k, read(v)) for k, v in a), _read_fact(f), p)
-                for n, o, i, a, f, p in whole["nodes"]
-            ),
-            tuple(whole["outputs"]),
-        )
+        graph = read_graph(whole)
         conditions = tuple(read(each) for each, _ in whole["holds"])
         expected = tuple(read(each) for _, each in whole["holds"])
         names = tuple(each.name for each in graph.inputs)
@@ -80,77 +54,3 @@ def from_json(text: str, name: str) -> Trace:
             f"Expected a graph in {name}, found something else: {error}",
             hint='g.save("x.json") of the graph of a traced function writes one',
         ) from None
-
-
-def _fact(fact: Fact) -> list[Any]:
-    return [[plain(e) for e in fact.shape], fact.dtype, fact.sparsity, plain(fact.fill), fact.weak]
-
-
-def _read_fact(given: Any) -> Fact:
-    shape, dtype, sparsity, fill, weak = given
-    return Fact(tuple(map(read, shape)), dtype, sparsity, read(fill), weak)
-
-
-def plain(value: Any) -> Any:
-    """Return a value as what JSON has."""
-    if value is None or type(value) in (bool, int, float, str):
-        return value
-    if isinstance(value, Extent):
-        return {"extent": [value.operator, *map(plain, value.args)]}
-    if isinstance(value, Output):
-        return {"output": value.place}
-    if isinstance(value, tuple | list):
-        return {type(value).__name__: [*map(plain, value)]}
-    if isinstance(value, dict):
-        return {"dict": [[plain(key), plain(each)] for key, each in value.items()]}
-    if isinstance(value, complex):
-        return {"complex": [value.real, value.imag]}
-    if isinstance(value, np.ndarray | np.generic):
-        kind = "array" if isinstance(value, np.ndarray) else "number"
-        return {kind: _bytes(np.asarray(value))}
-    if is_scipy_sparse(value):
-        coo = value.tocoo()
-        arrays = [_bytes(np.asarray(each)) for each in (*coo.coords, coo.data)]
-        return {"sparse": [type(value).__name__, [*value.shape], *arrays]}
-    raise OperandTypeError(
-        f"Expected constants that JSON can hold, found {type(value).__name__}",
-        hint="pass it as an argument of the traced function",
-    )
-
-
-def _bytes(array: np.ndarray[Any, Any]) -> str:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return base64.b64encode(buffer.getvalue()).decode()
-
-
-def _array(text: str) -> Any:
-    return np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False)
-
-
-def _sparse(given: Any) -> Any:
-    name, shape, *arrays = given
-    *coords, data = map(_array, arrays)
-    coo = sp.coo_array((data, tuple(coords)), shape=tuple(shape))
-    if name not in sp.__all__ or not name.endswith(("_array", "_matrix")):
-        raise ValueError(f"no class of scipy.sparse: {name}")
-    return getattr(sp, name)(coo)
-
-
-def read(value: Any) -> Any:
-    """Return a value of what JSON has for it."""
-    if not isinstance(value, Mapping):
-        return value
-    ((kind, given),) = value.items()
-    readers: Mapping[str, Any] = {
-        "extent": lambda: Extent(given[0], tuple(map(read, given[1:]))),
-        "output": lambda: Output(given),
-        "tuple": lambda: tuple(map(read, given)),
-        "list": lambda: [*map(read, given)],
-        "dict": lambda: {read(key): read(each) for key, each in given},
-        "complex": lambda: complex(*given),
-        "array": lambda: _array(given),
-        "number": lambda: _array(given)[()],
-        "sparse": lambda: _sparse(given),
-    }
-    return readers[kind]()

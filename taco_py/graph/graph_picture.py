@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from codegen.records import dataclass
+from taco_py.graph.backends.offloaded_run import OffloadedRun
 from taco_py.graph.graph_call import GraphCall
 from taco_py.graph.nodes import Graph, Node
-from taco_py.graph.run.graph_program import GraphProgram, KernelRun
+from taco_py.graph.run.graph_program import GraphProgram, KernelRun, Step
 
 if TYPE_CHECKING:
     from taco_py.show.graphs import Drawing
@@ -39,13 +40,17 @@ class Box:
     title: str
 
 
-def draw_graph(call: GraphCall, name: str) -> Drawing:
-    """Draw the operators of a trace, and its primitives in the colours of the steps."""
+def draw_graph(call: GraphCall, name: str, operands: Sequence[Any] = ()) -> Drawing:
+    """Draw the operators of a trace, and its primitives in the colours of the steps.
+
+    operands  at whose sizes backends compute regions
+    """
     from taco_py.show.graphs import Drawing
 
     operators = _panel(call.trace.graph, {})
-    primitives = _panel(call.primitives, _colours(call.program))
-    heads = (f"{name}: operators", f"primitives, in {len(call.program.steps)} steps")
+    program = call.program_of(operands)
+    primitives = _panel(call.primitives, _colours(program))
+    heads = (f"{name}: operators", f"primitives, in {len(program.steps)} steps")
     shapes: list[str] = []
     left: float = MARGIN
     for head, panel in zip(heads, (operators, primitives), strict=True):
@@ -67,13 +72,17 @@ def _colours(program: GraphProgram) -> dict[str, tuple[str, str]]:
     """The colour of each primitive, and which steps compute it."""
     found: dict[str, tuple[str, str]] = {}
     for number, step in enumerate(program.steps):
-        kernels = isinstance(step, KernelRun)
-        nodes = step.region.nodes if isinstance(step, KernelRun) else (step.node,)
-        told = f"step {number + 1}: {'kernels' if kernels else 'NumPy'}"
-        for node in nodes:
+        told = f"step {number + 1}: {_computes(step)}"
+        for node in step.nodes:
             colour, before = found.get(node.name, (COLOURS[number % len(COLOURS)], ""))
             found[node.name] = colour, f"{before}, {told}" if before else told
     return found
+
+
+def _computes(step: Step) -> str:
+    if isinstance(step, OffloadedRun):
+        return step.task.backend.name
+    return "kernels" if isinstance(step, KernelRun) else "NumPy"
 
 
 def _panel(graph: Graph, colours: Mapping[str, tuple[str, str]]) -> dict[str, Box]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from taco_py.graph.backends.offload_report import told_offload, told_runs, told_step
+from taco_py.graph.backends.offloaded_run import OffloadedRun
 from taco_py.graph.graph_call import GraphCall
 from taco_py.graph.primitives.primitive_table import family_of
-from taco_py.graph.run.graph_program import KernelRun
+from taco_py.graph.run.graph_program import KernelRun, NumpyRun
 from taco_py.graph.selection.choice_report import told_choice
 from taco_py.notation.printer import to_text
 
@@ -19,10 +21,13 @@ def told(call: GraphCall, operands: Sequence[Any], name: str) -> str:
 
 def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]:
     operators, primitives = call.trace.graph, call.primitives
-    kernels = sum(isinstance(step, KernelRun) for step in call.program.steps)
+    offload = None if call.offload is None else call.offload.program(operands)
+    program = call.program if offload is None else offload.program
     yield f"graph     {name}: {len(operators.nodes)} operators, {len(primitives.nodes)} primitives"
-    yield f"runs      {kernels} kernel calls, {len(call.program.steps) - kernels} calls of NumPy"
+    yield f"runs      {told_runs(program)}"
     yield from told_choice(call.chosen)
+    if call.offload is not None and offload is not None:
+        yield from told_offload(call.offload, offload)
     for extent, expected in zip(call.trace.conditions, call.trace.expected, strict=True):
         yield f"holds     where {extent} is {expected}"
     yield "operators"
@@ -32,8 +37,8 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
         function = node.get("function") or node.get("call") or ""
         what = f"{node.operator} {function}".strip()
         yield f"  {node.name:5} {family_of(node.operator):12} {what}  {node.place}".rstrip()
-    values = call.program.begin(operands)
-    for number, step in enumerate(call.program.steps, 1):
+    values = program.begin(operands)
+    for number, step in enumerate(program.steps, 1):
         if isinstance(step, KernelRun):
             written = step.write(primitives, values)
             yield f"step {number}    kernels of {', '.join(n.name for n in step.region.nodes)}"
@@ -42,7 +47,10 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
                 stored = f"    stored as {form}" if form is not None else ""
                 yield f"  {to_text(each)}{stored}"
             yield from (f"  {line}" for line in step.explain(primitives, values).splitlines())
-        else:
+        elif isinstance(step, OffloadedRun):
+            yield f"step {number}    {told_step(step)}"
+            yield from (f"  {line}" for line in str(step.task.part.graph).splitlines())
+        elif isinstance(step, NumpyRun):
             node = step.node
             call_name = node.get("call", node.operator)
             why = "moves elements" if node.operator != "numpy" else "no kernel computes it"

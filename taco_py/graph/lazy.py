@@ -14,29 +14,48 @@ from typing import Any
 import numpy as np
 
 from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.graph.capture.free_variables import FreeVariables
 from taco_py.graph.capture.recorder import Recorder, is_operand
+from taco_py.graph.capture.trace_function import Trace
 from taco_py.graph.capture.traced_array import TracedArray
 from taco_py.graph.capture.traced_table import operations
-from taco_py.graph.fission.split_operators import split_operators
-from taco_py.graph.rules.rewrite import rewritten
-from taco_py.graph.run.graph_program import make_program
+from taco_py.graph.graph_call import GraphCall, call_of
+from taco_py.graph.nodes import Output
+from taco_py.graph.selection.strategies import DEFAULT, check_strategy
+from taco_py.graph.traced_graph import TracedGraph
 from taco_py.values.behaviour import BEHAVIOUR
 from taco_py.values.tensor import Tensor
+
+
+class LazyRecorder(Recorder):
+    """What a block notes, and how kernels are chosen for what is computed of it."""
+
+    optimize = DEFAULT
+
+    def call(self, name: str) -> tuple[GraphCall, list[Any]]:
+        """Choose what runs for one of the arrays, and return it with its operands."""
+        graph = self.graph((name,))
+        self.closed = False
+        trace = Trace(graph, Output(0), None, (), (), FreeVariables((), ()))
+        operands = [self.operands[each.name] for each in graph.inputs]
+        return call_of(trace, operands, self.optimize), operands
 
 
 class LazyArray(TracedArray):
     """An array whose operations are noted, until it is computed."""
 
     __slots__ = ()
+    recorder: LazyRecorder
 
     def compute(self) -> Any:
         """Compute the array, and what it depends on, as a whole."""
-        recorder = self.recorder
-        graph = recorder.graph((self.name,))
-        recorder.closed = False
-        program = make_program(rewritten(split_operators(graph)))
-        (found,) = program.run([recorder.operands[each.name] for each in graph.inputs])
-        return found
+        call, operands = self.recorder.call(self.name)
+        return call.run(operands)
+
+    def graph(self) -> TracedGraph:
+        """Return the graph of what computes the array, to explain and to save."""
+        call, operands = self.recorder.call(self.name)
+        return TracedGraph(call, operands, self.name)
 
 
 class Lazy:
@@ -49,9 +68,10 @@ class Lazy:
     array([2., 2., 2.])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, optimize: str = DEFAULT) -> None:
         own = {**operations(frozenset()), "traced": LazyArray, "TracedArray": LazyArray}
-        self.recorder = Recorder({}, own)
+        self.recorder = LazyRecorder({}, own)
+        self.recorder.optimize = check_strategy(optimize)
         self.names: dict[int, str] = {}
         self.before: Callable[[str], Any] | None = None
 
@@ -122,12 +142,16 @@ class Lazy:
         return self._noted(name, array, axis, dtype=dtype, keepdims=keepdims)
 
 
-def lazy() -> Lazy:
+def lazy(optimize: str = DEFAULT) -> Lazy:
     """Note operations of arrays instead of computing them, until `.compute()` of a result.
 
     >>> with tp.lazy() as later:
     ...     y = np.exp(later(np.zeros(2))) + 1
     >>> y.compute()
     array([2., 2.])
+
+    optimize  how kernels are chosen, as `tp.fuse` has it: anew for each `.compute()`
+
+    Raises ScheduleError for another `optimize`.
     """
-    return Lazy()
+    return Lazy(optimize)

@@ -107,6 +107,13 @@ class Node:
         return self.fact.dtype
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A place in what a function returns: the result of that number."""
+
+    place: int
+
+
 Leaf = Input | Constant | Number
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.graph.capture.trace_function import Output
 from taco_py.graph.extents import Extent
 from taco_py.graph.graph_builder import LAYOUTS
 from taco_py.graph.graph_call import GraphCall
-from taco_py.graph.run.graph_program import KernelRun, NumpyRun, has_short_way
+from taco_py.graph.nodes import Graph, Output
+from taco_py.graph.run.graph_program import KernelRun, NumpyRun, Step, has_short_way
 from taco_py.graph.run.left_to_numpy import compute
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.values.tensor import Tensor
@@ -28,33 +28,58 @@ def short_route(
 
     It returns None for calls that it is not made for.
     """
-    program = call.program
     alike = all(one is other for one, other in zip(operands, values, strict=True))
     if not alike or any(isinstance(each, bool) for each in values):
         return None
-    steps = program.steps
-    if (len(steps) > 1 and not _is_dense(call, values)) or not 0 < len(steps) <= MOST_STEPS:
-        return None
+    return _by_steps(call, operands) if call.offload is None else _by_sizes(call, operands)
+
+
+def _by_steps(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | None:
+    """Make the function for calls of kernels and of NumPy."""
+    graph, steps = call.program.graph, call.program.steps
+    alone = len(steps) == 1 and isinstance(steps[0], KernelRun) and not _changes(graph, steps[0])
+    if not (alone or _is_dense(call, operands)) or not 0 < len(steps) <= MOST_STEPS:
+        return None  # of sparse values NumPy's text is another one
     if any(isinstance(step, KernelRun) and step.written is None for step in steps):
         return None
-    made = {name for step in steps for name in _made_by(step)}
-    if {*program.graph.outputs} - made:
+    if not all(isinstance(step, KernelRun | NumpyRun) for step in steps):
+        return None
+    if {*graph.outputs} - {name for step in steps for name in step.outputs}:
         return None
     return _Text(call).function(operands)
 
 
-def _made_by(step: KernelRun | NumpyRun) -> Sequence[str]:
-    if isinstance(step, NumpyRun):
-        return (step.node.name,)
-    return () if step.written is None else step.written.results
+def _changes(graph: Graph, step: Step) -> bool:
+    """Whether results are more than what kernels give."""
+    facts = graph.facts
+    return any(any(facts[name].units) or facts[name].sparsity for name in step.outputs)
 
 
-def _is_dense(call: GraphCall, values: Sequence[Any]) -> bool:
+def _is_dense(call: GraphCall, operands: Sequence[Any]) -> bool:
     """Whether NumPy's arrays and numbers are all that a call is about."""
     leaves = call.program.graph.leaves
     return not any(leaf.fact.sparsity for leaf in leaves) and all(
-        isinstance(each, np.ndarray | np.generic | int | float | complex) for each in values
+        isinstance(each, np.ndarray | np.generic | int | float | complex) for each in operands
     )
+
+
+def _by_sizes(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | None:
+    """Make the function for calls of the same sizes, where backends may compute regions."""
+    if not all(type(each) is np.ndarray for each in operands) or call.offload is None:
+        return None
+    sizes = [each.shape for each in operands]
+    found, trace = call.offload.program(operands), call.trace
+    run = _by_steps(call, operands) if found.program is call.program else None
+    if run is not None:
+        kernel = run
+        return lambda *values: kernel(*values) if [e.shape for e in values] == sizes else None
+
+    def route(*values: Any) -> Any:
+        if [each.shape for each in values] != sizes or not found.is_current:
+            return None
+        return trace.returned(found.program.run(values)) if trace.free.hold() else None
+
+    return route
 
 
 class _Text:
@@ -77,7 +102,7 @@ class _Text:
             self.space["hold"] = trace.free.hold
             lines += ["    if not hold():", "        return None"]
         body: list[str] = []
-        for step, last in zip(program.steps, program.last, strict=True):
+        for step, last in program.in_order:
             own = self._step(step, values)
             if own is None:
                 return None
@@ -91,10 +116,13 @@ class _Text:
         found: Callable[..., Any] = self.space["route"]
         return found
 
-    def _step(self, step: KernelRun | NumpyRun, values: dict[str, Any]) -> list[str] | None:
+    def _step(self, step: Step, values: dict[str, Any]) -> list[str] | None:
         """The lines of a step; None where it has no short way."""
-        lines = self._numpy(step) if isinstance(step, NumpyRun) else self._kernel(step, values)
-        self.made.update(_made_by(step))
+        if isinstance(step, NumpyRun):
+            lines: list[str] | None = self._numpy(step)
+        else:
+            lines = self._kernel(step, values) if isinstance(step, KernelRun) else None
+        self.made.update(step.outputs)
         return lines
 
     def _kernel(self, step: KernelRun, values: dict[str, Any]) -> list[str] | None:

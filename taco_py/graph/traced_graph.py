@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from taco_py.diagnostics.errors import FileFormatError, OperandError
+from taco_py.graph.backends.registered import NONE, preference_of
 from taco_py.graph.capture.signature_of_call import kind_of
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.graph_files import from_json, to_json
 from taco_py.graph.graph_picture import draw_graph
 from taco_py.graph.graph_report import told
 from taco_py.graph.nodes import Fact, Graph
+from taco_py.graph.selection.strategies import DEFAULT, check_strategy
 
 
 class TracedGraph:
-    """The graph of a call: its operators, its primitives, and what runs."""
+    """The graph of a call: its operators, its primitives, and what runs.
 
-    def __init__(self, call: GraphCall, operands: Sequence[Any], name: str) -> None:
+    waiting  chooses what runs for the first operands that it is called with, None once it has
+    """
+
+    def __init__(
+        self,
+        call: GraphCall,
+        operands: Sequence[Any],
+        name: str,
+        waiting: Callable[[Sequence[Any]], GraphCall] | None = None,
+    ) -> None:
         self.call = call
         self.operands = tuple(operands)
         self.name = name
+        self.waiting = waiting
 
     @property
     def operators(self) -> Graph:
@@ -42,7 +55,13 @@ class TracedGraph:
         """
         given = operands or self.operands
         self._check(given)
-        return self.call.run(given)
+        return self._call_for(given).run(given)
+
+    def _call_for(self, operands: Sequence[Any]) -> GraphCall:
+        """What runs, chosen for operands where it waits for such."""
+        if self.waiting is not None:
+            self.call, self.waiting = self.waiting(operands), None
+        return self.call
 
     def _check(self, operands: Sequence[Any]) -> None:
         inputs = self.operators.inputs
@@ -66,17 +85,20 @@ class TracedGraph:
                 hint="trace the function again for such operands",
             )
 
-    def explain(self) -> str:
-        """Say what the graph computes, and how, for the operands that it was traced with.
+    def explain(self, *operands: Any) -> str:
+        """Say what the graph computes, and how, for operands, by default those of its trace.
 
-        Raises OperandError where it was read from a file, which has none.
+        Raises OperandError where it was made for others, or was read from a file, which has none.
         """
-        if not self.operands and self.operators.inputs:
+        given = operands or self.operands
+        if not given and self.operators.inputs:
+            names = ", ".join(each.name for each in self.operators.inputs)
             raise OperandError(
                 "Expected operands to explain a graph for, found none: it was read from a file",
-                hint="print(g) shows its operators",
+                hint=f"write g.explain({names}); print(g) shows its operators",
             )
-        return told(self.call, self.operands, self.name)
+        self._check(given)
+        return told(self._call_for(given), given, self.name)
 
     def save(self, file: str | Path) -> None:
         """Write the graph to a file: in JSON, or as a picture in SVG.
@@ -85,7 +107,7 @@ class TracedGraph:
         """
         path = Path(file)
         if path.suffix == ".svg":
-            draw_graph(self.call, self.name).save(path)
+            draw_graph(self.call, self.name, self.operands).save(path)
         elif path.suffix == ".json":
             path.write_text(to_json(self.call.trace))
         else:
@@ -96,18 +118,27 @@ class TracedGraph:
 
     def _repr_svg_(self) -> str:
         """The picture, which notebooks show."""
-        return draw_graph(self.call, self.name).svg
+        return draw_graph(self.call, self.name, self.operands).svg
 
     def __str__(self) -> str:
         """Write the operators, a line each."""
         return str(self.operators)
 
 
-def load(file: str | Path) -> TracedGraph:
-    """Read a graph that `TracedGraph.save` wrote. Raises FileFormatError for another file."""
-    path = Path(file)
+def load(file: str | Path, optimize: str = DEFAULT, backends: Sequence[str] = ()) -> TracedGraph:
+    """Read a graph that `TracedGraph.save` wrote.
+
+    optimize  how its kernels are chosen, as `tp.fuse` has it, for the operands of its first call
+    backends  names of code generators that may compute parts of it, as `tp.fuse` has them
+
+    Raises FileFormatError for another file, ScheduleError for another `optimize`.
+    """
+    path, strategy = Path(file), check_strategy(optimize)
+    preferred = preference_of(backends) if backends else NONE
     trace = from_json(path.read_text(), path.name)
-    return TracedGraph(call_of(trace), (), path.stem)
+    chosen = partial(call_of, trace, strategy=strategy, preferred=preferred)
+    waiting = None if strategy == DEFAULT else chosen
+    return TracedGraph(call_of(trace, preferred=preferred), (), path.stem, waiting)
 
 
 def _fits(fact: Fact, value: Any) -> bool:

@@ -32,6 +32,7 @@ an OverflowError where a result passes its index type.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -41,10 +42,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from codegen.records import dataclass
+from taco_py.driver import CompiledKernel
 from taco_py.execute.transform import transform_of
 from taco_py.notation.checks import need_elements
 from taco_py.notation.half_types import is_half
-from taco_py.plan.ir.nodes import Cast, Fuse, Gather, KernelStep, TakeSide, TakeSize, Unfuse
+from taco_py.plan.ir.nodes import Cast, Fuse, Gather, KernelStep, Step, TakeSide, TakeSize, Unfuse
 from taco_py.problem import TensorType
 from taco_py.replay.helpers import Helper
 from taco_py.replay.kernel_text import KernelText
@@ -58,6 +60,7 @@ from taco_py.replay.operand_text import (
     read_tensor,
 )
 from taco_py.replay.state import CallState, Task, listed, says_order
+from taco_py.replay.taken_again import Arrays, equal_sizes, free_after, with_arrays_taken_again
 from taco_py.storage.borrow import BFLOAT16
 from taco_py.values.operands import Given
 from taco_py.values.tensor import Tensor
@@ -140,21 +143,39 @@ class _Writer(CallState):
             wrong += [f"not {sizes[node.index]}" for node in need_elements(each)]
         yield from self.give_up([*wrong, *self.unfit_outs(), *self.disordered()])
         kernels = iter(task.kernels)
-        for number, step in enumerate(task.plan.steps):
-            if isinstance(step, KernelStep):
-                last = number == len(task.plan.steps) - 1
-                yield from KernelText(self, step, next(kernels), number, last).lines()
-            elif isinstance(step, Fuse):
-                yield from self.fusion(f"t{number}", step)
-            elif isinstance(step, Unfuse):
-                yield self.unfusion(f"t{number}", step)
-            elif isinstance(step, TakeSide):
-                self.readings[step.target] = self.view(*self.side[step.source, step.number])
-            elif isinstance(step, TakeSize):
-                yield self.size(f"t{number}", step)
-            else:
-                yield from self.transformation(f"t{number}", step, number)
+        steps = [[*self.step(number, step, kernels)] for number, step in enumerate(task.plan.steps)]
+        yield from with_arrays_taken_again(*self.arrays(steps))
         yield from self.results()
+
+    def step(self, number: int, step: Step, kernels: Iterator[CompiledKernel]) -> Iterator[str]:
+        """The lines of one step of the plan."""
+        if isinstance(step, KernelStep):
+            last = number == len(self.task.plan.steps) - 1
+            yield from KernelText(self, step, next(kernels), number, last).lines()
+        elif isinstance(step, Fuse):
+            yield from self.fusion(f"t{number}", step)
+        elif isinstance(step, Unfuse):
+            yield self.unfusion(f"t{number}", step)
+        elif isinstance(step, TakeSide):
+            self.readings[step.target] = self.view(*self.side[step.source, step.number])
+        elif isinstance(step, TakeSize):
+            yield self.size(f"t{number}", step)
+        else:
+            yield from self.transformation(f"t{number}", step, number)
+
+    def arrays(self, steps: Sequence[Sequence[str]]) -> Arrays:
+        """The steps' lines with when their arrays are free, and which later ones may take them."""
+        same = equal_sizes(self.checked)
+        new = {
+            name: replace(each, key=(tuple(same.get(s, s) for s in each.key[0]), *each.key[1:]))
+            for name, each in self.new.items()
+        }
+        held = {
+            step.target: [v for v in (read.values, read.data) if re.fullmatch(r"t\d+\w*", v)]
+            for step in self.task.plan.steps
+            if (read := self.readings.get(step.target)) is not None
+        }
+        return steps, free_after(self.task.plan), new, held
 
     def operand(self, a: str, name: str) -> Reading:
         """How an operand is taken apart, with a look at its type where no kernel looks at it."""

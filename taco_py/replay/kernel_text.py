@@ -19,6 +19,7 @@ from taco_py.plan.ir.nodes import KernelStep
 from taco_py.replay.helpers import Helper
 from taco_py.replay.operand_text import Reading, read_data
 from taco_py.replay.state import CallState, listed, says_order, sizes_disagree
+from taco_py.replay.taken_again import NewArray
 from taco_py.storage.borrow import BFLOAT16
 
 PLAIN = 0x0101  # C-contiguous and aligned, in the flags of a NumPy array as one number
@@ -128,7 +129,9 @@ class KernelText:
             yield "else:"
             yield f"    {t} = {new}"
         else:
-            yield f"{t} = {new}"
+            line = f"{t} = {new}"
+            self.note_array(line)
+            yield line
             yield from self.guarded()
         yield f"kernel{n}({self.arguments()})"
         data = f"from_numpy({t})"
@@ -139,6 +142,14 @@ class KernelText:
             data = f"stored{n}({t})"
         reading = Reading((), (), t, self.sizes, arrays=t, data=data)
         self.state.readings[self.step.target] = reading
+
+    def note_array(self, line: str) -> None:
+        """Note the line that makes the result's array, where it may be one that is free again; what
+        users get and kernels do not write whole is cleared by the system as it is met."""
+        type, target = self.step.problem.result, self.step.target
+        if self.kernel.covers or not self.state.task.kind_of(target):
+            key = (self.sizes, type.dtype, type.format.mode_order)
+            self.state.new[target] = NewArray(self.name, line, key, not self.kernel.covers)
 
     def sparse(self) -> Iterator[str]:
         """A result in arrays that the kernel grows."""

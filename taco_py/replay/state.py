@@ -16,6 +16,7 @@ from taco_py.plan.ir.nodes import Fuse, KernelStep, Squeeze, TakeSide, TakeSize,
 from taco_py.plan.ir.plan import Plan
 from taco_py.problem import TensorType
 from taco_py.replay.operand_text import Reading
+from taco_py.replay.taken_again import NewArray
 from taco_py.values.operands import Given
 from taco_py.values.result_table import ResultKind
 
@@ -121,6 +122,7 @@ class CallState:
     more      what the text calls, by the name it has there
     checked   conditions that have been written
     side      the array of each side result and its sizes, by the kernel's target and its number
+    new       the lines that make arrays for dense results, by tensor
     """
 
     task: Task
@@ -129,6 +131,7 @@ class CallState:
     more: dict[str, Any] = field(default_factory=dict)
     checked: set[str] = field(default_factory=set)
     side: dict[tuple[str, int], tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    new: dict[str, NewArray] = field(default_factory=dict)
 
     def accesses(self, statement: Assignment) -> Iterator[tuple[Access, tuple[str, ...]]]:
         """The accesses of a statement with the sizes of their modes, but for modes of size 1 that

@@ -36,6 +36,7 @@ def expected(kernel: Kernel, program: Any, data: Arrays) -> Arrays:
     return found
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_kernel_in_tiles_of_any_size(name: str) -> None:
     kernel = KERNELS[name]
@@ -65,6 +66,7 @@ def _loops_around(statement: re.Match[str]) -> str:
     return f"    {''.join(loops)}{statement[1]}"
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.user_flags
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_whose_sizes_are_literals(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ PAIRS: tuple[tuple[tuple[Any, Any], tuple[Any, Any]], ...] = (
 )
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("operate", BINARY, ids=lambda each: each.__name__)
 def test_operators_of_two(operate: Callable[[Any, Any], Any]) -> None:
     """But for one rule: what is absent is 0 over anything, and 0 / 0 is NaN in NumPy."""

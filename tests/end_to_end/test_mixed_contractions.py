@@ -18,6 +18,7 @@ TEXTS = ("ik,kj->ij", "bZ,XZ,Xb->b", "bki,bjk->bij")
 PAIRS = (("i4", "f8"), ("f8", "f4"), ("i2", "f4"), ("f4", "f4"))
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("libraries", [False, True])
 @pytest.mark.parametrize("text", TEXTS)
 def test_types_are_converted_before_tiles(text: str, libraries: bool) -> None:

@@ -56,3 +56,30 @@ def test_they_are_numpys(text: str, numpys: Callable[[Any, Any], Any], form: str
     for found in (tp.evaluate(text, given), tp.evaluate_dense(text, given)):
         np.testing.assert_array_equal(to_dense(found), expected)
         assert to_dense(found).dtype == expected.dtype
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("name", ["any", "all"])
+def test_truths_reduced_over_an_outer_loop_are_numbers_where_that_is_asked(
+    name: str, dtype: str
+) -> None:
+    """C has no `||=`: kernels write what it stands for."""
+    x = np.random.default_rng(0).integers(0, 2, (3, 4, 5)).astype(float)
+    found = tp.evaluate(f"p[i,k] = {name}(j, x[i,j,k])", x=x, dtype=dtype)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, getattr(np, name)(x, axis=1).astype(dtype))
+
+
+def test_truths_that_a_statement_makes_are_counted_by_another() -> None:
+    x = np.random.default_rng(0).integers(0, 2, (3, 4, 5))
+    found = tp.evaluate("p[i,k] = any(j, x[i,j,k]); s = sum(i, k, p[i,k])", x=x)
+    assert found == np.any(x, axis=1).sum()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int8", "bool"])
+def test_a_condition_and_a_sum_read_an_operand_in_two_types(dtype: str) -> None:
+    """The condition in its own type, the sum in int64."""
+    x = np.random.default_rng(0).integers(-120, 120, (9, 8)).astype(dtype)
+    text = "t[i,j] = x[i,j]; s = sum(i, j, where(t[i,j] != 0, t[i,j], t[i,j])); u = s + 1"
+    s, u = tp.evaluate(text, x=x, outputs=("s", "u"))
+    assert (s, u, s.dtype) == (x.sum(), x.sum() + 1, x.sum().dtype)

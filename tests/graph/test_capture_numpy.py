@@ -81,6 +81,8 @@ STATISTICS: list[Case] = [
     (lambda x: (np.logaddexp.reduce(x, axis=1), np.logaddexp.reduce(x)), (X,), (TALL,)),
     (lambda x: (np.round(x * 100, 1), np.round(x * 100, -1), x.round(3)), (X,), (TALL,)),
     (lambda x: np.select([x > 0.7, x > 0.3], [x, -x], 0.5), (X,), (TALL,)),
+    (lambda x: (np.select([x > 1, x > 0], [x, 2]), np.cov(x), np.polyval([1, 0.5], x),
+                np.any(x) ** 2), (X.astype(np.float32),), ()),
     (lambda x, y: (np.isclose(x, y), np.isclose(x, y, equal_nan=True)), (GAPS, GAPS + 1e-12), ()),
     (lambda x: (np.allclose(x, x), np.array_equal(x, x), np.array_equal(x, x[1:])), (X,), ()),
     (lambda x: (np.trapezoid(x), np.trapezoid(x, dx=0.5, axis=0), np.trapezoid(x, x[0])), (X,),

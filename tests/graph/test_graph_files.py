@@ -61,3 +61,34 @@ def test_a_graph_explains_what_runs() -> None:
         "NumPy: p2 = sort", "no kernel computes it",
     ):  # fmt: skip
         assert part in told
+
+
+@pytest.mark.parametrize("optimize", ["none", "greedy", "orchestrate"])
+def test_a_graph_from_a_file_is_optimized_for_its_first_call(tmp_path: Path, optimize: str) -> None:
+    fused = tp.fuse(lambda a: np.cumsum(np.exp(a).sum(1)) * np.exp(a).sum(1))
+    fused.graph(x).save(tmp_path / "g.json")
+    read = tp.graph.load(tmp_path / "g.json", optimize=optimize)
+    np.testing.assert_allclose(read(x), fused(x), rtol=1e-12)
+    told = read.explain(x)
+    assert f"chosen    {optimize}" in told or f"for {optimize} finds none" in told
+    with pytest.raises(tp.OperandError, match="Expected a to be float64"):
+        read.explain(x[0])
+
+
+def test_another_way_to_choose_is_refused_before_a_file_is_read() -> None:
+    with pytest.raises(tp.ScheduleError, match="optimize= to be one of none, stages"):
+        tp.graph.load("nothing.json", optimize="gready")
+    with pytest.raises(tp.ScheduleError, match="optimize= to be one of none, stages"):
+        tp.lazy(optimize="gready")
+
+
+@pytest.mark.parametrize("optimize", ["none", "orchestrate"])
+def test_what_a_block_notes_is_optimized(optimize: str) -> None:
+    with tp.lazy(optimize=optimize) as later:
+        e = np.exp(later(x))
+        y = np.cumsum(e.sum(1)) * (e @ np.ones(4))
+    expected = np.cumsum(np.exp(x).sum(1)) * np.exp(x).sum(1)
+    np.testing.assert_allclose(y.compute(), expected, rtol=1e-12)
+    told = y.graph().explain()
+    assert f"chosen    {optimize}" in told or f"for {optimize} finds none" in told
+    np.testing.assert_allclose((y + 1).compute(), expected + 1, rtol=1e-12)

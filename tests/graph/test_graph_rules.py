@@ -121,3 +121,13 @@ def test_a_part_of_size_1_by_the_trace_stays() -> None:
 
     a = np.ones((2, 2))
     np.testing.assert_allclose(tp.fuse(function)(a), function(a))
+
+
+def test_sparse_operands_have_no_short_way_through_numpy() -> None:
+    row = sp.csr_array(np.array([[1, 0, 2, 3]]))
+    for function in (lambda a: np.max(a, axis=0), lambda a: np.sum(a * 2, axis=0, keepdims=True)):
+        fused = tp.fuse(function)
+        for _ in range(3):
+            found = fused(row)
+            dense = found.toarray() if sp.issparse(found) else found
+            np.testing.assert_array_equal(dense, function(row.toarray()))

@@ -31,6 +31,7 @@ CASES: tuple[tuple[str, Callable[[Any], Any]], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("dtype", ["int8", "float32", "float64"])
 @pytest.mark.parametrize("form", ["dense", "csr", "csc", "coo"])
 @pytest.mark.parametrize(("text", "numpys"), CASES)

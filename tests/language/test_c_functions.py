@@ -36,6 +36,7 @@ TEXTS: list[tuple[str, Callable[..., Any], str, Any]] = [
 ]
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("form", ["dense", "CSR", "CSC", "COO", "ss"])
 @pytest.mark.parametrize("text", TEXTS, ids=lambda each: each[0])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int8"])

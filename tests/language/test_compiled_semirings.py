@@ -33,6 +33,7 @@ def test_vector(semiring: str, form: str) -> None:
         np.testing.assert_allclose(to_dense(found), wanted, rtol=1e-12)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("semiring", [None, *SEMIRINGS])
 @pytest.mark.parametrize("mask", ["none", "csr", "complement", "by value", "dense"])
 def test_product(semiring: str | None, mask: str) -> None:

@@ -75,6 +75,7 @@ def test_products_that_took_minutes_to_compile() -> None:
     np.testing.assert_allclose(found.to_numpy(), expected)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("result", ["y[i]", "Z[i,j]"])
 def test_products_of_many_sums(result: str) -> None:
     rng = np.random.default_rng(0)

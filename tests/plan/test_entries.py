@@ -65,6 +65,7 @@ TEXTS = (
 FORMS = ("ds", "ds:1,0", "ss", "uq", "ds scipy")
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("text", TEXTS)
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())

@@ -94,6 +94,7 @@ def test_neighbours_in_memory_go_to_neighbouring_threads(name: str, launches: li
     assert not any(launch.kernel.startswith("running_totals") for launch in launches)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("name", (*CASES, *GATHERED))
 def test_some_ways_to_share_loops(name: str) -> None:
     """A thread or more for each row, and the entries of an operand split evenly."""

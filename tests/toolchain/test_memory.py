@@ -27,8 +27,13 @@ def nothing_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def kernel(cache: KernelCache) -> LoadedKernel:
-    loaded = cache.get_or_build("runtime", samples.runtime).kernel
+def loaded(cache: KernelCache) -> LoadedKernel:
+    return cache.get_or_build("runtime", samples.runtime).kernel
+
+
+@pytest.fixture
+def kernel(loaded: LoadedKernel, cache: KernelCache) -> LoadedKernel:
+    """With nothing in the pool, and nothing that would come back to it."""
     gc.collect()
     cache.pool.clear()
     return loaded
@@ -42,8 +47,8 @@ def iota(kernel: LoadedKernel, n: int, room: int = 0) -> tuple[np.ndarray, int]:
 
 @pytest.mark.parametrize("n", [0, 1, 16, 17, 1000, MB - 1, MB, MB + 1, 3 * MB])
 @pytest.mark.parametrize("room", [0, 10, MB, 5 * MB])
-def test_contents_survive_growth(kernel: LoadedKernel, n: int, room: int) -> None:
-    result, grown = iota(kernel, n, room)
+def test_contents_survive_growth(loaded: LoadedKernel, n: int, room: int) -> None:
+    result, grown = iota(loaded, n, room)
     np.testing.assert_array_equal(result, np.arange(n, dtype=np.int32))
     assert result.dtype == np.int32
     assert result.flags.writeable

@@ -242,7 +242,8 @@ class _Building:
         names = {
             name: self._read(wide.same.get(name, name), dtype) for name, dtype in wide.read.items()
         }
-        assignment = rename(wide.assignment, names)
+        own = {name: source for name, source in wide.same.items() if name not in names}
+        assignment = rename(wide.assignment, {**names, **own})
         twice = self.wishes.wide.intersection(operand_names(assignment))
         if not twice:
             return assignment

@@ -25,6 +25,7 @@ from taco_py.graph.capture.composed_layouts import (
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.capture.traced_ufuncs import axes_of
+from taco_py.graph.samples import sample
 
 # ---------------------------------------------------------------- products
 
@@ -118,6 +119,7 @@ def cov(
     if y is not None:
         refuse("Expected np.cov of one array, found two", "concatenate them first")
     x = at_least(2)(recorder, m)
+    x = layouts.astype(recorder, x, np.result_type(x.dtype, np.float64))
     if not rowvar and x.shape[0] != 1:
         x = x.T
     less = (0 if bias else 1) if ddof is None else ddof
@@ -223,9 +225,10 @@ def trapezoid(recorder: Recorder, y: Any, x: Any = None, dx: float = 1.0, axis: 
 def polyval(recorder: Recorder, p: Any, x: Any) -> Traced:
     """Note np.polyval by Horner's rule."""
     x = traced(recorder, x)
+    factors = p if isinstance(p, recorder.operations["TracedArray"]) else np.asarray(p)
     found = layouts.astype(recorder, x * 0, x.dtype)
-    for place in range(len(p)):
-        found = found * x + p[place]
+    for place in range(len(factors)):
+        found = found * x + factors[place]
     return found
 
 
@@ -274,9 +277,12 @@ def select(
     """Note np.select: of several arrays the first one whose condition holds."""
     if len(condlist) != len(choicelist):
         refuse("Expected a choice for each condition, found another number", "name both")
-    found = default
+    facts = [recorder.facts[recorder.name_of(each)] for each in (*choicelist, default)]
+    dtype = np.result_type(*map(sample, facts))
+    found = layouts.astype(recorder, traced(recorder, default), dtype)
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        found = ufuncs.where(recorder, condition, choice, found)
+        chosen = layouts.astype(recorder, traced(recorder, choice), dtype)
+        found = ufuncs.where(recorder, condition, chosen, found)
     return found
 
 

@@ -17,15 +17,8 @@ from taco_py.graph.capture.traced_array import TracedArray
 from taco_py.graph.capture.traced_line import span_of
 from taco_py.graph.capture.traced_table import operations
 from taco_py.graph.extents import Extent, compiled
-from taco_py.graph.nodes import Fact, Graph, Input
+from taco_py.graph.nodes import Fact, Graph, Input, Output
 from taco_py.graph.samples import weak_name
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """A place in what a function returns: the result of that number."""
-
-    place: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -232,7 +232,8 @@ class TracedArray:
     def __pow__(self, other: Any) -> Any:
         """Note a power; that of 2 is a square, as in NumPy also for its type."""
         whole = type(other) is int or (type(other) is float and self.dtype.kind in "fc")
-        if whole and other == 2:
+        truth = not self.ndim and self.dtype.kind == "b"  # of a scalar, NumPy has no square
+        if whole and other == 2 and not truth:
             return self.recorder.ufunc(np.square, "__call__", (self,), {})
         return self.recorder.ufunc(np.power, "__call__", (self, other), {})
 

@@ -25,8 +25,6 @@ def reduction(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     (name,) = inputs
     if not _is_computed(builder, node, name):
         return builder.numpy(node, inputs)
-    if node.operator == "sum" and name in builder.nodes:
-        name = _as_type(builder, name, node.dtype)  # of what is made, in the type of the sum
     found = _reduced(builder, node.operator, name, node.get("axis"), node.dtype)
     return _kept(builder, node, found)
 

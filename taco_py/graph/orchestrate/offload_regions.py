@@ -24,18 +24,20 @@ from taco_py.graph.orchestrate.region_patterns import CompositePattern, Match, g
 
 @dataclass(frozen=True, slots=True)
 class OffloadCost:
-    """When a region pays: its gain has to be more than its launch and what is moved.
+    """When a region pays: its gain and slack have to be more than its launch and what is moved.
 
     gain             seconds that the target saves for a region, without launch and transfer
     transfer         seconds to move what a region reads and writes
     launch           seconds to call a region
     most_primitives  primitives of a region, beyond which it is split
+    slack            seconds by which a region may take longer, as one of a target that is preferred
     """
 
     gain: Callable[[int], float]
     transfer: Callable[[int], float]
     launch: float = 0.0
     most_primitives: int | None = None
+    slack: Callable[[int], float] = lambda members: 0.0
 
     def __post_init__(self) -> None:
         if self.most_primitives is not None and self.most_primitives < 1:
@@ -176,8 +178,10 @@ def _decide(dag: Dag, region: OffloadRegion, cost: OffloadCost | None) -> list[R
     for part in parts:
         gain, moved = cost.gain(part.members), cost.transfer(part.members)
         pays = gain > cost.launch + moved
+        as_long = gain + cost.slack(part.members) > cost.launch + moved
+        word = "pays" if pays else "preferred, as it takes as long" if as_long else "host"
         why = f"saves {gain:.3g} s, launch {cost.launch:.3g} s, transfer {moved:.3g} s"
-        found.append(RegionDecision(part, pays, f"{split}{'pays' if pays else 'host'}: {why}"))
+        found.append(RegionDecision(part, pays or as_long, f"{split}{word}: {why}"))
     return found
 
 

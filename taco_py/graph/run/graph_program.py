@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
-from typing import Any
+from dataclasses import field, replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,6 +17,14 @@ from taco_py.call.several.wishes import Asked, asked_of
 from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Fact, Graph, Node
 from taco_py.graph.run.left_to_numpy import NEED_SIZES, compute, handed_out
+from taco_py.graph.run.order_of_steps import (
+    StepOrder,
+    bytes_of,
+    dense_bytes,
+    is_view,
+    order_statements,
+    order_steps,
+)
 from taco_py.graph.run.partition_by_stages import Region, base_of, partition_by_stages
 from taco_py.graph.run.region_statements import Statements, Stored, write_statements
 from taco_py.interop.scipy_arrays import is_scipy_sparse
@@ -56,6 +64,30 @@ def whole(value: Any, fact: Fact) -> Any:
     return handed_out(wide, isinstance(value, Tensor), fact.dtype)
 
 
+class Step(Protocol):
+    """What runs for some primitives of a graph, and puts their values among the others."""
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The primitives, but for layouts that it reads through."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the values that it puts."""
+
+    @property
+    def places(self) -> str:
+        """The user's lines."""
+
+    def run(self, graph: Graph, values: dict[str, Any]) -> None:
+        """Compute the values."""
+
+
+def places_of(nodes: Sequence[Node]) -> str:
+    """Name the user's lines that primitives come from."""
+    return ", ".join(dict.fromkeys(node.place for node in nodes)) or "the graph"
+
+
 @dataclass(slots=True, eq=False)
 class KernelRun:
     """A region that kernels compute.
@@ -92,7 +124,8 @@ class KernelRun:
                     if not type.format.is_dense or type.fill:
                         fill = type.fill_value.item() if type.fill else 0
                         stored[name] = Stored(type.format, type.dtype, fill)
-            self.written = written = write_statements(graph, self.region, stored, self.between)
+            written = write_statements(graph, self.region, stored, self.between)
+            self.written = written = _by_memory(graph, written, values)
             self.facts = {name: facts[name] for name in (*written.operands, *written.results)}
             self.sparse = not self.between.isdisjoint(written.formats)
             plain = {n: fact for n, fact in self.facts.items() if not any(fact.units)}
@@ -139,15 +172,35 @@ class KernelRun:
         return {n: tensor(each) if is_scipy_sparse(each) else each for n, each in found.items()}
 
     @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The primitives of the region."""
+        return self.region.nodes
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the region's results."""
+        return self.region.outputs
+
+    @property
     def places(self) -> str:
         """The user's lines."""
-        return ", ".join(dict.fromkeys(node.place for node in self.region.nodes)) or "the graph"
+        return places_of(self.region.nodes)
 
     def explain(self, graph: Graph, values: Mapping[str, Any]) -> str:
         """Say how the kernels compute the region."""
         written = self.write(graph, values)
         assert self.asked is not None
         return explained_several(written.assignments, self._objects(values), SETTINGS, self.asked)
+
+
+def _by_memory(graph: Graph, written: Statements, values: Mapping[str, Any]) -> Statements:
+    """Put statements into the order in which they hold the fewest bytes, if that is much less."""
+    if len(written.assignments) < 3:
+        return written
+    made = {each.target.tensor for each in written.assignments} - written.stored.keys()
+    sizes = dense_bytes(graph, made, [values[each.name] for each in graph.inputs])
+    ordered = order_statements(written.assignments, written.results, sizes)
+    return replace(written, assignments=ordered)
 
 
 @dataclass(slots=True, eq=False)
@@ -159,6 +212,16 @@ class NumpyRun:
 
     node: Node
     numbers: Callable[..., tuple[Any, ...]] | None
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The primitive."""
+        return (self.node,)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The name of its result."""
+        return (self.node.name,)
 
     @property
     def places(self) -> str:
@@ -181,13 +244,22 @@ class GraphProgram:
     numbers  from the operands to the graph's numbers
     makers   what makes each of these in its type
     last     for each step the values that no later one reads, which are let go
+    order    the order of the steps, once a call has told the sizes; None before
+    runs     the steps in that order, each with the values that are let go; () for that of `steps`
     """
 
     graph: Graph
-    steps: tuple[KernelRun | NumpyRun, ...]
+    steps: tuple[Step, ...]
     numbers: Callable[..., tuple[Any, ...]] | None
     makers: tuple[tuple[str, Callable[[Any], Any]], ...]
     last: tuple[tuple[str, ...], ...]
+    order: StepOrder | None = None
+    runs: tuple[tuple[Step, tuple[str, ...]], ...] = ()
+
+    @property
+    def in_order(self) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+        """The steps in the order in which they run, each with the values that are let go."""
+        return self.runs or tuple(zip(self.steps, self.last, strict=True))
 
     def begin(self, operands: Sequence[Any]) -> dict[str, Any]:
         """The values of the leaves in a call."""
@@ -202,34 +274,66 @@ class GraphProgram:
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
         """Compute the results of operands in the order of the inputs."""
+        if self.order is None and len(self.steps) > 2:
+            return self._run_first(operands)
+        return self._run(operands, None)
+
+    def _run(self, operands: Sequence[Any], sizes: dict[str, int] | None) -> list[Any]:
+        """Compute the results, and note the sizes of all values where that is asked."""
         values = self.begin(operands)
-        for step, last in zip(self.steps, self.last, strict=True):
+        for step, last in self.runs or zip(self.steps, self.last, strict=True):
             try:
                 step.run(self.graph, values)
             except Exception as error:
                 error.add_note(f"in what {step.places} computes")
                 raise
+            if sizes is not None:
+                sizes.update((n, bytes_of(values[n])) for n in step.outputs if n in values)
             for name in last:
                 del values[name]
         return [values[name] for name in self.graph.outputs]
+
+    def _run_first(self, operands: Sequence[Any]) -> list[Any]:
+        """Run in the order that dense values ask for, and note which one those of this call do."""
+        names = {name for step in self.steps for name in step.outputs}
+        self._reorder(dense_bytes(self.graph, names, operands))
+        views = {node.name for node in self.graph.nodes if is_view(node)}
+        sizes: dict[str, int] = {}
+        found = self._run(operands, sizes)
+        self._reorder({name: size for name, size in sizes.items() if name not in views})
+        return found
+
+    def _reorder(self, sizes: Mapping[str, int]) -> None:
+        """Put the steps into the order in which the fewest bytes are held."""
+        order = order_steps(self.graph, self.steps, sizes)
+        steps = tuple(self.steps[number] for number in order.numbers)
+        self.runs = tuple(zip(steps, _last_read(self.graph, steps), strict=True))
+        self.order = order
 
 
 Partition = Callable[[Graph], Sequence[Region]]
 """Cuts a graph into regions, in the order in which they run."""
 
 
-def make_program(graph: Graph, partition: Partition = partition_by_stages) -> GraphProgram:
+def make_program(
+    graph: Graph,
+    partition: Partition = partition_by_stages,
+    offloaded: Callable[[Region], Step] | None = None,
+) -> GraphProgram:
     """Choose what runs for a graph of primitives.
 
     partition  cuts it into regions that kernels compute, or NumPy; each is convex
+    offloaded  makes the step of a region that a backend computes
     """
     names = tuple(each.name for each in graph.inputs)
-    steps: list[KernelRun | NumpyRun] = []
+    steps: list[Step] = []
     regions = partition(graph)
     handed = _handed_out(graph, regions)
     for region in regions:
         if region.kernel:
             steps.append(KernelRun(region, frozenset(region.outputs) - handed))
+        elif region.target and offloaded is not None:
+            steps.append(offloaded(region))
         else:
             steps += [_numpy_run(node, names) for node in region.nodes]
     numbers = graph.numbers
@@ -248,13 +352,13 @@ def _handed_out(graph: Graph, regions: Sequence[Region]) -> frozenset[str]:
     return frozenset(read | {base_of(nodes, name) for name in read})
 
 
-def _last_read(graph: Graph, steps: Sequence[KernelRun | NumpyRun]) -> tuple[tuple[str, ...], ...]:
+def _last_read(graph: Graph, steps: Sequence[Step]) -> tuple[tuple[str, ...], ...]:
     """For each step the values that it is the last one to read, but for operands and results."""
     nodes = graph.by_name
     kept = {*graph.outputs, *(leaf.name for leaf in graph.leaves)}
     found: list[tuple[str, ...]] = []
     for step in reversed(steps):
-        own = (step.node,) if isinstance(step, NumpyRun) else step.region.nodes
+        own = step.nodes
         made = {node.name for node in own}
         read = {
             each for node in own for name in node.inputs for each in (name, base_of(nodes, name))
@@ -265,12 +369,9 @@ def _last_read(graph: Graph, steps: Sequence[KernelRun | NumpyRun]) -> tuple[tup
     return tuple(reversed(found))
 
 
-def _is_stored(name: str, steps: Sequence[KernelRun | NumpyRun]) -> bool:
+def _is_stored(name: str, steps: Sequence[Step]) -> bool:
     """Whether a step makes a value."""
-    return any(
-        name == step.node.name if isinstance(step, NumpyRun) else name in step.region.outputs
-        for step in steps
-    )
+    return any(name in step.outputs for step in steps)
 
 
 def _maker(fact: Fact) -> Callable[[Any], Any]:

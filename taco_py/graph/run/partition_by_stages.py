@@ -10,7 +10,7 @@ stage is convex: no path leaves it and comes back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from codegen.records import dataclass
 from taco_py.graph.graph_builder import LAYOUTS
@@ -24,11 +24,13 @@ class Region:
 
     kernel   whether kernels compute them, else NumPy, one by one
     outputs  the values that others read, or that are results
+    target   the backend that computes them instead, "" for none
     """
 
     nodes: tuple[Node, ...]
     outputs: tuple[str, ...]
     kernel: bool
+    target: str = ""
 
 
 def partition_by_stages(graph: Graph) -> tuple[Region, ...]:
@@ -59,9 +61,17 @@ def base_of(graph: Mapping[str, Node], name: str) -> str:
     return name
 
 
-def views_needed(graph: Graph) -> frozenset[str]:
-    """The layouts that are results, or that NumPy reads: arrays of their own."""
-    read = {name for node in graph.nodes if node.operator == "numpy" for name in node.inputs}
+def views_needed(graph: Graph, elsewhere: Collection[str] = ()) -> frozenset[str]:
+    """The layouts that are results, or that NumPy reads: arrays of their own.
+
+    elsewhere  primitives of regions that make their own layouts
+    """
+    read = {
+        name
+        for node in graph.nodes
+        if node.operator == "numpy" and node.name not in elsewhere
+        for name in node.inputs
+    }
     nodes = graph.by_name
     found: set[str] = set()
     for name in (*graph.outputs, *read):
@@ -118,7 +128,7 @@ def with_views(graph: Graph, regions: Sequence[Region], needed: frozenset[str]) 
     for region in regions:
         parts = (
             (region,)
-            if region.kernel
+            if region.kernel or region.target
             else tuple(Region((node,), (), False) for node in region.nodes)
         )
         for part in parts:

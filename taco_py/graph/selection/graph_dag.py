@@ -9,10 +9,10 @@ Layouts and broadcasts make nothing and are no primitives there. What only NumPy
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from codegen.records import dataclass
-from taco_py.graph.nodes import Graph, Node
+from taco_py.graph.nodes import Graph, Leaf, Node
 from taco_py.graph.orchestrate.candidate_kernels import Kernel, make_kernel
 from taco_py.graph.orchestrate.dag import Dag, bits, make_dag, mask_of
 from taco_py.graph.primitives.primitive_table import PRIMITIVES
@@ -54,11 +54,14 @@ class GraphDag:
         return make_kernel(self.dag, members) if members else None
 
 
-def dag_of_graph(graph: Graph) -> GraphDag:
-    """Number the primitives of a graph that make something."""
+def dag_of_graph(graph: Graph, leaves: Sequence[Leaf] | None = None) -> GraphDag:
+    """Number the primitives of a graph that make something.
+
+    leaves  what are arguments of primitives besides; the inputs, where it is left out
+    """
     nodes = tuple(node for node in graph.nodes if not is_layout(node))
     numbers = {node.name: p for p, node in enumerate(nodes)}
-    numbers |= {each.name: ~k for k, each in enumerate(graph.inputs)}
+    numbers |= {each.name: ~k for k, each in enumerate(graph.inputs if leaves is None else leaves)}
     by_name = graph.by_name
     arguments = []
     for node in nodes:
@@ -69,7 +72,7 @@ def dag_of_graph(graph: Graph) -> GraphDag:
     dag = make_dag(
         arguments,
         mask_of(p for p in results if p >= 0),
-        [str(node.get("function") or node.operator) for node in nodes],
+        [str(node.get("function") or node.get("call") or node.operator) for node in nodes],
         {"alone": alone},
     )
     return GraphDag(graph, nodes, dag)

@@ -95,14 +95,15 @@ class RegionPrices:
 
         S = where(M, Q @ K.T, 0), M sparse: the product as a result of its own
         """
-        return sum(self._is_asked_for_few(name) for name in region.outputs)
+        return sum(self.is_asked_for_few(name) for name in region.outputs)
 
-    def _is_asked_for_few(self, name: str) -> bool:
+    def is_asked_for_few(self, name: str) -> bool:
+        """Tell whether a value is dense of which sparse ones ask for few elements."""
         if name in self.stored or name not in self.readers or name in self.handed:
             return False
         return all(
             reader.operator == "map"
-            and (reader.name in self.stored or self._is_asked_for_few(reader.name))
+            and (reader.name in self.stored or self.is_asked_for_few(reader.name))
             for reader in self.readers[name]
         )
 

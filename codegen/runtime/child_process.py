@@ -1,0 +1,225 @@
+"""A Python process that answers questions over its pipes: text and arrays go over as bytes.
+
+    child = ChildProcess("package.module:answer")
+    told, arrays = child.ask({"do": "run"}, [np.ones(3)])
+
+It is started when it is first asked, ends with this process or when it is closed, and is started
+anew after that. A process that was forked off this one starts its own. Messages:
+
+    8 bytes: length of a head; the head in JSON, with the types and shapes of arrays; their elements
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import IO, Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Answer = Callable[[Mapping[str, Any], Sequence[Array]], tuple[Mapping[str, Any], Sequence[Any]]]
+SECONDS = 2.0
+"""After which a process looks whether the one that started it is there."""
+START = "import sys; sys.path[:0] = {path!r}; from {own} import serve; serve({target!r}, {parent})"
+
+
+class ChildEndedError(RuntimeError):
+    """The process has ended before it answered."""
+
+
+class ChildProcess:
+    """A process that answers by a function, `module:name`, of a head and arrays.
+
+    started  how often it was started: what it remembers is lost each time
+    """
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.started = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+        self._lock = threading.Lock()
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process, None while there is none."""
+        ours = self._process is not None and self._owner == os.getpid()
+        return self._process.pid if ours and self._process is not None else None
+
+    def ask(
+        self, head: Mapping[str, Any], arrays: Sequence[Any] = (), started: int | None = None
+    ) -> tuple[dict[str, Any], list[Array]]:
+        """Send a message and wait for the answer.
+
+        started  of the process that the message is for
+
+        Raises ChildEndedError where the process is not there any more, or not the one asked for.
+        """
+        self._leave_to_parent()
+        with self._lock:
+            process = self._running()
+            if started is not None and started != self.started:
+                raise ChildEndedError("the process was started anew")
+            assert process.stdin is not None and process.stdout is not None
+            try:
+                send(process.stdin, head, arrays)
+                return receive(process.stdout)
+            except (OSError, EOFError, ValueError) as error:
+                self._end()
+                raise ChildEndedError(f"the process has ended: {error}") from error
+            except BaseException:  # an interrupt: what is in the pipes belongs to no later question
+                self._end()
+                raise
+
+    def start(self) -> int:
+        """Start it where it does not run; which start it was."""
+        self._leave_to_parent()
+        with self._lock:
+            self._running()
+            return self.started
+
+    def close(self) -> None:
+        """End the process."""
+        self._leave_to_parent()
+        with self._lock:
+            self._end()
+
+    def _leave_to_parent(self) -> None:
+        """Let go of what a process that this one was forked off has."""
+        if self._process is not None and self._owner != os.getpid():
+            self._process.returncode = 0  # it is no child of this process
+            self._process, self._lock = None, threading.Lock()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            own = __name__
+            text = START.format(path=sys.path, own=own, target=self.target, parent=os.getpid())
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", text],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,  # nothing is left in a buffer that a forked process would write again
+            )
+            self._owner = os.getpid()
+            self.started += 1
+            atexit.register(_close, weakref.ref(self))
+        return self._process
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+            process.wait()
+
+
+def _close(child: weakref.ref[ChildProcess]) -> None:
+    found = child()
+    if found is not None:
+        found.close()
+
+
+# ---------------------------------------------------------------- messages
+
+
+def send(pipe: IO[bytes], head: Mapping[str, Any], arrays: Sequence[Any]) -> None:
+    """Write a message."""
+    given = [np.asarray(each, order="C") for each in arrays]
+    whole = {**head, "arrays": [[each.dtype.str, each.shape] for each in given]}
+    text = json.dumps(whole).encode()
+    _write(pipe, memoryview(len(text).to_bytes(8, "little") + text))
+    for each in given:
+        if each.size:
+            _write(pipe, _bytes_of(each))
+    pipe.flush()
+
+
+def receive(pipe: IO[bytes]) -> tuple[dict[str, Any], list[Array]]:
+    """Read a message. Raises EOFError where the other side has closed the pipe."""
+    length = int.from_bytes(_read(pipe, 8), "little")
+    head = json.loads(_read(pipe, length))
+    arrays = []
+    for dtype, shape in head.pop("arrays"):
+        array = np.empty(tuple(shape), np.dtype(dtype))
+        if array.size:
+            _read_into(pipe, _bytes_of(array))
+        arrays.append(array)
+    return head, arrays
+
+
+def _bytes_of(array: Any) -> memoryview:
+    """The elements of an array that lies together, in its memory."""
+    return memoryview(array.reshape(-1).view(np.uint8))
+
+
+def _write(pipe: IO[bytes], content: memoryview) -> None:
+    done = 0
+    while done < len(content):
+        done += pipe.write(content[done:])
+
+
+def _read(pipe: IO[bytes], length: int) -> bytes:
+    found = bytearray(length)
+    _read_into(pipe, memoryview(found))
+    return bytes(found)
+
+
+def _read_into(pipe: Any, space: memoryview) -> None:
+    done = 0
+    while done < len(space):
+        count = pipe.readinto(space[done:])
+        if not count:
+            raise EOFError("its pipe is closed")
+        done += count
+
+
+# ---------------------------------------------------------------- the other side
+
+
+def serve(target: str, parent: int) -> None:
+    """Answer messages of the standard input until it is closed, or the process that asks is gone.
+
+    What is printed meanwhile goes to the standard error; interrupts are for the one that asks.
+    """
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    module, _, name = target.partition(":")
+    answer: Answer = getattr(import_module(module), name)
+    while True:
+        try:
+            head, arrays = receive(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            told, found = answer(head, arrays)
+        except Exception as error:
+            told, found = {"error": f"{type(error).__name__}: {error}"}, ()
+        try:
+            send(out, told, found)
+        except OSError:
+            return
+
+
+def _watch(parent: int) -> None:
+    """End this process when the one that started it is gone: others may hold its pipe open."""
+    import time
+
+    while os.getppid() == parent:
+        time.sleep(SECONDS)
+    os._exit(0)

@@ -1,0 +1,155 @@
+"""The backend `blas`: products of dense arrays by SciPy's BLAS, in the memory of this process.
+
+a @ b, einsum("bij,bjk->bik", a, b)   gemm, once or for each matrix of a batch
+a @ x                                 gemv
+x @ y                                 dot
+a @ b + c                             gemm, and c added in its result
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from codegen.libraries.blas_routines import GEMM
+from codegen.records import dataclass
+from codegen.runtime.blas import available, library_product
+from codegen.runtime.blas_vectors import vector_routines
+from taco_py.cost.machine import NOMINAL
+from taco_py.graph.backends.backend import Backend, Facts, Pattern
+from taco_py.graph.backends.interpret_region import RUNS, Run, extents_of
+from taco_py.graph.backends.plain_products import (
+    MATRIX_BYTES_PER_SECOND,
+    is_plain_product,
+    letters_of,
+    products_of,
+)
+from taco_py.graph.extents import compiled
+from taco_py.graph.nodes import Graph, Node
+from taco_py.kernels import KERNELS
+
+LAUNCH = 1e-5
+"""Seconds of a call besides the products. Measured: 6 to 12 µs."""
+
+Product = Callable[[Any, Any], Any]
+
+
+def supports(node: Node, facts: Facts) -> bool:
+    """Whether a primitive is a product of two dense arrays of a type that the BLAS has."""
+    return (
+        node.dtype in GEMM
+        and available(node.dtype, KERNELS.cores)
+        and is_plain_product(node, facts)
+        and not any(facts[name].sparsity for name in node.inputs)
+    )
+
+
+def _affine(nodes: Mapping[str, Node], facts: Facts) -> bool:
+    product, root = nodes["y"], nodes["root"]
+    same = facts["b"].dtype == root.dtype and not facts["b"].sparsity
+    return same and root.dtype == product.dtype in GEMM
+
+
+def seconds(region: Graph, facts: Facts) -> float:
+    """What the products take as the planner expects it of a library, or their memory."""
+    found = 0.0
+    for node in region.nodes:
+        itemsize = np.dtype(node.dtype).itemsize
+        if node.operator == "contract":
+            real = 2 if np.dtype(node.dtype).kind == "c" else 1
+            multiplying = products_of(node, facts) / NOMINAL.dense_products_per_second
+            read = [facts[name].size for name in (*node.inputs, node.name)]
+            moving = sum(read) * itemsize / MATRIX_BYTES_PER_SECOND
+            found += max(multiplying * itemsize / 8 * real, moving)
+        elif node.operator == "map":
+            found += 2 * facts[node.name].size * itemsize / NOMINAL.memory_bytes_per_second
+    return found
+
+
+# ---------------------------------------------------------------- compile and run
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Compiled:
+    """What computes each primitive of a region, in order, and numbers that they read."""
+
+    constants: Mapping[str, Any]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    steps: tuple[tuple[Node, Run, Any], ...]
+
+
+def codegen(region: Graph, constants: Mapping[str, Any]) -> _Compiled:
+    """Choose a routine for each product."""
+    names = tuple(each.name for each in region.inputs)
+    steps: list[tuple[Node, Run, Any]] = []
+    for node in region.nodes:
+        asked = extents_of(node)
+        numbers = compiled(asked, names) if asked else None
+        if node.operator == "contract":
+            steps.append((node, _of_arrays(product_of(node)), numbers))
+        elif node.operator == "map":
+            steps.append((node, _add_in_place(node, region), numbers))
+        else:
+            steps.append((node, RUNS[node.operator](node), numbers))
+    return _Compiled(dict(constants), names, region.outputs, tuple(steps))
+
+
+def runtime(found: _Compiled, arrays: Sequence[Any]) -> list[Any]:
+    """Compute a region; its inputs are read where they are."""
+    values = {**found.constants, **dict(zip(found.inputs, arrays, strict=True))}
+    for node, run, numbers in found.steps:
+        given = [values[name] for name in node.inputs]
+        values[node.name] = run(given, numbers(*arrays) if numbers is not None else ())
+    return [values[name] for name in found.outputs]
+
+
+def _of_arrays(product: Product) -> Run:
+    return lambda arrays, numbers: product(*arrays)
+
+
+def _add_in_place(node: Node, region: Graph) -> Run:
+    """The sum of a product and something, in the product's array."""
+    products = {each.name for each in region.nodes if each.operator == "contract"}
+    place = next(k for k, name in enumerate(node.inputs) if name in products)
+
+    def run(arrays: Sequence[Any], numbers: Sequence[Any]) -> Any:
+        product = arrays[place]
+        return np.add(product, arrays[1 - place], out=product if product.ndim else None)
+
+    return run
+
+
+def product_of(node: Node) -> Product:
+    """The routine for a product of two arrays."""
+    (left, right), kept = node.get("labels"), node.get("kept")
+    vectors = vector_routines(node.dtype)
+    if vectors is not None and len(kept) == 1 and {len(left), len(right)} == {1, 2}:
+        swapped, flipped = len(left) == 1, (right if len(left) == 1 else left)[1] in kept
+
+        def matrix_vector(a: Any, x: Any) -> Any:
+            a, x = (x, a) if swapped else (a, x)
+            return vectors.matrix_vector(a.T if flipped else a, x)
+
+        return matrix_vector
+    if vectors is not None and vectors.sum is not None and not kept and len(left) == 1:
+        return vectors.dot
+    letters, shape = letters_of(node)
+    product = library_product(f"{node.dtype} {letters}")
+
+    def matrices(a: Any, b: Any) -> Any:
+        c = np.empty(shape(a, b), a.dtype)
+        product(c, a, b, KERNELS.cores)
+        return c if c.ndim else c[()]
+
+    return matrices
+
+
+def make() -> Backend:
+    """Make the backend."""
+    affine = Pattern("affine", "add(y := contract(_, _), b)", _affine)
+    return Backend(
+        "blas", (affine,), supports, codegen, runtime, LAUNCH, seconds=seconds, binds=False
+    )

@@ -1,0 +1,127 @@
+"""Regions computed by NumPy, a primitive at a time: what any backend can be compared with.
+
+A program of this kind is all that a portable runtime needs: the region's graph, which texts keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.graph.extents import Extent, compiled
+from taco_py.graph.nodes import Graph, Node
+
+Numbers = Sequence[Any]
+Run = Callable[[Sequence[Any], Numbers], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interpreted:
+    """A region made ready: for each primitive what computes it.
+
+    steps  the name, the names of what it reads, what computes it, and the numbers that it asks for
+    """
+
+    graph: Graph
+    steps: tuple[tuple[Node, Run, Callable[..., Numbers] | None], ...]
+
+    def run(self, constants: Mapping[str, Any], arrays: Sequence[Any]) -> list[Any]:
+        """Compute the outputs of the inputs' values."""
+        values = dict(zip((each.name for each in self.graph.inputs), arrays, strict=True))
+        given = list(values.values())
+        values.update(constants)
+        with np.errstate(all="ignore"):
+            for node, run, numbers in self.steps:
+                found = run(
+                    [values[name] for name in node.inputs], numbers(*given) if numbers else ()
+                )
+                values[node.name] = np.asarray(found).astype(node.dtype, copy=False)
+        return [values[name] for name in self.graph.outputs]
+
+
+def interpreted(graph: Graph) -> Interpreted:
+    """Make a region ready. Raises KeyError for a primitive that is not in `RUNS`."""
+    names = tuple(each.name for each in graph.inputs)
+    steps = []
+    for node in graph.nodes:
+        asked = extents_of(node)
+        numbers = compiled(asked, names) if asked else None
+        steps.append((node, RUNS[node.operator](node), numbers))
+    return Interpreted(graph, tuple(steps))
+
+
+def extents_of(node: Node) -> list[Extent]:
+    """The numbers that a primitive asks for besides its operands."""
+    if node.operator == "broadcast" or node.get("call") in ("reshape", "broadcast_to"):
+        return [*node.shape]
+    return [each for entry in node.get("key", ()) for each in entry[1:] if each is not None]
+
+
+def _map(node: Node) -> Run:
+    function = function_of(node.get("function"))
+    assert function is not None
+    return lambda arrays, numbers: function(*arrays)
+
+
+def function_of(name: str) -> Callable[..., Any] | None:
+    """One of NumPy's or SciPy's functions of elements, None where neither has it."""
+    found: Callable[..., Any] | None = getattr(np, name, None)
+    if found is None:
+        from scipy import special
+
+        found = getattr(special, name, None)
+    return found
+
+
+def _reduce(node: Node) -> Run:
+    function, axes = getattr(np, node.get("function")), node.get("axes")
+    options = {"dtype": node.dtype} if node.get("function") in ("sum", "prod") else {}
+    return lambda arrays, numbers: function(arrays[0], axis=axes, **options)
+
+
+def _contract(node: Node) -> Run:
+    labels, kept = [list(own) for own in node.get("labels")], list(node.get("kept"))
+
+    def run(arrays: Sequence[Any], numbers: Numbers) -> Any:
+        pairs = (part for pair in zip(arrays, labels, strict=True) for part in pair)
+        return np.einsum(*pairs, kept, optimize=True)
+
+    return run
+
+
+def shown(source: Sequence[int | None], array: Any) -> Any:
+    """Move modes to where a layout has them, with modes of size 1 where it has none."""
+    kept = [each for each in source if each is not None]
+    off = tuple(axis for axis in range(np.ndim(array)) if axis not in kept)
+    moved = np.transpose(array, (*kept, *off))
+    moved = np.squeeze(moved, tuple(range(len(kept), np.ndim(array))))
+    new = tuple(axis for axis, each in enumerate(source) if each is None)
+    return np.expand_dims(moved, new) if new else moved
+
+
+def _layout(node: Node) -> Run:
+    source = node.get("source")
+    return lambda arrays, numbers: shown(source, arrays[0])
+
+
+def _broadcast(node: Node) -> Run:
+    source = node.get("source")
+    return lambda arrays, numbers: np.broadcast_to(shown(source, arrays[0]), tuple(numbers))
+
+
+def _numpy(node: Node) -> Run:
+    from taco_py.graph.run.left_to_numpy import compute
+
+    call = node.get("call")
+    return lambda arrays, numbers: compute(node, call, arrays, numbers)
+
+
+RUNS: Mapping[str, Callable[[Node], Run]] = MappingProxyType({
+    "map": _map, "reduce": _reduce, "contract": _contract, "broadcast": _broadcast,
+    **dict.fromkeys(("transpose", "expand", "squeeze"), _layout), "numpy": _numpy,
+})  # fmt: skip
+"""Primitives by their operators."""

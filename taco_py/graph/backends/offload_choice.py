@@ -1,0 +1,277 @@
+"""Which regions of a graph backends compute, for the sizes of a call.
+
+    annotate by patterns and `supports`  →  merge to convex regions  →  keep those that pay
+    →  drop more of them while the whole is expected to take longer than without
+
+A region pays where it saves more than its launch and what is moved. Where both take as long, what
+is named first in `backends=` has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import inf, isfinite
+
+from codegen.records import dataclass
+from taco_py.diagnostics.errors import ScheduleError
+from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.graph.backends.backend import Backend, Pattern, labels_of
+from taco_py.graph.backends.region_graph import RegionGraph, region_graph
+from taco_py.graph.backends.registered import Preference, Regions
+from taco_py.graph.backends.sized_values import SizedValues
+from taco_py.graph.orchestrate.dag import Dag, bits, mask_of
+from taco_py.graph.orchestrate.offload_regions import (
+    Atom,
+    GraphPartition,
+    OffloadCost,
+    OffloadRegion,
+    OffloadTarget,
+    RegionDecision,
+    annotate,
+    partition_graph,
+    run_regions,
+)
+from taco_py.graph.orchestrate.region_patterns import CompositePattern, Match
+from taco_py.graph.run.partition_by_stages import Region, views_needed, with_views
+from taco_py.graph.selection.stages_around import staged
+
+TIE = 0.02
+"""The share of the host's seconds by which prices differ that count as equal."""
+
+LeftOut = Mapping[tuple[str, tuple[str, ...]], str]
+"""Why regions are left out that failed, by backend and the names of primitives."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OffloadChoice:
+    """Regions for backends, with what was decided of each that could be one.
+
+    host    seconds that the graph is expected to take without backends
+    whole   seconds with those that were chosen
+    """
+
+    values: SizedValues
+    regions: tuple[OffloadRegion, ...]
+    decisions: tuple[RegionDecision, ...]
+    host: float
+    whole: float
+
+    def partition(self) -> tuple[Region, ...]:
+        """The graph's regions in the order in which they run."""
+        dag, found = self.values.dag, []
+        for run in staged(dag.dag, [each.members for each in self.regions]):
+            nodes = tuple(dag.nodes[p] for p in bits(run.members))
+            outputs = tuple(dag.nodes[p].name for p in bits(dag.dag.read_outside(run.members)))
+            target = self.regions[run.place].target if run.place >= 0 else ""
+            found.append(Region(nodes, outputs, run.kernel, target))
+        elsewhere = {node.name for region in found if region.target for node in region.nodes}
+        return tuple(with_views(dag.graph, found, views_needed(dag.graph, elsewhere)))
+
+
+def choose_offload(values: SizedValues, preferred: Preference, left_out: LeftOut) -> OffloadChoice:
+    """Choose the regions that backends compute, for the sizes of a call."""
+    chooser = _Chooser(values, preferred, left_out)
+    if preferred.regions is not None:
+        return chooser.those_of_the_user(preferred.regions)
+    targets = [chooser.target(each) for each in preferred.backends if not each.health.out]
+    found = partition_graph(values.dag.dag, targets)
+    return chooser.those_that_pay_together(found)
+
+
+class _Chooser:
+    """Prices of regions of a graph at the sizes of a call."""
+
+    def __init__(self, values: SizedValues, preferred: Preference, left_out: LeftOut) -> None:
+        self.values = values
+        self.preferred = preferred
+        self.left_out = left_out
+        self.backends = {each.name: each for each in preferred.backends}
+        self.sparsity = {n: each.sparsity for n, each in values.facts.items() if each.sparsity}
+
+    def target(self, backend: Backend) -> OffloadTarget:
+        """What the search for regions asks of a backend."""
+
+        def supports(dag: Dag, primitive: int) -> bool:
+            return self.supports(backend, primitive)
+
+        name = backend.name
+        cost = OffloadCost(
+            lambda members: self.gain(backend, members),
+            lambda members: self.transfer(backend, members),
+            backend.launch,
+            backend.most_primitives,
+            lambda members: self.slack(backend, members),
+        )
+        patterns = tuple(self.pattern(each) for each in backend.patterns)
+        return OffloadTarget(name, patterns, supports, cost)
+
+    def supports(self, backend: Backend, primitive: int) -> bool:
+        """Whether a backend computes a primitive by itself."""
+        if backend.supports is None or not self.values.is_free(primitive):
+            return False
+        return bool(backend.supports(self.values.dag.nodes[primitive], self.values.facts))
+
+    def pattern(self, pattern: Pattern) -> CompositePattern:
+        """A backend's pattern, with what has to hold of its matches."""
+        labels = labels_of(pattern.compiled(lambda dag, match: True))
+
+        def holds(dag: Dag, match: Match) -> bool:
+            if not all(map(self.values.is_free, bits(match.members))):
+                return False
+            bound = {name: match.value(name) for name in labels if name != "_"}
+            bound["root"] = match.root
+            nodes = {n: self.values.dag.nodes[p] for n, p in bound.items() if p >= 0}
+            facts = {n: self.values.facts[self.values.name_of(p)] for n, p in bound.items()}
+            return bool(pattern.holds(nodes, facts))
+
+        return pattern.compiled(holds)
+
+    # ------------------------------------------------------------ prices
+
+    def region(self, members: int, binds: bool = True) -> RegionGraph:
+        """Primitives as a graph of their own."""
+        dag = self.values.dag
+        names = [dag.nodes[p].name for p in bits(members)]
+        outputs = [dag.nodes[p].name for p in bits(dag.dag.read_outside(members))]
+        return region_graph(self.values.graph, names, outputs, self.sparsity, binds)
+
+    def on_host(self, members: int, regions: Sequence[int] = ()) -> float:
+        """The seconds that the host takes for primitives, but for those in regions."""
+        dag, found = self.values.dag, 0.0
+        for run in staged(dag.dag, regions, members):
+            if run.place < 0:
+                nodes = tuple(dag.nodes[p] for p in bits(run.members))
+                outputs = tuple(dag.nodes[p].name for p in bits(dag.dag.read_outside(run.members)))
+                found += self.values.prices.of(Region(nodes, outputs, run.kernel))
+        return found
+
+    def seconds(self, backend: Backend, members: int) -> float:
+        """The seconds that a backend takes for primitives, without launch and transfer."""
+        if backend.seconds is None:
+            return 0.0
+        return backend.seconds(self.region(members).graph, self.values.facts)
+
+    def gain(self, backend: Backend, members: int) -> float:
+        """The seconds that a backend saves."""
+        if backend.always:
+            return inf
+        host = self.on_host(members)
+        return inf if host == inf else host - self.seconds(backend, members)
+
+    def slack(self, backend: Backend, members: int) -> float:
+        """How much longer a backend may take that is preferred to the host."""
+        place = self.preferred.backends.index(backend)
+        if backend.always or place >= self.preferred.before:
+            return 0.0
+        host = self.on_host(members)
+        return TIE * host if isfinite(host) else 0.0
+
+    def transfer(self, backend: Backend, members: int) -> float:
+        """The seconds to move what a region reads and makes."""
+        region = self.region(members, backend.binds)
+        return backend.moved(self.values.bytes_of([*region.reads, *region.graph.outputs]))
+
+    def of_region(self, region: OffloadRegion) -> float:
+        """The seconds that a region takes with launch and transfer."""
+        backend = self.backends[region.target]
+        return (
+            self.seconds(backend, region.members)
+            + backend.launch
+            + self.transfer(backend, region.members)
+        )
+
+    # ------------------------------------------------------------ the user's partition
+
+    def those_of_the_user(self, given: Regions) -> OffloadChoice:
+        """Take the regions that a user states, whatever they cost.
+
+        Raises ScheduleError where they cannot each be one step, or their backend cannot have them.
+        """
+        dag, found = self.values.dag, list[OffloadRegion]()
+        parts = given(self.values.graph) if callable(given) else given
+        for name, regions in parts.items():
+            if name not in self.backends:
+                raise ScheduleError(
+                    f"Expected regions= of {', '.join(self.backends)}, found {name!r}",
+                    hint="name it in backends=, too",
+                )
+            for members in map(self._members, regions):
+                self._check_support(self.backends[name], members)
+                found.append(OffloadRegion(name, members, (Atom(name, members),)))
+        run_regions(dag.dag, found)
+        why = "stated by the user"
+        decisions = (self._unless_it_failed(RegionDecision(e, True, why)) for e in found)
+        kept = tuple(decisions)
+        taken = tuple(
+            e.region for e in kept if e.kept and not self.backends[e.region.target].health.out
+        )
+        return OffloadChoice(self.values, taken, kept, inf, inf)
+
+    def _members(self, names: Sequence[str]) -> int:
+        """The primitives of a region by their names; layouts belong to what reads them."""
+        numbers = {node.name: p for p, node in enumerate(self.values.dag.nodes)}
+        known = self.values.graph.by_name
+        for name in names:
+            if name not in known:
+                raise ScheduleError(
+                    f"Expected regions= to name primitives, found {name!r}",
+                    hint=with_suggestion(
+                        "f.graph(…).explain() lists the primitives", str(name), known
+                    ),
+                )
+        members = mask_of(numbers[name] for name in names if name in numbers)
+        if not members:
+            raise ScheduleError(f"Expected a region to compute something, found {[*names]}")
+        return members
+
+    def _check_support(self, backend: Backend, members: int) -> None:
+        """Raise ScheduleError for a primitive that no pattern matches and no rule supports."""
+        targets = [self.target(backend)]
+        left = members
+        for atom in annotate(self.values.dag.dag, targets):
+            if not atom.members & ~members:
+                left &= ~atom.members
+        if left:
+            node = self.values.dag.nodes[next(bits(left))]
+            what = f"{node.operator} {node.get('function') or node.get('call') or ''}".strip()
+            raise ScheduleError(
+                f"Expected a region that {backend.name} computes, found {node.name} {what} "
+                f"({node.place or 'the graph'})",
+                hint="leave it out of the region: it is sparse, or the backend does not support it",
+            )
+
+    # ------------------------------------------------------------ the whole
+
+    def those_that_pay_together(self, found: GraphPartition) -> OffloadChoice:
+        """Leave regions out that failed; then while the whole takes longer with them."""
+        everything = self.values.dag.dag.needed
+        decisions = [self._unless_it_failed(self._told(each)) for each in found.decisions]
+        host = self.on_host(everything)
+        while True:
+            regions = [each.region for each in decisions if each.kept]
+            whole = self.on_host(everything, [each.members for each in regions])
+            whole += sum(map(self.of_region, regions))
+            slack = sum(self.slack(self.backends[e.target], e.members) for e in regions)
+            free = [each for each in regions if not self.backends[each.target].always]
+            if not free or not isfinite(host) or whole <= host + slack:
+                return OffloadChoice(
+                    self.values, tuple(regions), tuple(decisions), host, whole
+                )  # fmt: skip
+            least = min(free, key=lambda e: self.gain(self.backends[e.target], e.members))
+            why = f"host: the graph takes {whole:.3g} s with it, {host:.3g} s without"
+            decisions = [
+                replace(each, kept=False, why=why) if each.region is least else each
+                for each in decisions
+            ]
+
+    def _told(self, decision: RegionDecision) -> RegionDecision:
+        if not self.backends[decision.region.target].always:
+            return decision
+        return replace(decision, why=f"{decision.why.partition('pays:')[0]}always")
+
+    def _unless_it_failed(self, decision: RegionDecision) -> RegionDecision:
+        nodes = self.values.dag.nodes
+        names = tuple(nodes[p].name for p in bits(decision.region.members))
+        why = self.left_out.get((decision.region.target, names))
+        return decision if why is None else replace(decision, kept=False, why=f"host: {why}")

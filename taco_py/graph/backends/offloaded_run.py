@@ -1,0 +1,200 @@
+"""Regions that backends compute: compiled once, carried out as steps of a graph.
+
+What fails is computed by the host, told once, and left out from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.diagnostics.cautions import BackendWarning, caution, give
+from taco_py.graph.backends.backend import Backend, ProcessDiedError
+from taco_py.graph.backends.region_graph import RegionGraph
+from taco_py.graph.nodes import Graph, Node
+from taco_py.graph.run.graph_program import GraphProgram, make_program, places_of
+from taco_py.graph.run.partition_by_stages import Region
+from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.values.tensor import Tensor
+
+MOST_DEATHS = 1
+"""Of a backend's process after which it is restarted."""
+
+Result = tuple[tuple[int, ...], np.dtype[Any]]
+"""The shape and the type of a result."""
+
+
+class WrongResultError(Exception):
+    """A backend gave something else than the results of a region."""
+
+
+@dataclass(slots=True, eq=False)
+class OffloadedTask:
+    """A region as a backend compiled it, for calls of any sizes that it was compiled for.
+
+    failed    why it is left out, "" while it is not
+    compiled  what the backend made of it, with the constants' elements then
+    calls     how often the backend computed it
+    """
+
+    backend: Backend
+    part: RegionGraph
+    failed: str = ""
+    compiled: tuple[Any, tuple[bytes, ...]] | None = None
+    calls: int = 0
+    _host: GraphProgram | None = None
+
+    def compute(self, arrays: Sequence[Any], results: Sequence[Result]) -> Sequence[Any]:
+        """Compute the region, by the host where the backend cannot."""
+        if not self.is_left_out:
+            try:
+                return self._by_backend(arrays, results)
+            except ProcessDiedError as error:
+                found = self._again(error, arrays, results)
+                if found is not None:
+                    return found
+            except Exception as error:
+                self._leave_out(error)
+        return self.by_host(arrays)
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether the host computes it."""
+        return bool(self.failed or self.backend.health.out)
+
+    def by_host(self, arrays: Sequence[Any]) -> list[Any]:
+        """Compute the region by the host's kernels."""
+        if self._host is None:
+            self._host = make_program(self.part.graph)
+        return self._host.run(arrays)
+
+    def prepare(self) -> None:
+        """Compile the region, where it was not or where its constants changed."""
+        elements = tuple(map(_elements, self.part.arrays))
+        if self.compiled is None or self.compiled[1] != elements:
+            made = self.backend.codegen(self.part.graph, self.part.constants)
+            self.compiled = made, elements
+
+    def _by_backend(self, arrays: Sequence[Any], results: Sequence[Result]) -> Sequence[Any]:
+        if self.compiled is None or self.part.arrays:
+            self.prepare()
+        assert self.compiled is not None
+        found = self.backend.runtime(self.compiled[0], arrays)
+        if len(results) == 1 and isinstance(found, np.ndarray | np.generic):
+            found = (found,)
+        _check(found, results)
+        self.calls += 1
+        return tuple(found)
+
+    def _again(
+        self, error: Exception, arrays: Sequence[Any], results: Sequence[Result]
+    ) -> Sequence[Any] | None:
+        """Compute it by a new process, None where that ends too, or another one did before."""
+        health, name = self.backend.health, self.backend.name
+        health.deaths += 1
+        if health.deaths <= MOST_DEATHS:
+            try:
+                if self.backend.restart is not None:
+                    self.backend.restart()
+                self.compiled = None
+                return self._by_backend(arrays, results)
+            except ProcessDiedError as again:
+                health.deaths += 1
+                error = again
+            except Exception as other:
+                self._leave_out(other)
+                return None
+        if not health.out:
+            health.out = f"its process ended {health.deaths} times: {_line(error)}"
+            _tell(f"Expected the backend {name} to go on, found that {health.out}")
+        return None
+
+    def _leave_out(self, error: Exception) -> None:
+        name, graph = self.backend.name, self.part.graph
+        self.failed = _line(error)
+        computed = ", ".join(node.name for node in graph.nodes)
+        _tell(
+            f"Expected the backend {name} to compute {computed} ({places_of(graph.nodes)}), found "
+            f"{self.failed}"
+        )
+
+
+@dataclass(slots=True, eq=False)
+class OffloadedRun:
+    """A region of a graph that a backend computes.
+
+    results  what it has to give, for the sizes of the call
+    numbers  from the graph's operands to the numbers that are inputs of the region
+    """
+
+    region: Region
+    task: OffloadedTask
+    results: tuple[Result, ...]
+    numbers: Callable[..., tuple[Any, ...]] | None = None
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The primitives of the region."""
+        return self.region.nodes
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the region's results."""
+        return self.region.outputs
+
+    @property
+    def places(self) -> str:
+        """The user's lines."""
+        return places_of(self.region.nodes)
+
+    def run(self, graph: Graph, values: dict[str, Any]) -> None:
+        """Compute the results of the region and put them among the values."""
+        part = self.task.part
+        arrays = [values[name] for name in part.reads]
+        expected = all(
+            type(value) is np.ndarray or bool(each.fact.sparsity) == _is_sparse(value)
+            for each, value in zip(part.graph.inputs, arrays, strict=False)
+        )
+        if self.numbers is not None:
+            arrays += self.numbers(*(values[each.name] for each in graph.inputs))
+        task = self.task
+        found = task.compute(arrays, self.results) if expected else task.by_host(arrays)
+        for name, value in zip(self.region.outputs, found, strict=True):
+            values[name] = value
+
+
+def _is_sparse(value: Any) -> bool:
+    return is_scipy_sparse(value) or isinstance(value, Tensor)
+
+
+def _elements(constant: Any) -> bytes:
+    return np.asarray(constant.value).tobytes()
+
+
+def _check(found: Any, results: Sequence[Result]) -> None:
+    if isinstance(found, str | bytes) or not isinstance(found, Sequence):
+        raise WrongResultError(f"a result that is {type(found).__name__}, not a sequence")
+    if len(found) != len(results):
+        raise WrongResultError(f"{len(found)} results instead of {len(results)}")
+    for value, (shape, dtype) in zip(found, results, strict=True):
+        if not isinstance(value, np.ndarray | np.generic):
+            raise WrongResultError(f"a result that is {type(value).__name__}, no array")
+        if value.shape != shape:
+            raise WrongResultError(f"a result of shape {value.shape} instead of {shape}")
+        if value.dtype != dtype:
+            raise WrongResultError(f"a result of {value.dtype} instead of {dtype}")
+
+
+def _line(error: Exception) -> str:
+    """What went wrong, in a line."""
+    text = str(error).splitlines()
+    told = text[0] if text else ""
+    return told if isinstance(error, WrongResultError) else f"{type(error).__name__}: {told}"
+
+
+def _tell(message: str) -> None:
+    hint = "the host computes it instead; results are as without the backend"
+    give([caution(BackendWarning, message, None, hint)])

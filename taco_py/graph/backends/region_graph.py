@@ -1,0 +1,205 @@
+"""A region of a graph as a graph of its own, which can be compiled and kept as text.
+
+    v1 = einsum(Q, K); v2 = divide(v1, n0); v3 = exp(v2)      the region {v2, v3}
+    →   inputs v1: float64[v1.shape[0],…], n0;  v2 = divide(v1, n0);  v3 = exp(v2);  return v3
+
+Sizes are those of the region's own inputs; those that none of them has are inputs themselves.
+Numbers that each call computes are inputs, and numbers that are the same in all calls constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.graph.extents import Extent, const, evaluated
+from taco_py.graph.nodes import Constant, Fact, Graph, Input, Node
+from taco_py.graph.run.partition_by_stages import is_layout
+from taco_py.interop.scipy_arrays import is_scipy_sparse
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegionGraph:
+    """A region as a graph of its own.
+
+    reads   the values of the whole graph that are its inputs, in order
+    sizes   what its other inputs are: numbers by the operands of the whole graph
+    """
+
+    graph: Graph
+    reads: tuple[str, ...]
+    sizes: tuple[Extent, ...]
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The constants by their names."""
+        return {each.name: each.value for each in self.graph.constants}
+
+    @property
+    def arrays(self) -> tuple[Constant, ...]:
+        """The constants whose elements may change."""
+        return tuple(e for e in self.graph.constants if isinstance(e.value, np.ndarray))
+
+
+def region_graph(
+    graph: Graph,
+    members: Collection[str],
+    outputs: Sequence[str],
+    sparsity: Mapping[str, str],
+    binds: bool = True,
+) -> RegionGraph:
+    """Take primitives out of a graph, with the layouts that they read through.
+
+    outputs   the members whose values are results
+    sparsity  the formats of values that are stored sparse
+    binds     whether dense arrays that are constants stay such, else they become inputs
+    """
+    nodes = _own(graph, members)
+    taker = _Taker(graph, sparsity)
+    own = {node.name for node in nodes}
+    read = dict.fromkeys(name for node in nodes for name in node.inputs if name not in own)
+    facts, known = graph.facts, {each.name: each for each in graph.constants}
+    constants = []
+    for name in read:
+        if name in known and _is_bound(known[name], binds):
+            constants.append(known[name])
+        else:
+            taker.add_input(name, facts[name])
+    made = tuple(map(taker.node, nodes))
+    inputs = (*taker.inputs, *taker.sizes)
+    found = Graph(inputs, tuple(constants), (), made, tuple(outputs))
+    return RegionGraph(found, tuple(i.name for i in taker.inputs), tuple(taker.asked))
+
+
+def in_sizes(region: RegionGraph, holders: Mapping[str, Any]) -> RegionGraph:
+    """Write numbers in the place of sizes; a number that a call passes stays where it is no size.
+
+    holders  for each input what has its shape, or the number that it is
+    """
+    graph = region.graph
+    own = zip(graph.inputs[len(region.reads) :], region.sizes, strict=True)
+    passed = {each.name for each in graph.inputs} - {
+        each.name for each, extent in own if extent.operator == "size"
+    }
+
+    def number(extent: Extent) -> Extent:
+        return const(evaluated(extent, holders))
+
+    def attribute(extent: Extent) -> Extent:
+        return extent if _asks_for(extent, passed) else number(extent)
+
+    def fact(given: Fact) -> Fact:
+        return replace(given, shape=tuple(map(number, given.shape)))
+
+    found = replace(
+        graph,
+        inputs=tuple(replace(each, fact=fact(each.fact)) for each in graph.inputs),
+        nodes=tuple(
+            replace(
+                node,
+                fact=fact(node.fact),
+                attributes=tuple((k, _each_extent(v, attribute)) for k, v in node.attributes),
+            )
+            for node in graph.nodes
+        ),
+    )
+    return replace(region, graph=found)
+
+
+def _asks_for(extent: Extent, names: Collection[str]) -> bool:
+    """Whether a number depends on one that calls pass."""
+    if extent.operator == "value":
+        return extent.args[0] in names
+    return any(_asks_for(each, names) for each in extent.args if isinstance(each, Extent))
+
+
+def _own(graph: Graph, members: Collection[str]) -> list[Node]:
+    """The members, and the layouts between them and before them, in order."""
+    wanted: set[str] = set()
+    found = []
+    for node in reversed(graph.nodes):
+        if node.name in members or (is_layout(node) and node.name in wanted):
+            wanted.update(node.inputs)
+            found.append(node)
+    return found[::-1]
+
+
+def _is_bound(each: Constant, binds: bool) -> bool:
+    if is_scipy_sparse(each.value) or each.fact.sparsity:
+        return False
+    return binds or not isinstance(each.value, np.ndarray)
+
+
+def _each_extent(value: Any, change: Callable[[Extent], Extent]) -> Any:
+    if isinstance(value, Extent):
+        return change(value)
+    if isinstance(value, tuple):
+        return tuple(_each_extent(each, change) for each in value)
+    return value
+
+
+class _Taker:
+    """Sizes of a graph in terms of a region's inputs.
+
+    known   sizes of the graph by those of the region's inputs
+    asked   numbers that no input has the size of, and the inputs that they are
+    """
+
+    def __init__(self, graph: Graph, sparsity: Mapping[str, str]) -> None:
+        self.facts = graph.facts
+        self.names = Names(tuple(self.facts))
+        self.sparsity = sparsity
+        self.known: dict[Extent, Extent] = {}
+        self.inputs: list[Input] = []
+        self.sizes: list[Input] = []
+        self.asked: list[Extent] = []
+
+    def add_input(self, name: str, fact: Fact) -> None:
+        """Add a value that the region reads."""
+        self.know_sizes(name, fact)
+        if fact.weak:
+            self.known[Extent("value", (name,))] = Extent("value", (name,))
+        own = tuple(
+            each if each.constant is not None else Extent("size", (name, axis))
+            for axis, each in enumerate(fact.shape)
+        )
+        stored = self.sparsity.get(name, fact.sparsity)
+        self.inputs.append(Input(name, replace(fact, shape=own, sparsity=stored)))
+
+    def know_sizes(self, name: str, fact: Fact) -> None:
+        """Note which sizes a value has."""
+        for axis, each in enumerate(fact.shape):
+            if each.constant is None:
+                self.known.setdefault(each, Extent("size", (name, axis)))
+
+    def node(self, node: Node) -> Node:
+        """Write a node in the region's sizes."""
+        told = tuple((key, _each_extent(value, self.extent)) for key, value in node.attributes)
+        fact = replace(self.fact(node.fact), sparsity=self.sparsity.get(node.name, ""))
+        return replace(node, attributes=told, fact=fact)
+
+    def fact(self, fact: Fact) -> Fact:
+        """Write a fact in the region's sizes."""
+        return replace(fact, shape=tuple(map(self.extent, fact.shape)))
+
+    def extent(self, extent: Extent) -> Extent:
+        """Write a number in the region's sizes."""
+        if extent in self.known:
+            return self.known[extent]
+        if extent.operator == "const":
+            return extent
+        if extent.operator in ("size", "value"):
+            name = self.names.fresh("size")
+            dtype = self.facts[extent.args[0]].dtype if extent.operator == "value" else "int"
+            fact = Fact((), dtype, weak=True)
+            self.sizes.append(Input(name, fact))
+            self.asked.append(extent)
+            self.known[extent] = Extent("value", (name,))
+            return self.known[extent]
+        args = (self.extent(e) if isinstance(e, Extent) else e for e in extent.args)
+        return Extent(extent.operator, tuple(args))

@@ -1,0 +1,111 @@
+"""The backends of a process, by their names: those that come with it, and users'.
+
+blas    SciPy's BLAS            mkl    Intel's library, where it is installed
+jsonvm  regions as JSON, interpreted in another process
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from codegen.records import dataclass
+from taco_py.diagnostics.errors import OperandTypeError, ScheduleError
+from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.graph.backends.backend import OWN, Backend
+from taco_py.graph.nodes import Graph
+
+COMING: Mapping[str, str] = MappingProxyType({
+    "blas": "taco_py.graph.backends.blas_backend",
+    "mkl": "taco_py.graph.backends.mkl_backend",
+    "jsonvm": "taco_py.graph.backends.jsonvm_backend",
+})  # fmt: skip
+"""The modules of backends that come with it, whose `make` makes one."""
+
+
+class Registered:
+    """The backends that were registered, and those of `COMING` that were asked for."""
+
+    __slots__ = ("known",)
+
+    def __init__(self) -> None:
+        self.known: dict[str, Backend] = {}
+
+    def put(self, backend: Backend) -> None:
+        """Let `backends=` name a backend, in the place of the one that had the name."""
+        self.known[backend.name] = backend
+
+    def find(self, name: str) -> Backend:
+        """Return the backend of a name. Raises MissingExtraError where its library is missing."""
+        if name not in self.known:
+            self.known[name] = import_module(COMING[name]).make()
+        return self.known[name]
+
+    def names(self) -> list[str]:
+        """All names, those that come with it first."""
+        return [*dict.fromkeys((*COMING, *self.known))]
+
+
+Parts = Mapping[str, Sequence[Sequence[str]]]
+Regions = Parts | Callable[[Graph], Parts]
+"""Names of primitives by backends, or what makes them of the graph of primitives."""
+
+REGISTERED = Registered()
+"""The backends of this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """Backends that may be used, in the order in which they are preferred.
+
+    before  how many of them are preferred to this compiler where both take as long
+    regions the user's partition, None where it is left to prices
+    """
+
+    backends: tuple[Backend, ...]
+    before: int
+    regions: Regions | None = None
+
+
+NONE = Preference((), 0)
+"""No backends."""
+
+
+def register_backend(backend: Backend) -> None:
+    """Let `tp.fuse(f, backends=…)` name a backend, instead of an earlier one of its name.
+
+    >>> none = tp.Backend("none_at_all", (), None, lambda region, constants: None, lambda c, a: a)
+    >>> tp.register_backend(none)
+    >>> tp.fuse(lambda x: x + 1, backends=("none_at_all",))(np.zeros(2))
+    array([1., 1.])
+
+    backend  a tp.Backend; functions that were fused before keep the one that they have
+
+    Raises OperandTypeError for anything else.
+    """
+    if not isinstance(backend, Backend):
+        raise OperandTypeError(
+            f"Expected a tp.Backend, found {type(backend).__name__}",
+            hint="tp.Backend(name, patterns, supports, codegen, runtime)",
+        )
+    REGISTERED.put(backend)
+
+
+def preference_of(names: Any, regions: Regions | None = None) -> Preference:
+    """Return the backends of `backends=`. Raises ScheduleError for names of none."""
+    given: Sequence[Any] = (names,) if isinstance(names, str) else tuple(names)
+    known = [OWN, *REGISTERED.names()]
+    for place, name in enumerate(given):
+        if name not in known:
+            raise ScheduleError(
+                f"Expected backends= to be of {', '.join(known)}, found {name!r}",
+                hint=with_suggestion("tp.register_backend adds others", str(name), known),
+            )
+        if name in given[:place]:
+            raise ScheduleError(f"Expected each backend once, found {name!r} twice")
+    before = given.index(OWN) if OWN in given else len(given)
+    return Preference(
+        tuple(REGISTERED.find(each) for each in given if each != OWN), before, regions
+    )

@@ -1,0 +1,67 @@
+"""Stages of kernels around regions that something else computes.
+
+    a + b → [region of a backend] → exp(v2) / v3      →   kernels, the region, kernels
+
+As `partition_by_stages`, with regions in the place of single calls of NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codegen.records import dataclass
+from taco_py.graph.orchestrate.convexity import contract
+from taco_py.graph.orchestrate.dag import Dag
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRun:
+    """Primitives that run together, by their mask.
+
+    kernel  whether kernels compute them
+    place   of the region among those that were given, -1 for none of them
+    """
+
+    members: int
+    kernel: bool
+    place: int = -1
+
+
+def staged(dag: Dag, regions: Sequence[int], within: int | None = None) -> list[StagedRun]:
+    """Return what runs, in order: regions, kernels between them, and what no kernel computes.
+
+    within  the primitives that are asked for, all where it is left out; regions lie in them
+    """
+    members = dag.all if within is None else within
+    order = [group & members for group in contract(dag, regions) or () if group & members]
+    others = dag.flagged("alone")
+    for region in regions:
+        others |= region
+    stages = _stages(dag, order, others)
+    found = []
+    for stage in sorted({*stages.values()}):
+        own = [group for group in order if stages[group] == stage]
+        if stage % 2 == 0:
+            found.append(StagedRun(sum(own), True))
+        else:
+            found += [
+                StagedRun(group, False, regions.index(group) if group in regions else -1)
+                for group in own
+            ]
+    return found
+
+
+def _stages(dag: Dag, order: Sequence[int], others: int) -> dict[int, int]:
+    """The stage of each group: kernels in even ones, as late as their readers allow."""
+    stages: dict[int, int] = {}
+    for group in order:
+        reads = dag.reads(group)
+        before = max((stages[each] for each in stages if each & reads), default=-1)
+        stages[group] = before + (1 - before % 2) if group & others else max(before + before % 2, 0)
+    for group in reversed(order):
+        if not group & (others | dag.outputs):
+            (p,) = (group.bit_length() - 1,)
+            after = min((stages[e] for e in order if e & dag.successors[p]), default=None)
+            if after is not None:
+                stages[group] = max(stages[group], after - after % 2)
+    return stages

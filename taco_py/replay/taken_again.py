@@ -1,0 +1,142 @@
+"""Arrays of temporaries in a short way: given up when nothing reads them any more, or taken again.
+
+t0 = make0((a0_0, a1_1, ), dtype0)      t0 = make0((a0_0, a1_1, ), dtype0)
+kernel0(t0, a0, a1)                     kernel0(t0, a0, a1)
+t1 = make1((a0_0, a1_1, ), dtype1)   →  t1 = make1((a0_0, a1_1, ), dtype1)
+kernel1(t1, t0)                         kernel1(t1, t0)
+t2 = make2((a0_0, a1_1, ), dtype2)      t2 = t0
+kernel2(t2, t1)                         kernel2(t2, t1); t1 = None
+
+A later step takes an array of the same sizes and type that is free by then. What users get may lie
+in memory of a temporary of the same call, and is never taken again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from codegen.records import dataclass
+from taco_py.plan.ir.nodes import KernelStep, TakeSize
+from taco_py.plan.ir.plan import Plan
+from taco_py.plan.ir.program import reads
+
+Key = tuple[tuple[str, ...], str, tuple[int, ...]]
+"""Sizes, type and order of modes of an array."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewArray:
+    """A line that makes an array for a kernel's dense result.
+
+    key      what an array has to be for the kernel to write to it
+    cleared  whether it has to be zero
+    """
+
+    name: str
+    line: str
+    key: Key
+    cleared: bool
+
+
+Arrays = tuple[
+    Sequence[Sequence[str]],
+    Mapping[int, Sequence[str]],
+    Mapping[str, NewArray],
+    Mapping[str, Sequence[str]],
+]
+"""The arguments of `with_arrays_taken_again`."""
+
+
+def equal_sizes(conditions: Iterable[str]) -> dict[str, str]:
+    """Map each size to one that it equals, by conditions on which the long way is taken.
+
+    >>> equal_sizes(["a1_0 != a0_1", "a2_0 != a1_0", "len(a0_pos) != a0_0 + 1"])
+    {'a1_0': 'a0_1', 'a2_0': 'a0_1'}
+    """
+    same: dict[str, str] = {}
+
+    def first(name: str) -> str:
+        while name in same:
+            name = same[name]
+        return name
+
+    for condition in conditions:
+        one, _, other = condition.partition(" != ")
+        if one.isidentifier() and other.isidentifier() and first(one) != first(other):
+            same[first(one)] = first(other)
+    return {name: first(name) for name in same}
+
+
+def free_after(plan: Plan) -> dict[int, list[str]]:
+    """Return the tensors that nothing reads after a step, nor what may share their memory."""
+    root: dict[str, str] = {}
+    last: dict[str, int] = {}
+    for number, step in enumerate(plan.steps):
+        for name in reads(step):
+            if name in root:
+                last[root[name]] = number
+        shares = not isinstance(step, KernelStep | TakeSize)
+        source = "" if isinstance(step, KernelStep) else step.source
+        root[step.target] = root.get(source, source) if shares else step.target
+        last.setdefault(root[step.target], number)
+    kept = {root[name] for name in plan.program.results if name in root}
+    found: dict[int, list[str]] = {}
+    for name, source in root.items():
+        if source not in kept:
+            found.setdefault(last.get(source, 0), []).append(name)
+    return found
+
+
+def with_arrays_taken_again(
+    steps: Sequence[Sequence[str]],
+    free: Mapping[int, Sequence[str]],
+    new: Mapping[str, NewArray],
+    held: Mapping[str, Sequence[str]],
+) -> Iterator[str]:
+    """Yield the lines of steps, in which arrays that are free are taken again, or given up.
+
+    free  the tensors that nothing reads after each step
+    new   the lines that make arrays, by tensor
+    held  the variables that hold each tensor's arrays
+    """
+    source, waits = _taken(len(steps), free, new)
+    by_line = {each.line: (name, each) for name, each in new.items()}
+    for number, lines in enumerate(steps):
+        for line in lines:
+            name, array = by_line.get(line, ("", None))
+            if array is None or name not in source:
+                yield line
+                continue
+            yield f"{array.name} = {new[source[name]].name}"
+            if array.cleared:
+                yield f"{array.name}.fill(0)"
+        gone = [name for name in free.get(number, ()) if name not in waits]
+        variables = [v for name in gone for v in _names(name, source, held)]
+        if variables and number < len(steps) - 1:
+            yield f"{' = '.join(dict.fromkeys(variables))} = None"
+
+
+def _names(name: str, source: Mapping[str, str], held: Mapping[str, Sequence[str]]) -> list[str]:
+    """The variables of a tensor, and of those whose array it took."""
+    found = list(held.get(name, ()))
+    while name in source:
+        name = source[name]
+        found += held.get(name, ())
+    return found
+
+
+def _taken(
+    count: int, free: Mapping[int, Sequence[str]], new: Mapping[str, NewArray]
+) -> tuple[dict[str, str], set[str]]:
+    """For each tensor the one whose array it takes, and the tensors whose array is taken."""
+    made = {int(each.name[1:]): name for name, each in new.items()}
+    idle: dict[Key, list[str]] = {}
+    source: dict[str, str] = {}
+    for number in range(count):
+        name = made.get(number)
+        if name is not None and idle.get(new[name].key):
+            source[name] = idle[new[name].key].pop()
+        for each in free.get(number, ()):
+            if each in new:
+                idle.setdefault(new[each].key, []).append(each)
+    return source, {*source.values()}
