@@ -76,11 +76,12 @@ def order_steps(graph: Graph, steps: Sequence[OrderedStep], sizes: Mapping[str, 
     """
     makers = {name: step for step in steps for name in step.outputs}
     values = {name: number for number, name in enumerate(makers)}
-    memory = _Memory(graph, makers)
+    memory, nodes = _Memory(graph, makers), graph.by_name
     kernels = []
     for number, step in enumerate(steps):
         own = {*step.outputs, *(node.name for node in step.nodes)}
-        read = memory.of(name for node in step.nodes for name in node.inputs if name not in own)
+        names = (name for node in step.nodes for name in node.inputs)  # kernels read through views
+        read = memory.of(name for name in names if own.isdisjoint((name, base_of(nodes, name))))
         inputs = mask_of(values[name] for name in read if name in values and name not in own)
         outputs = mask_of(values[name] for name in step.outputs)
         kernels.append(Kernel(1 << number, inputs, outputs))
