@@ -56,7 +56,9 @@ from taco_py.diagnostics.errors import (  # noqa: E402
     ScheduleError,
     StructureError,
     TacoError,
+    TuningStoreError,
 )
+from taco_py.release import VERSION  # noqa: E402
 from taco_py.values.behaviour import BEHAVIOUR  # noqa: E402
 
 BEHAVIOUR.home = "taco_py.arrays.operations"
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
     from taco_py.asymptotic.frontier_search import Frontier
     from taco_py.call.kernel import Kernel
     from taco_py.call.program_call import Program
+    from taco_py.call.tuning.tuning_store import TuningStore
     from taco_py.formats import (
         BCSR,
         BSR,
@@ -118,10 +121,11 @@ if TYPE_CHECKING:
     from taco_py.notation.rewrites.masks import by_value, complement
     from taco_py.notation.rewrites.semirings import Semiring
     from taco_py.schedule.schedule import Schedule
+    from taco_py.tune.store.tuning_record import TuningRecord
     from taco_py.values.device_tensor import DeviceTensor
     from taco_py.values.tensor import Tensor
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _LATER = {
     "taco_py.api.check": ("check",),
@@ -147,6 +151,7 @@ _LATER = {
     "taco_py.api.threads": ("get_threads", "set_threads"),
     "taco_py.call.kernel": ("Kernel",),
     "taco_py.call.program_call": ("Program",),
+    "taco_py.call.tuning.tuning_store": ("TuningStore",),
     "taco_py.formats": (
         "BCSR",
         "BSR",
@@ -179,6 +184,7 @@ _LATER = {
     "taco_py.notation.rewrites.masks": ("by_value", "complement"),
     "taco_py.notation.rewrites.semirings": ("Semiring",),
     "taco_py.schedule.schedule": ("Schedule",),
+    "taco_py.tune.store.tuning_record": ("TuningRecord",),
     "taco_py.values.device_tensor": ("DeviceTensor",),
     "taco_py.values.tensor": ("Tensor",),
 }
@@ -239,6 +245,9 @@ __all__ = [
     "StructureError",
     "TacoError",
     "Tensor",
+    "TuningRecord",
+    "TuningStore",
+    "TuningStoreError",
     "add_level_kind",
     "by_value",
     "check",

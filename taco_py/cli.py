@@ -1,6 +1,7 @@
-"""The command line: `taco-py <expression> [flags]` and `taco-py demo [file.mtx|file.tns]`.
+"""The command line: `taco-py <expression> [flags]`, `taco-py demo [file.mtx|file.tns]`, and
+`taco-py store list|show|export|merge|prune FILE`.
 
-Both are also `python -m taco_py …`.
+All are also `python -m taco_py …`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from taco_py.schedule.parser import syntax
 from taco_py.show.demo import demo
 from taco_py.tool.flags import help_text, parse_flags
 from taco_py.tool.run_command import run_tool
+from taco_py.tool.store_command import add_store_commands, run_store
 from taco_py.values.settings import MOST_THREADS
 
 WRONG = 1
@@ -36,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if is_expression(words):
         return guarded(lambda: expression(words), " ".join(words))
     options = parser().parse_args(words)
+    if words[0] == "store":
+        return guarded(lambda: run_store(options), " ".join(words))
     return guarded(
         lambda: demo(options.file, options.threads), " ".join(map(str, vars(options).values()))
     )
@@ -43,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def is_expression(words: Sequence[str]) -> bool:
     """Whether the words are an expression with flags, and no command."""
-    return list(words[:1]) != ["demo"]
+    return not words or words[0] not in ("demo", "store")
 
 
 def expression(words: Sequence[str]) -> int:
@@ -127,4 +131,5 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--threads", type=thread_count, default=1, help="threads of our kernels (default 1)"
     )
+    add_store_commands(commands)
     return top

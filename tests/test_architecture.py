@@ -77,7 +77,8 @@ COMMON = ("codegen.records",)
 # The rooms of each package, the lowest first: a room imports rooms before it alone.
 ROOMS: dict[str, tuple[str, ...]] = {
     "taco_py": (
-        "diagnostics", "notebook", "kernels", "phase", "fill", "formats", "levels", "notation",
+        "release", "diagnostics", "notebook", "kernels", "phase", "fill", "formats", "levels",
+        "notation",
         "provenance", "affine", "functions", "problem", "storage", "legal", "oracle", "concrete",
         "convert", "interop", "cost", "iteration", "lower", "order", "schedule", "show",
         "asymptotic", "ways", "devices", "driver", "plan",

@@ -110,3 +110,9 @@ def _list_sources(folder: str, lines: list[str]) -> None:
         elif entry.is_dir() and entry.name != "__pycache__":
             lines.append(entry.name)
             _list_sources(entry.path, lines)
+
+
+def cpu_name() -> str:
+    """The processor's name and architecture: "AMD EPYC 9654, x86_64"."""
+    name = _cpuinfo().get("model name") or platform.processor() or "processor"
+    return f"{name}, {platform.machine()}"

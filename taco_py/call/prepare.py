@@ -195,6 +195,19 @@ class Prepared:
     copied: bool = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Checked:
+    """What is planned for: operands as kernels read them, and the size of each index.
+
+    copied  as `Prepared` has it
+    """
+
+    assignment: Assignment
+    given: Mapping[str, Given]
+    sizes: Mapping[str, int]
+    copied: bool
+
+
 def prepare(
     assignment: Assignment,
     objects: Mapping[str, Any],
@@ -202,6 +215,25 @@ def prepare(
     squeezed: Squeezed = (),
 ) -> Prepared:
     """All checks, then the plan."""
+    checked = check(assignment, objects, settings, squeezed)
+    assignment, given, sizes = checked.assignment, checked.given, checked.sizes
+    key = ("plan", assignment, squeezed, settings, facts(given, settings.counts))
+    planned = KERNELS.memo.get(key)
+    if planned is None:
+        planned = _planned(assignment, given, settings, squeezed, sizes)
+        KERNELS.memo.put(key, planned)
+    shape = tuple(sizes[i] for i in assignment.target.indices)
+    plan, kind, dtype, kernels = planned.plan, planned.kind, planned.dtype, planned.kernels
+    return Prepared(assignment, given, plan, kind, shape, dtype, kernels, checked.copied)
+
+
+def check(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    squeezed: Squeezed = (),
+) -> Checked:
+    """All checks."""
     added = target_of(assignment, objects)
     assignment = accumulated(assignment, objects)
     check_names(assignment, objects)
@@ -227,15 +259,7 @@ def prepare(
     copied = given is not as_they_are
     kept = (added, *(name for name, _ in squeezed))
     given = lined_up(assignment, given, sizes, settings, kept)
-    key = ("plan", assignment, squeezed, settings, facts(given, settings.counts))
-    planned = KERNELS.memo.get(key)
-    if planned is None:
-        planned = _planned(assignment, given, settings, squeezed, sizes)
-        KERNELS.memo.put(key, planned)
-    shape = tuple(sizes[i] for i in assignment.target.indices)
-    return Prepared(
-        assignment, given, planned.plan, planned.kind, shape, planned.dtype, planned.kernels, copied
-    )
+    return Checked(assignment, given, sizes, copied)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

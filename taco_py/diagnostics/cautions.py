@@ -24,6 +24,10 @@ class NarrowSumWarning(UserWarning):
     """A sum may pass what its integer type holds, and wraps there."""
 
 
+class TuningStoreWarning(UserWarning):
+    """A store of tuned plans is left out, or a plan in it cannot be read."""
+
+
 class BackendWarning(UserWarning):
     """A backend of a graph failed, and the host computes its part instead."""
 

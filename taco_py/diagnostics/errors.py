@@ -119,5 +119,9 @@ class MissingExtraError(TacoError, ImportError):
     """An optional library is not installed; the message names the extra."""
 
 
+class TuningStoreError(TacoError, RuntimeError):
+    """A store of tuned plans is not one, or cannot be read or written; nothing was changed."""
+
+
 class InternalError(TacoError, RuntimeError):
     """A fault of this package, never of its user."""

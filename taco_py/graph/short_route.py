@@ -213,10 +213,17 @@ class _Text:
         if type(template) is list:
             return f"[{', '.join(self._template(each, parts) for each in template)}]"
         if type(template) is dict:
-            pairs = (f"{key!r}: {self._template(e, parts)}" for key, e in template.items())
+            pairs = (f"{self._held(k)}: {self._template(e, parts)}" for k, e in template.items())
             return f"{{{', '.join(pairs)}}}"
+        if isinstance(template, tuple) and hasattr(template, "_fields"):
+            fields = ", ".join(self._template(each, parts) for each in template)
+            return f"{self._held(type(template))}({fields})"
+        return self._held(template)
+
+    def _held(self, value: Any) -> str:
+        """A name for an object that the text has."""
         name = f"other{len(self.space)}"
-        self.space[name] = template
+        self.space[name] = value
         return name
 
 

@@ -1,0 +1,5 @@
+"""The version of this library, for what is kept beyond a process."""
+
+from __future__ import annotations
+
+VERSION = "0.1.0"

@@ -1,0 +1,1 @@
+"""The store of tuned plans: keys, records, the file, look-ups, and the journal of jobs."""

@@ -1,0 +1,117 @@
+"""The best plan of a key: exact, a hint, or of the nearest buckets; each is one indexed query."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+
+from codegen.records import dataclass
+from taco_py.diagnostics.errors import NotationError
+from taco_py.plan.ir.parser import parse_program
+from taco_py.plan.ir.program import Program
+from taco_py.tune.store.operand_buckets import distance
+from taco_py.tune.store.trial_log import COLUMNS, halves, record_of
+from taco_py.tune.store.tuning_record import TuningKey, TuningRecord
+
+FAR = 6
+"""Doublings, all measures taken together, within which a bucket is near."""
+EXACT = "exact"
+_PLACES = """
+    CROSS JOIN targets ON targets.id = keys.target
+    CROSS JOIN records ON records.key = keys.id CROSS JOIN log ON log.id = records.best
+    CROSS JOIN plans ON plans.id = records.plan"""
+SAME = f"""
+    SELECT {COLUMNS} FROM problems CROSS JOIN keys ON keys.problem = problems.id {_PLACES}
+    WHERE problems.hash = ? AND keys.buckets = ? AND targets.kind = ? ORDER BY records.seconds"""
+NEAR = f"""
+    SELECT {COLUMNS} FROM problems CROSS JOIN targets CROSS JOIN keys
+    ON keys.problem = problems.id AND keys.target = targets.id
+    CROSS JOIN records ON records.key = keys.id CROSS JOIN log ON log.id = records.best
+    CROSS JOIN plans ON plans.id = records.plan
+    WHERE problems.hash = ? AND targets.digest = ? AND keys.first BETWEEN ? AND ?
+    AND keys.second BETWEEN ? AND ?"""
+
+
+@dataclass(frozen=True, slots=True)
+class TunedPlan:
+    """A plan that was found, and how well it fits.
+
+    match     "exact", "hint: …" with what differs, or "nearest bucket, …" with the distance
+    renaming  from the names in the plan to those of the call that asks
+    skipped   faster plans whose texts no longer parse
+    """
+
+    record: TuningRecord
+    match: str
+    renaming: Mapping[str, str]
+    skipped: int = 0
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it was timed on this target, for such operands."""
+        return self.match == EXACT
+
+    @property
+    def program(self) -> Program:
+        """The plan, parsed, in the names of the record."""
+        return parse_program(self.record.plan)
+
+
+def look_up(
+    connection: sqlite3.Connection, key: TuningKey, far: int, hints: bool
+) -> tuple[TunedPlan | None, int]:
+    """The best plan, and how many better ones no longer parse.
+
+    exact, then of this processor by another compiler or version, then of near buckets, then of
+    other processors
+    """
+    skipped = 0
+    for record, match in _candidates(connection, key, far, hints):
+        try:
+            parse_program(record.plan)
+        except (NotationError, ValueError, KeyError, IndexError):
+            skipped += 1
+            continue
+        own = dict(key.names)
+        renaming = {name: own[new] for new, name in record.key.names if new in own}
+        return TunedPlan(record, match, renaming, skipped), skipped
+    return None, skipped
+
+
+def _candidates(
+    connection: sqlite3.Connection, key: TuningKey, far: int, hints: bool
+) -> Iterator[tuple[TuningRecord, str]]:
+    """Plans with how they fit, the best first."""
+    rows = connection.execute(SAME, (key.hash, key.bucket_text, key.target.kind))
+    same = [record_of(row) for row in rows]
+    yield from ((each, EXACT) for each in same if each.key.target == key.target)
+    others = [each for each in same if each.key.target != key.target] if hints else []
+    near_by = [each for each in others if each.key.target.same_processor(key.target)]
+    yield from ((each, _hint(each, key)) for each in near_by)
+    if far > 0:
+        yield from _near(connection, key, far)
+    yield from ((each, _hint(each, key)) for each in others if each not in near_by)
+
+
+def _hint(record: TuningRecord, key: TuningKey) -> str:
+    return "hint: other " + "; other ".join(record.key.target.differences(key.target))
+
+
+def _near(
+    connection: sqlite3.Connection, key: TuningKey, far: int
+) -> Iterator[tuple[TuningRecord, str]]:
+    """Plans for other buckets on this target, the nearest first."""
+    first, second = halves(key.buckets)
+    within = (first - far, first + far, second - far, second + far)
+    rows = connection.execute(NEAR, (key.hash, key.target.digest, *within))
+    records = [record_of(row) for row in rows]
+    found = [(distance(each.key.buckets, key.buckets), each) for each in records]
+    for apart, each in sorted(found, key=lambda pair: (pair[0], pair[1].seconds)):
+        if 0 < apart <= far:
+            yield each, f"nearest bucket, distance {apart}: {_differing(each.key, key)}"
+
+
+def _differing(there: TuningKey, here: TuningKey) -> str:
+    """Which measures differ: "entries t1 2^14 there, 2^17 here"."""
+    triples = zip(here.measures, there.buckets, here.buckets, strict=True)
+    return ", ".join(f"{what} 2^{a} there, 2^{b} here" for what, a, b in triples if a != b)
