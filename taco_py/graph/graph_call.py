@@ -9,6 +9,7 @@ from codegen.records import dataclass
 from taco_py.graph.backends.offload import Offload
 from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.trace_function import Trace
+from taco_py.graph.fission.own_results import with_own_results
 from taco_py.graph.fission.split_operators import split_operators
 from taco_py.graph.nodes import Graph
 from taco_py.graph.rules.rewrite import rewritten
@@ -53,7 +54,7 @@ def call_of(
     operands   of the call that it is chosen for; some strategies do without
     preferred  the backends that may compute regions of it
     """
-    primitives = rewritten(split_operators(trace.graph))
+    primitives = with_own_results(trace.graph, rewritten(split_operators(trace.graph)))
     chosen = choose_regions(primitives, operands, strategy)
     program = make_program(primitives, lambda _: chosen.taken.regions)
     offload = Offload(primitives, program, preferred) if preferred.backends else None

@@ -87,7 +87,7 @@ class OffloadedTask:
             found = (found,)
         _check(found, results)
         self.calls += 1
-        return tuple(found)
+        return tuple(_own(each, arrays) for each in found)
 
     def _again(
         self, error: Exception, arrays: Sequence[Any], results: Sequence[Result]
@@ -180,12 +180,20 @@ def _check(found: Any, results: Sequence[Result]) -> None:
     if len(found) != len(results):
         raise WrongResultError(f"{len(found)} results instead of {len(results)}")
     for value, (shape, dtype) in zip(found, results, strict=True):
-        if not isinstance(value, np.ndarray | np.generic):
+        if type(value) is not np.ndarray and not isinstance(value, np.generic):
             raise WrongResultError(f"a result that is {type(value).__name__}, no array")
         if value.shape != shape:
             raise WrongResultError(f"a result of shape {value.shape} instead of {shape}")
         if value.dtype != dtype:
             raise WrongResultError(f"a result of {value.dtype} instead of {dtype}")
+
+
+def _own(value: Any, arrays: Sequence[Any]) -> Any:
+    """A result in memory of its own, that may be written."""
+    dense = (each for each in arrays if isinstance(each, np.ndarray))
+    shares = any(np.may_share_memory(value, each) for each in dense)
+    written = isinstance(value, np.generic) or value.flags.writeable
+    return value.copy() if shares or not written else value
 
 
 def _line(error: Exception) -> str:

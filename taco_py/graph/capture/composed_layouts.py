@@ -44,6 +44,7 @@ def along_axis(axis: int, part: Any) -> tuple[Any, ...]:
 def roll(recorder: Recorder, x: Any, shift: Any, axis: Any = None) -> Traced:
     """Note np.roll: what leaves at one end comes in at the other."""
     x = traced(recorder, x)
+    given = x.name
     if axis is None:
         shape = x.shape
         return layouts.reshape(recorder, roll(recorder, x.ravel(), shift, 0), shape)
@@ -59,7 +60,7 @@ def roll(recorder: Recorder, x: Any, shift: Any, axis: Any = None) -> Traced:
         inside = int(by) if size > abs(int(by)) else int(by) % int(size)
         parts = (slice(-inside, None), slice(None, -inside))
         x = layouts.concatenate(recorder, [x[along_axis(own, part)] for part in parts], own)
-    return x
+    return x if x.name != given else layouts.copied(recorder, x)
 
 
 def diff(recorder: Recorder, x: Any, n: int = 1, axis: int = -1) -> Traced:
@@ -75,7 +76,7 @@ def diff(recorder: Recorder, x: Any, n: int = 1, axis: int = -1) -> Traced:
 def tile(recorder: Recorder, x: Any, reps: Any) -> Traced:
     """Note np.tile: an array put beside itself."""
     counts = tuple(map(int, reps if np.iterable(reps) else (reps,)))
-    x = traced(recorder, x)
+    x = layouts.copied(recorder, x)
     while x.ndim < len(counts):
         x = layouts.expand_dims(recorder, x, 0)
     for axis, count in enumerate((1,) * (x.ndim - len(counts)) + counts):
@@ -89,7 +90,7 @@ def repeat(recorder: Recorder, x: Any, repeats: Any, axis: int | None = None) ->
     """Note np.repeat: each element so many times, as often as the others."""
     if np.ndim(repeats):
         refuse("Expected one number of repetitions, found an array", "x[positions] has any")
-    x, count = traced(recorder, x), int(repeats)
+    x, count = layouts.copied(recorder, x), int(repeats)
     if axis is None:
         return repeat(recorder, x.ravel(), count, 0)
     own = axis_of(recorder, x, axis)

@@ -101,6 +101,15 @@ def trace_function(
     )  # fmt: skip
 
 
+def _holds_traced(value: Any) -> bool:
+    """Whether an object of a class of its own has traced arrays as attributes."""
+    held = getattr(value, "__dict__", None)
+    names = getattr(type(value), "__slots__", ())
+    slots = [getattr(value, name, None) for name in ((names,) if type(names) is str else names)]
+    own = [*(held.values() if isinstance(held, dict) else ()), *slots]
+    return any(isinstance(each, TracedArray | Size) for each in own)
+
+
 def _template(recorder: Recorder, result: Any, outputs: list[str], function: Any) -> Any:
     def visit(value: Any) -> Any:
         if isinstance(value, TracedArray | Size):
@@ -112,7 +121,7 @@ def _template(recorder: Recorder, result: Any, outputs: list[str], function: Any
             return type(value)(map(visit, value))
         if isinstance(value, dict):
             return {key: visit(each) for key, each in value.items()}
-        if callable(value) or hasattr(value, "__next__"):
+        if callable(value) or hasattr(value, "__next__") or _holds_traced(value):
             code = getattr(function, "__code__", None)
             span = None if code is None else span_of(code.co_filename, code.co_firstlineno)
             raise OperandTypeError(

@@ -106,6 +106,11 @@ def ravel(recorder: Recorder, x: Any, order: str = "C") -> Any:
     return reshape(recorder, x, -1, order=order)
 
 
+def flatten(recorder: Recorder, x: Any, order: str = "C") -> Any:
+    """Note x.flatten(): a copy in one mode."""
+    return copied(recorder, ravel(recorder, x, order))
+
+
 def expand_dims(recorder: Recorder, x: Any, axis: Any) -> Any:
     """Note np.expand_dims: modes of size 1."""
     name, fact = _known(recorder, x)
@@ -189,12 +194,18 @@ def astype(recorder: Recorder, x: Any, dtype: Any, **options: Any) -> Any:
     name, fact = _known(recorder, x)
     wanted = str(np.dtype(dtype))
     if wanted == fact.dtype and not fact.weak:
-        return recorder.traced(name)
+        return recorder.traced(name) if options.get("copy") is False else copied(recorder, x)
     return recorder.add("astype", (name,), fact.shape, wanted, dtype=wanted)
 
 
+def copied(recorder: Recorder, x: Any, *args: Any, **options: Any) -> Any:
+    """Note a copy: the same elements, in memory of their own where it is a result."""
+    name, fact = _known(recorder, x)
+    return recorder.add("copy", (name,), fact.shape, fact.dtype)
+
+
 def same(recorder: Recorder, x: Any, *args: Any, **options: Any) -> Any:
-    """Return the array: copies and other sparse formats have the same elements."""
+    """Return the array: other sparse formats have the same elements."""
     return recorder.traced(recorder.name_of(x), True)
 
 

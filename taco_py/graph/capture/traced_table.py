@@ -51,7 +51,7 @@ LAYOUTS: Table = MappingProxyType({
     "transpose": layouts.transpose, "permute_dims": layouts.transpose,
     "moveaxis": layouts.moveaxis, "swapaxes": layouts.swapaxes,
     "matrix_transpose": layouts.matrix_transpose, "reshape": layouts.reshape,
-    "ravel": layouts.ravel, "flatten": layouts.ravel, "expand_dims": layouts.expand_dims,
+    "ravel": layouts.ravel, "flatten": layouts.flatten, "expand_dims": layouts.expand_dims,
     "squeeze": layouts.squeeze, "broadcast_to": layouts.broadcast_to,
     "concatenate": layouts.concatenate, "concat": layouts.concatenate, "stack": layouts.stack,
     "vstack": layouts.vstack, "hstack": layouts.hstack, "column_stack": moved.column_stack,
@@ -65,7 +65,7 @@ LAYOUTS: Table = MappingProxyType({
     "flipud": lambda recorder, x: layouts.flip(recorder, x, 0),
     "rot90": moved.rot90, "roll": moved.roll, "diff": moved.diff,
     "tril": moved.triangle(True), "triu": moved.triangle(False), "diag": moved.diag,
-    "astype": layouts.astype, "copy": layouts.same, "tocsr": layouts.same, "tocsc": layouts.same,
+    "astype": layouts.astype, "copy": layouts.copied, "tocsr": layouts.same, "tocsc": layouts.same,
     "tocoo": layouts.same, "toarray": layouts.to_dense, "todense": layouts.to_dense,
 })  # fmt: skip
 

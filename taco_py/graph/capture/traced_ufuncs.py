@@ -253,7 +253,7 @@ def full_like(recorder: Recorder, x: Any, value: Any, dtype: Any = None, **optio
     fact = recorder.facts[recorder.name_of(x)]
     number = np.dtype(dtype or fact.dtype).type(value)
     name = recorder.name_of(number)
-    return recorder.add("broadcast_to", (name,), fact.shape, str(number.dtype))
+    return recorder.add("broadcast_to", (name,), fact.shape, str(number.dtype), filled=True)
 
 
 def count_nonzero(recorder: Recorder, x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:

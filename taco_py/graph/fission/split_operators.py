@@ -29,6 +29,7 @@ SPLITS: Mapping[str, Split] = MappingProxyType({
     **dict.fromkeys(
         ("einsum", "matmul", "tensordot", "outer", "diagonal", "contract"), product
     ),
+    "copy": lambda builder, node, inputs: inputs[0],  # see own_results
     "diag": matrix_of_diagonal, "evaluate": text,
 })  # fmt: skip
 """How operators are split. Functions of elements need no entry; what has none is NumPy's."""

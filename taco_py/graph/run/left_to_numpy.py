@@ -173,6 +173,7 @@ RUN: Mapping[str, Callable[[Node, Sequence[Any], Numbers], Any]] = MappingProxyT
     "astype": lambda node, arrays, numbers: arrays[0].astype(node.get("dtype"))
     if hasattr(arrays[0], "astype") else np.dtype(node.get("dtype")).type(arrays[0]),
     "slice": _subscript, "index": _subscript,
+    "copy": lambda node, arrays, numbers: arrays[0].copy(),
     "places": _places, "call": _call, "to_dense": _to_dense, "evaluate": _text, "notation": _text,
     "program": _program,
 })  # fmt: skip
