@@ -141,3 +141,10 @@ def test_a_kernel_reads_through_a_view_of_its_own_value() -> None:
 
     for one, other in zip(tp.fuse(function)(x[0]), function(x[0]), strict=True):
         np.testing.assert_allclose(one, other)
+
+
+def test_a_transpose_of_modes_that_were_put_in_stays() -> None:
+    def function(a: Any) -> Any:
+        return np.swapaxes(np.sum(a, axis=(0, 1), keepdims=True), 0, -1) ** 3
+
+    np.testing.assert_allclose(tp.fuse(function)(x), function(x))

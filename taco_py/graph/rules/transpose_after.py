@@ -28,8 +28,8 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
     if len(sources) != 1:
         return None
     (source,) = sources
-    if sorted(source) != [*range(len(node.shape))]:
-        return None
+    if len(source) != len({*source} & {*range(len(node.shape))}):
+        return None  # modes of size 1 are put in, too
     back = tuple(source.index(axis) for axis in range(len(source)))
     shape = tuple(node.shape[axis] for axis in back)
     inputs = [_before(builder, name, back, shape) for name in node.inputs]
