@@ -11,7 +11,7 @@ import numpy as np
 from taco_py.graph.extents import Extent
 from taco_py.graph.graph_builder import LAYOUTS
 from taco_py.graph.graph_call import GraphCall
-from taco_py.graph.nodes import Output
+from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.run.graph_program import KernelRun, NumpyRun, Step, has_short_way
 from taco_py.graph.run.left_to_numpy import compute
 from taco_py.interop.scipy_arrays import is_scipy_sparse
@@ -35,20 +35,32 @@ def short_route(
 
 
 def _by_steps(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | None:
-    """Make the function for calls of a few steps."""
-    program = call.program
-    steps = program.steps
-    by_kernel = len(steps) == 1 and isinstance(steps[0], KernelRun)
-    if not (by_kernel or _is_dense(call, operands)) or not 0 < len(steps) <= MOST_STEPS:
+    """Make the function for calls of kernels and of NumPy."""
+    graph, steps = call.program.graph, call.program.steps
+    alone = len(steps) == 1 and isinstance(steps[0], KernelRun) and not _changes(graph, steps[0])
+    if not (alone or _is_dense(call, operands)) or not 0 < len(steps) <= MOST_STEPS:
+        return None  # of sparse values NumPy's text is another one
+    if any(isinstance(step, KernelRun) and step.written is None for step in steps):
         return None
-    made: set[str] = set()
-    for step in steps:
-        if not isinstance(step, KernelRun | NumpyRun) or not _is_known(step):
-            return None
-        made.update(_made_by(step))
-    if {*program.graph.outputs} - made:
+    if not all(isinstance(step, KernelRun | NumpyRun) for step in steps):
+        return None
+    if {*graph.outputs} - {name for step in steps for name in step.outputs}:
         return None
     return _Text(call).function(operands)
+
+
+def _changes(graph: Graph, step: Step) -> bool:
+    """Whether results are more than what kernels give."""
+    facts = graph.facts
+    return any(any(facts[name].units) or facts[name].sparsity for name in step.outputs)
+
+
+def _is_dense(call: GraphCall, operands: Sequence[Any]) -> bool:
+    """Whether NumPy's arrays and numbers are all that a call is about."""
+    leaves = call.program.graph.leaves
+    return not any(leaf.fact.sparsity for leaf in leaves) and all(
+        isinstance(each, np.ndarray | np.generic | int | float | complex) for each in operands
+    )
 
 
 def _by_sizes(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | None:
@@ -59,8 +71,8 @@ def _by_sizes(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | 
     found, trace = call.offload.program(operands), call.trace
     run = _by_steps(call, operands) if found.program is call.program else None
     if run is not None:
-        steps = run
-        return lambda *values: steps(*values) if [e.shape for e in values] == sizes else None
+        kernel = run
+        return lambda *values: kernel(*values) if [e.shape for e in values] == sizes else None
 
     def route(*values: Any) -> Any:
         if [each.shape for each in values] != sizes or not found.is_current:
@@ -68,25 +80,6 @@ def _by_sizes(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | 
         return trace.returned(found.program.run(values)) if trace.free.hold() else None
 
     return route
-
-
-def _is_known(step: KernelRun | NumpyRun) -> bool:
-    """Whether it is known what a step computes."""
-    return isinstance(step, NumpyRun) or step.written is not None
-
-
-def _made_by(step: KernelRun | NumpyRun) -> Sequence[str]:
-    if isinstance(step, NumpyRun):
-        return (step.node.name,)
-    return () if step.written is None else step.written.results
-
-
-def _is_dense(call: GraphCall, values: Sequence[Any]) -> bool:
-    """Whether NumPy's arrays and numbers are all that a call is about."""
-    leaves = call.program.graph.leaves
-    return not any(leaf.fact.sparsity for leaf in leaves) and all(
-        isinstance(each, np.ndarray | np.generic | int | float | complex) for each in values
-    )
 
 
 class _Text:
@@ -125,10 +118,11 @@ class _Text:
 
     def _step(self, step: Step, values: dict[str, Any]) -> list[str] | None:
         """The lines of a step; None where it has no short way."""
-        if not isinstance(step, KernelRun | NumpyRun):
-            return None
-        lines = self._numpy(step) if isinstance(step, NumpyRun) else self._kernel(step, values)
-        self.made.update(_made_by(step))
+        if isinstance(step, NumpyRun):
+            lines: list[str] | None = self._numpy(step)
+        else:
+            lines = self._kernel(step, values) if isinstance(step, KernelRun) else None
+        self.made.update(step.outputs)
         return lines
 
     def _kernel(self, step: KernelRun, values: dict[str, Any]) -> list[str] | None:
