@@ -106,8 +106,9 @@ def test_blocks_give_numpys_numbers(name: str, backend: str) -> None:
         for _ in range(2):
             np.testing.assert_allclose(fused(*operands), reference(name, operands), rtol=1e-9)
     products = ("linear_attention", "graph_convolution", "feed_forward")
+    dense = name != "attention"  # whose values are computed where the mask has entries
     assert (backend in steps_of(fused, *operands)) == (
-        name in products or backend == "recorded_block"
+        name in products or (backend == "recorded_block" and dense)
     )
 
 
