@@ -44,7 +44,6 @@ def test_names_of_users_do_not_matter_and_all_else_does() -> None:
         store.key("y[i] = A[i,j] * x[j]", A=A.tocsc(), x=x),
         store.key("y[i] = A[i,j] * x[j]", A=A, x=x.astype(np.float32)),
         store.key("y[i] = A[i,j] * x[j]", A=A, x=x, semiring="min_plus"),
-        store.key("y[i] = A[i,j] * x[j]", A=A, x=x, threads=1),
         store.key("y[i] = A[i,j] * x[j]", A=A, x=x, static={"j": 80}),
         store.key("y[i] = A[i,j] * x[j]", A=A, x=x, mask=np.ones(100, bool)),
     )
