@@ -27,6 +27,14 @@ def dtype_of(function: Callable[..., Any], *facts: Fact) -> str:
     return str(np.asarray(found).dtype)
 
 
+def numpy_function(name: str) -> Callable[..., Any]:
+    """Find a function of NumPy by its name, as "linalg.solve"."""
+    found: Any = np
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found  # type: ignore[no-any-return]
+
+
 def weak_name(value: Any) -> str:
     """Name the type of a Python number, "" of anything else."""
     return type(value).__name__ if type(value) in (bool, int, float, complex) else ""

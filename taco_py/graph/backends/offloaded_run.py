@@ -14,9 +14,8 @@ from codegen.records import dataclass
 from taco_py.diagnostics.cautions import BackendWarning, caution, give
 from taco_py.graph.backends.backend import Backend, ProcessDiedError
 from taco_py.graph.backends.region_graph import RegionGraph
-from taco_py.graph.nodes import Graph, Node
-from taco_py.graph.run.graph_program import GraphProgram, make_program, places_of
-from taco_py.graph.run.partition_by_stages import Region
+from taco_py.graph.nodes import Graph
+from taco_py.graph.run.graph_program import GraphProgram, RegionRun, make_program, places_of
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.values.tensor import Tensor
 
@@ -119,32 +118,16 @@ class OffloadedTask:
 
 
 @dataclass(slots=True, eq=False)
-class OffloadedRun:
+class OffloadedRun(RegionRun):
     """A region of a graph that a backend computes.
 
     results  what it has to give, for the sizes of the call
     numbers  from the graph's operands to the numbers that are inputs of the region
     """
 
-    region: Region
     task: OffloadedTask
     results: tuple[Result, ...]
     numbers: Callable[..., tuple[Any, ...]] | None = None
-
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        """The primitives of the region."""
-        return self.region.nodes
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of the region's results."""
-        return self.region.outputs
-
-    @property
-    def places(self) -> str:
-        """The user's lines."""
-        return places_of(self.region.nodes)
 
     def run(self, graph: Graph, values: dict[str, Any]) -> None:
         """Compute the results of the region and put them among the values."""

@@ -21,7 +21,7 @@ from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.capture.traced_ufuncs import axes_of, reduced_shape
 from taco_py.graph.extents import Extent, const, product, total
 from taco_py.graph.nodes import Fact, Shape
-from taco_py.graph.samples import sample
+from taco_py.graph.samples import numpy_function, sample
 
 ShapeRule = Callable[[Recorder, Sequence[Fact], Mapping[str, Any]], Shape]
 """From what is known of the arrays, and the other arguments by name, to the shape of the result."""
@@ -54,14 +54,6 @@ def call(name: str, arrays: Sequence[str], others: Sequence[str], rule: ShapeRul
     return note
 
 
-def function_of(name: str) -> Callable[..., Any]:
-    """Find a function of NumPy by its name, as "linalg.solve"."""
-    found: Any = np
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found  # type: ignore[no-any-return]
-
-
 def _check_dense(name: str, facts: Sequence[Fact]) -> None:
     if any(fact.sparsity for fact in facts):
         refuse(
@@ -92,7 +84,7 @@ def _dtype(name: str, facts: Sequence[Fact], options: Mapping[str, Any]) -> str:
         small = [np.resize(sample(f), (size,) * f.order) if f.order else sample(f) for f in facts]
         try:
             with np.errstate(all="ignore"):
-                return str(np.asarray(function_of(name)(*small, **options)).dtype)
+                return str(np.asarray(numpy_function(name)(*small, **options)).dtype)
         except (ValueError, IndexError, np.linalg.LinAlgError):
             continue
     return str(np.result_type(*map(sample, facts), np.float32))
@@ -170,10 +162,6 @@ def _quantiles(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, 
     return (*facts[1].shape, *_reduced(recorder, facts, options))
 
 
-def _points(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
-    return facts[0].shape
-
-
 def _searched(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
     return facts[1].shape
 
@@ -241,9 +229,9 @@ CALLS: Mapping[str, Any] = MappingProxyType({
        "nanmax", "nanvar", "nanstd")},
     **{name: call(name, ("a", "q"), ("axis", "method", "keepdims"), _quantiles)
        for name in ("quantile", "percentile", "nanquantile", "nanpercentile")},
-    "interp": call("interp", ("x", "xp", "fp"), ("left", "right", "period"), _points),
+    "interp": call("interp", ("x", "xp", "fp"), ("left", "right", "period"), _first),
     "searchsorted": call("searchsorted", ("a", "v"), ("side",), _searched),
-    "digitize": call("digitize", ("x", "bins"), ("right",), _points),
+    "digitize": call("digitize", ("x", "bins"), ("right",), _first),
     "convolve": call("convolve", ("a", "v"), ("mode",), _convolved),
     **{name: call(name, ("a",), ("n", "axis", "norm"), _transformed())
        for name in ("fft.fft", "fft.ifft")},
@@ -256,6 +244,6 @@ CALLS: Mapping[str, Any] = MappingProxyType({
     **{name: call(name, ("a",), ("axes", "norm"), _first) for name in ("fft.fftn", "fft.ifftn")},
     "argpartition": call("argpartition", ("a",), ("kth", "axis"), _lines),
     "partition": call("partition", ("a",), ("kth", "axis"), _lines),
-    "isin": call("isin", ("element", "test_elements"), (), _points),
+    "isin": call("isin", ("element", "test_elements"), (), _first),
 })  # fmt: skip
 """Functions by their names in NumPy."""

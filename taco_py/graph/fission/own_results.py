@@ -8,17 +8,10 @@ must change neither an argument nor another result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from taco_py.graph.graph_builder import LAYOUTS
 from taco_py.graph.nodes import Fact, Graph, Node
-
-VIEWS = frozenset((
-    "transpose", "expand_dims", "squeeze", "reshape", "broadcast_to", "slice", "diagonal", "real",
-    "imag",
-))  # fmt: skip
-"""Operators that show the memory of their operand, in NumPy."""
+from taco_py.graph.view_operators import is_view
 
 
 def with_own_results(operators: Graph, primitives: Graph) -> Graph:
@@ -30,7 +23,7 @@ def with_own_results(operators: Graph, primitives: Graph) -> Graph:
     outputs: list[str] = []
     nodes: list[Node] = []
     for place, (user, name) in enumerate(zip(operators.outputs, primitives.outputs, strict=True)):
-        base, known = _base(shown, user, _is_view), _base(computed, name, _is_layout)
+        base, known = _base(shown, user), _base(computed, name)
         owner = known if known in leaves else owners.setdefault(known, base)
         if owner != base or _is_stretched(computed, name, shown, user):
             fact = computed[name].fact if name in computed else primitives.facts[name]
@@ -42,30 +35,27 @@ def with_own_results(operators: Graph, primitives: Graph) -> Graph:
     return replace(primitives, nodes=(*primitives.nodes, *nodes), outputs=tuple(outputs))
 
 
-def _base(nodes: dict[str, Node], name: str, is_view: Callable[[Node], bool]) -> str:
+def _base(nodes: dict[str, Node], name: str) -> str:
     """The value whose memory a value is in."""
-    while name in nodes and is_view(nodes[name]):
+    while name in nodes and _shows(nodes[name]):
         name = nodes[name].inputs[0]
     return name
 
 
-def _is_view(node: Node) -> bool:
-    return node.operator in VIEWS and not node.get("filled")
-
-
-def _is_layout(node: Node) -> bool:
-    return node.operator in LAYOUTS or (node.operator == "numpy" and node.get("call") in VIEWS)
+def _shows(node: Node) -> bool:
+    """Whether a node is in the memory of its operand: an array that is filled has its own."""
+    return is_view(node) and not node.get("filled")
 
 
 def _is_stretched(computed: dict[str, Node], name: str, shown: dict[str, Node], user: str) -> bool:
     """Whether elements stand for several of a result that NumPy makes one by one."""
-    while name in computed and _is_layout(computed[name]):
+    while name in computed and is_view(computed[name]):
         if "broadcast" in (computed[name].get("call") or computed[name].operator):
             break
         name = computed[name].inputs[0]
     else:
         return False
-    while user in shown and _is_view(shown[user]):
+    while user in shown and _shows(shown[user]):
         if shown[user].operator == "broadcast_to":
             return False
         user = shown[user].inputs[0]

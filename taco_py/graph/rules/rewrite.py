@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
+from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Graph
 from taco_py.graph.rules import (
     algebra,
@@ -20,6 +20,7 @@ from taco_py.graph.rules import (
     values_at_mask,
 )
 from taco_py.graph.rules.base import GraphRule
+from taco_py.graph.view_operators import is_view
 
 CATALOGUE: tuple[GraphRule, ...] = (
     join_layouts.RULE,  # before others look at operands
@@ -33,9 +34,6 @@ CATALOGUE: tuple[GraphRule, ...] = (
 """The rules of graphs, each after those that make sites for it."""
 
 MOST_ROUNDS = 16
-
-VIEWS = ("slice", "reshape", "transpose", "squeeze", "expand_dims", "broadcast_to")
-"""What NumPy computes in the memory of its operand."""
 
 
 def rewritten(graph: Graph, rules: Sequence[GraphRule] = CATALOGUE) -> Graph:
@@ -78,7 +76,6 @@ def _handed(graph: Graph) -> set[str]:
     """The values that reach the caller, as they are or in a view."""
     found = {*graph.outputs}
     for node in reversed(graph.nodes):
-        view = node.operator in LAYOUTS or node.get("call") in VIEWS
-        if view and node.name in found:
+        if is_view(node) and node.name in found:
             found.update(node.inputs)
     return found

@@ -22,12 +22,12 @@ from taco_py.graph.run.order_of_steps import (
     StepOrder,
     bytes_of,
     dense_bytes,
-    is_view,
     order_statements,
     order_steps,
 )
 from taco_py.graph.run.partition_by_stages import Region, base_of, partition_by_stages
 from taco_py.graph.run.region_statements import Statements, Stored, write_statements
+from taco_py.graph.view_operators import is_view
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.printer import to_text
 from taco_py.replay.find import find, no_short_way
@@ -90,7 +90,29 @@ def places_of(nodes: Sequence[Node]) -> str:
 
 
 @dataclass(slots=True, eq=False)
-class KernelRun:
+class RegionRun:
+    """A region of a graph that is one step."""
+
+    region: Region
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The primitives of the region."""
+        return self.region.nodes
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the region's results."""
+        return self.region.outputs
+
+    @property
+    def places(self) -> str:
+        """The user's lines."""
+        return places_of(self.region.nodes)
+
+
+@dataclass(slots=True, eq=False)
+class KernelRun(RegionRun):
     """A region that kernels compute.
 
     between  results that kernels alone read, which stay sparse with any fill value
@@ -103,7 +125,6 @@ class KernelRun:
     last_key the key of the short way of the call that was made last
     """
 
-    region: Region
     between: frozenset[str] = frozenset()
     written: Statements | None = None
     asked: Asked | None = None
@@ -171,21 +192,6 @@ class KernelRun:
         if not self.sparse:
             return found
         return {n: tensor(each) if is_scipy_sparse(each) else each for n, each in found.items()}
-
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        """The primitives of the region."""
-        return self.region.nodes
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of the region's results."""
-        return self.region.outputs
-
-    @property
-    def places(self) -> str:
-        """The user's lines."""
-        return places_of(self.region.nodes)
 
     def explain(self, graph: Graph, values: Mapping[str, Any]) -> str:
         """Say how the kernels compute the region."""

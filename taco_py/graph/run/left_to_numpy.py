@@ -17,6 +17,7 @@ from taco_py.api.program import program
 from taco_py.api.tensor import tensor
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.graph.nodes import Node
+from taco_py.graph.samples import numpy_function
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.values.tensor import Tensor
 
@@ -142,10 +143,7 @@ def _call(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
             f"Expected dense arrays for np.{name}, found a sparse one",
             hint="NumPy computes it: write x.toarray() in the function",
         )
-    function: Any = np
-    for part in name.split("."):
-        function = getattr(function, part)
-    return function(*arrays, **dict(node.get("options")))
+    return numpy_function(name)(*arrays, **dict(node.get("options")))
 
 
 def _to_dense(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:

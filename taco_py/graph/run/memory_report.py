@@ -14,7 +14,8 @@ from typing import Any
 from codegen.records import dataclass
 from taco_py.diagnostics.memory_errors import bytes_text
 from taco_py.graph.run.graph_program import GraphProgram, KernelRun, NumpyRun
-from taco_py.graph.run.order_of_steps import bytes_of, is_view
+from taco_py.graph.run.order_of_steps import bytes_of
+from taco_py.graph.view_operators import is_view
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from taco_py.graph.orchestrate.candidate_kernels import Kernel
 from taco_py.graph.orchestrate.dag import mask_of
 from taco_py.graph.orchestrate.memory_order import order_by_memory, peak_bytes
 from taco_py.graph.run.partition_by_stages import base_of
+from taco_py.graph.view_operators import is_view
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import operand_names
 from taco_py.notation.nodes import Assignment
@@ -34,12 +35,6 @@ those that stand side by side."""
 
 LEAST = 1 << 20
 """Bytes that another order of statements saves at least."""
-
-VIEWS = frozenset((
-    "expand", "transpose", "squeeze", "expand_dims", "broadcast", "broadcast_to", "reshape",
-    "slice", "diagonal", "real", "imag",
-))  # fmt: skip
-"""What NumPy gives in the memory of its operand, or may."""
 
 
 class OrderedStep(Protocol):
@@ -119,11 +114,6 @@ class _Memory:
             if base in nodes and base in self.makers and is_view(nodes[base]):
                 waiting += nodes[base].inputs
         return found
-
-
-def is_view(node: Node) -> bool:
-    """Tell whether NumPy computes a primitive by showing its operand in another way."""
-    return node.get("call", node.operator) in VIEWS
 
 
 # ---------------------------------------------------------------- sizes
