@@ -193,3 +193,33 @@ def test_an_extremum_that_meets_itself_is_made_before() -> None:
     cube = np.random.default_rng(0).random((2, 3, 5))
     text = "t[i,j] = max(k, A[i,k,j]); r[i,j] = max(t[i,j], 2 * t[i,j])"
     np.testing.assert_array_equal(tp.evaluate(text, A=cube), 2 * cube.max(1))
+
+
+SPREAD = (
+    # a number for each i, which several elements of the result read
+    "P[i,j] = A[i,j] - sum(k, A[i,k])",
+    "P[i,j] = exp(A[i,j]) - sum(k, A[i,k])",
+    "P[i,j] = A[i,j] + x[j] - sum(k, A[i,k] * x[k])",
+    "P[i,j] = A[i,j] - max(k, A[i,k])",
+    "P[i,j] = 2 * sum(k, A[i,k]) + A[i,j]",
+    "s[i] = sum(k, A[i,k]); P[i,j] = A[i,j] - s[i]",
+)
+
+
+@pytest.mark.parametrize("text", SPREAD)
+def test_a_number_that_many_elements_read_is_added_up_once(text: str) -> None:
+    """No loop over terms stands around or inside of one over the elements that read their sum."""
+    rng = np.random.default_rng(0)
+    given_ = {"A": rng.random((800, 800)), "x": rng.random(800)}
+    operands = {name: each for name, each in given_.items() if f"{name}[" in text}
+    told = tp.explain(text, operands).partition("schedules of")[0]
+    told = told.replace("concrete", " " * len("concrete")).splitlines()
+    around: list[int] = []
+    for line in told:
+        indent = len(line) - len(line.lstrip())
+        if line.lstrip().startswith(("forall", "where")):
+            around = [each for each in around if each < indent]
+        if line.lstrip().startswith("forall"):
+            around.append(indent)
+        assert len(around) <= 2, told
+    assert around

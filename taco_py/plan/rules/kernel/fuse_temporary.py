@@ -197,7 +197,7 @@ class _Pair:
         """What the reader computes, with what the maker computes in the place of the temporary."""
         problem = self.reader.problem
         made: Expr = self.made.value
-        if self._is_asked(problem):  # of the temporary, each element is there
+        if self._is_asked(problem) or self._is_spread:  # of the temporary, each element is there
             made = Call(VALUE, (made,))
 
         def exchanged(access: Access) -> Expr:
@@ -212,6 +212,15 @@ class _Pair:
         target = Access(name.fresh(self.maker.target), self.access.indices)
         side = SideResult(target, self.maker.problem.result, self.made.value)
         return replace(whole, side=(*whole.side, side))
+
+    @property
+    def _is_spread(self) -> bool:
+        """Whether the reader adds an element of the temporary to several of its own.
+
+        What the maker adds up would be added to each of them: P[i,j] = A[i,j] - sum(k, A[i,k]).
+        """
+        further = {*self.reader.problem.assignment.target.indices}.difference(self.access.indices)
+        return bool(further) and any(term.body == self.access for term, _ in self._terms())
 
     def _is_asked(self, problem: Problem) -> bool:
         """Whether the reader would have another value where nothing is stored of the temporary."""
