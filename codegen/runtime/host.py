@@ -38,6 +38,7 @@ class Host:
     ffi: Any
     lib: Any
     bind: Callable[[int, int, bytes, tuple[tuple[str, int, int, str], ...]], Callable[..., Any]]
+    bind_together: Callable[[Callable[..., Any]], Callable[..., Any]]
     entry: int
 
     def load(self, library: Path) -> int:
@@ -72,7 +73,7 @@ def load_host(store: Store, compiler: Callable[[], Compiler]) -> Host:
 
 
 def _build(store: Store, compiler: Compiler, key: str) -> Entry:
-    text = '#include "taco_host.c"\n#include "taco_python.c"\n'
+    text = '#include "taco_host.c"\n#include "taco_python.c"\n#include "taco_together.c"\n'
     unit = Unit((("host.c", text),), libraries=("dl", "pthread"))
     return build_entry(store, key, compiler, unit, ("-O1",), text)
 
@@ -86,5 +87,8 @@ def _load(entry: Entry) -> Host:
     bind = functions.taco_bind
     bind.argtypes = (ctypes.c_int64, ctypes.c_int, ctypes.c_char_p, ctypes.py_object)
     bind.restype = ctypes.py_object
+    bind_together = functions.taco_bind_together
+    bind_together.argtypes = (ctypes.py_object,)
+    bind_together.restype = ctypes.py_object
     own = ctypes.cast(functions.taco_host_call, ctypes.c_void_p).value
-    return Host(ffi, lib, bind, own or 0)
+    return Host(ffi, lib, bind, bind_together, own or 0)

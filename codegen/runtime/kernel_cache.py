@@ -29,6 +29,7 @@ from codegen.runtime.memory_limit import MemoryLimit
 from codegen.runtime.memory_pool import Pool
 from codegen.runtime.runtime_library import ARRAYS, PARTS, Part, load_part, parts_of
 from codegen.runtime.signature import Signature, signature_from_json
+from codegen.runtime.together import TOGETHER_KEY, TOGETHER_SIGNATURE, TOGETHER_TEXT
 from codegen.toolchain.compile_unit import Unit, build_entry, complete, moved_error
 from codegen.toolchain.compiler import Compiler, find_compiler, probe
 from codegen.toolchain.entries import Entry
@@ -152,6 +153,17 @@ class KernelCache:
     def pool(self) -> Pool:
         """The memory of results."""
         return self._get_host()[1]
+
+    @property
+    def together(self) -> KernelCall:
+        """Run independent kernels on threads that share them (`codegen.runtime.together`)."""
+        found: KernelCall | None = self.memo.get(TOGETHER_KEY)
+        if found is None:
+            source = KernelSource(TOGETHER_TEXT, (TOGETHER_SIGNATURE,))
+            kernel = self.get_or_build(TOGETHER_KEY, lambda: source).kernel
+            found = self._get_host()[0].bind_together(kernel.functions[TOGETHER_SIGNATURE.name])
+            self.memo.put(TOGETHER_KEY, found)
+        return found
 
     def keep_memory(self, size: int | None) -> None:
         """Keep at most `size` bytes of results that are gone, None for what is usual."""

@@ -269,6 +269,22 @@ static PyObject *taco_result(const taco_callable *c, const taco_holder *holders,
     return &_Py_NoneStruct;
 }
 
+/* Open all arguments of a call, or none; on failure the exception is set and spare mappings are gone. */
+static int taco_open_all(const taco_callable *c, taco_argument *arguments, taco_holder *holders, int64_t *budget,
+                         PyObject *const *args)
+{
+    for (Py_ssize_t i = 0; i < c->count; i++) {
+        if (taco_open_one(c->parameters + i, arguments + i, holders + i, budget, args[i])) {
+            taco_shut(c->parameters, holders, i, 1);
+            for (Py_ssize_t j = i + 1; j < c->count; j++)
+                if (c->parameters[j].kind == TACO_GROWING)
+                    taco_drop_spare(args[j]);
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* What Python calls. The interpreter lock is released while the kernel runs. */
 static PyObject *taco_call_kernel(PyObject *self, PyObject *const *args, Py_ssize_t found)
 {
@@ -282,15 +298,8 @@ static PyObject *taco_call_kernel(PyObject *self, PyObject *const *args, Py_ssiz
     taco_argument arguments[found + 1];
     taco_holder holders[found + 1];
     int64_t budget = -1;
-    for (Py_ssize_t i = 0; i < found; i++) {
-        if (taco_open_one(c->parameters + i, arguments + i, holders + i, &budget, args[i])) {
-            taco_shut(c->parameters, holders, i, 1);
-            for (Py_ssize_t j = i + 1; j < found; j++)
-                if (c->parameters[j].kind == TACO_GROWING)
-                    taco_drop_spare(args[j]);
-            return NULL;
-        }
-    }
+    if (taco_open_all(c, arguments, holders, &budget, args))
+        return NULL;
     void *thread = PyEval_SaveThread();
     const int32_t status = taco_invoke(c->entry, c->function, arguments);
     PyEval_RestoreThread(thread);

@@ -595,6 +595,14 @@ typedef union {
     double parts[2]; /* of a complex number */
 } taco_argument;
 
+/* A call of a kernel's function through its entry point, and what it returned. */
+typedef struct {
+    int32_t (*entry)(int32_t function, const taco_argument *arguments);
+    int32_t function;
+    int32_t status;
+    const taco_argument *arguments;
+} taco_job;
+
 /* ---------------------------------------------------------------- sorting
  *
  * Sorted input costs one scan; short or nearly sorted input insertion sort; middling input a merge of

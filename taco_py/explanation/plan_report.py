@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from taco_py.cost.machine import Machine
 from taco_py.driver import CompiledKernel, native_target
+from taco_py.execute.independent_kernels import independent_groups, least_taken_over
 from taco_py.execute.run import IN_ORDER
 from taco_py.execute.transform import transformed
 from taco_py.execute.work import told_threads
@@ -56,6 +57,7 @@ def explain(
     lines += [f"result    {plan.stored}"] if plan.stored else []
     lines += [f"sizes     {plan.sizes}"] if plan.sizes else []
     lines += [f"sums      {form}" for form in plan.forms]
+    lines += _together(plan, limit)
     compiled = iter(kernels)
     for note in plan.notes:
         lines.append(f"split     {note}")
@@ -66,6 +68,17 @@ def explain(
             moves = plan.machine.is_gpu and not isinstance(step, Fuse | Unfuse | TakeSize)
             lines.append(f"{step.line}{ON_HOST * moves}")
     return "\n".join(lines)
+
+
+def _together(plan: Plan, limit: int) -> Iterator[str]:
+    """Which kernels run beside each other in later calls, and from when on."""
+    for group in independent_groups(plan) if limit > 1 else ():
+        names = ", ".join(plan.steps[number].target for number in group)
+        yield (
+            f"together  {names}: each in a thread of its own in later calls, where those but the "
+            f"largest have {least_taken_over(plan.machine)} iterations and none so many that it "
+            "shares its own loops"
+        )
 
 
 def _with_copies(plan: Plan, tensors: Mapping[str, TensorData]) -> Mapping[str, TensorData]:

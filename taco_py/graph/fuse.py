@@ -68,6 +68,11 @@ class FusedFunction:
         self.traces: dict[tuple[object, ...], list[GraphCall]] = {}
         self.routes: dict[tuple[object, ...], tuple[Route, ...]] = {}
         update_wrapper(self, function)
+        KERNELS.derived.add(self)
+
+    def clear(self) -> None:
+        """Forget the short ways, which hold a number of threads."""
+        self.routes = {}
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Compute the function, as a call of the function itself would."""

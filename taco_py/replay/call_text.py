@@ -43,11 +43,13 @@ import scipy.sparse as sp
 
 from codegen.records import dataclass
 from taco_py.driver import CompiledKernel
+from taco_py.execute.independent_kernels import free_after, independent_groups
 from taco_py.execute.transform import transform_of
 from taco_py.notation.checks import need_elements
 from taco_py.notation.half_types import is_half
 from taco_py.plan.ir.nodes import Cast, Fuse, Gather, KernelStep, Step, TakeSide, TakeSize, Unfuse
 from taco_py.problem import TensorType
+from taco_py.replay.calls_together import with_groups
 from taco_py.replay.helpers import Helper
 from taco_py.replay.kernel_text import KernelText
 from taco_py.replay.operand_text import (
@@ -60,7 +62,7 @@ from taco_py.replay.operand_text import (
     read_tensor,
 )
 from taco_py.replay.state import CallState, Task, listed, says_order
-from taco_py.replay.taken_again import Arrays, equal_sizes, free_after, with_arrays_taken_again
+from taco_py.replay.taken_again import Arrays, equal_sizes, with_arrays_taken_again
 from taco_py.storage.borrow import BFLOAT16
 from taco_py.values.operands import Given
 from taco_py.values.tensor import Tensor
@@ -144,6 +146,9 @@ class _Writer(CallState):
         yield from self.give_up([*wrong, *self.unfit_outs(), *self.disordered()])
         kernels = iter(task.kernels)
         steps = [[*self.step(number, step, kernels)] for number, step in enumerate(task.plan.steps)]
+        if not (task.begin or task.begun):  # kernels that add to arrays run in the text's order
+            groups = independent_groups(task.plan)
+            steps = with_groups(steps, groups, self.calls, task.plan.machine)
         yield from with_arrays_taken_again(*self.arrays(steps))
         yield from self.results()
 

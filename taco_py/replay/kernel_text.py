@@ -16,6 +16,7 @@ from taco_py.execute.work import bounds
 from taco_py.lower.bindings import Source
 from taco_py.notation.checks import accesses
 from taco_py.plan.ir.nodes import KernelStep
+from taco_py.replay.calls_together import KernelCall
 from taco_py.replay.helpers import Helper
 from taco_py.replay.operand_text import Reading, read_data
 from taco_py.replay.state import CallState, listed, says_order, sizes_disagree
@@ -133,7 +134,7 @@ class KernelText:
             self.note_array(line)
             yield line
             yield from self.guarded()
-        yield f"kernel{n}({self.arguments()})"
+        yield self.call()
         data = f"from_numpy({t})"
         if self.state.task.kind_of(self.step.target) not in ("", "ndarray"):
             self.state.more[f"stored{n}"] = Helper(
@@ -142,6 +143,20 @@ class KernelText:
             data = f"stored{n}({t})"
         reading = Reading((), (), t, self.sizes, arrays=t, data=data)
         self.state.readings[self.step.target] = reading
+
+    def call(self) -> str:
+        """The line that calls the kernel, which is noted where others may run beside it."""
+        line = f"kernel{self.number}({self.arguments()})"
+        if self.kernel.target == "c" and not self.kernel.routine:
+            kinds = [parameter.kind for parameter, _ in self.kernel.parameters]
+            alone = ", ".join(
+                "1" if p.kind is Kind.THREADS else self.argument(p, source)
+                for p, source in self.kernel.parameters
+            )
+            self.state.calls[self.number] = KernelCall(
+                self.number, line, alone, self.work(), Kind.THREADS in kinds
+            )
+        return line
 
     def note_array(self, line: str) -> None:
         """Note the line that makes the result's array, where it may be one that is free again; what

@@ -15,6 +15,7 @@ from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.ir.nodes import Fuse, KernelStep, Squeeze, TakeSide, TakeSize, TakeValues, Unfuse
 from taco_py.plan.ir.plan import Plan
 from taco_py.problem import TensorType
+from taco_py.replay.calls_together import KernelCall
 from taco_py.replay.operand_text import Reading
 from taco_py.replay.taken_again import NewArray
 from taco_py.values.operands import Given
@@ -123,6 +124,7 @@ class CallState:
     checked   conditions that have been written
     side      the array of each side result and its sizes, by the kernel's target and its number
     new       the lines that make arrays for dense results, by tensor
+    calls     the lines that call kernels which may run beside others, by the number of the step
     """
 
     task: Task
@@ -132,6 +134,7 @@ class CallState:
     checked: set[str] = field(default_factory=set)
     side: dict[tuple[str, int], tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     new: dict[str, NewArray] = field(default_factory=dict)
+    calls: dict[int, KernelCall] = field(default_factory=dict)
 
     def accesses(self, statement: Assignment) -> Iterator[tuple[Access, tuple[str, ...]]]:
         """The accesses of a statement with the sizes of their modes, but for modes of size 1 that

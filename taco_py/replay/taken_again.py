@@ -16,9 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from codegen.records import dataclass
-from taco_py.plan.ir.nodes import KernelStep, TakeSize
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.ir.program import reads
 
 Key = tuple[tuple[str, ...], str, tuple[int, ...]]
 """Sizes, type and order of modes of an array."""
@@ -65,26 +62,6 @@ def equal_sizes(conditions: Iterable[str]) -> dict[str, str]:
         if one.isidentifier() and other.isidentifier() and first(one) != first(other):
             same[first(one)] = first(other)
     return {name: first(name) for name in same}
-
-
-def free_after(plan: Plan) -> dict[int, list[str]]:
-    """Return the tensors that nothing reads after a step, nor what may share their memory."""
-    root: dict[str, str] = {}
-    last: dict[str, int] = {}
-    for number, step in enumerate(plan.steps):
-        for name in reads(step):
-            if name in root:
-                last[root[name]] = number
-        shares = not isinstance(step, KernelStep | TakeSize)
-        source = "" if isinstance(step, KernelStep) else step.source
-        root[step.target] = root.get(source, source) if shares else step.target
-        last.setdefault(root[step.target], number)
-    kept = {root[name] for name in plan.program.results if name in root}
-    found: dict[int, list[str]] = {}
-    for name, source in root.items():
-        if source not in kept:
-            found.setdefault(last.get(source, 0), []).append(name)
-    return found
 
 
 def with_arrays_taken_again(

@@ -1,0 +1,33 @@
+"""The kernel that runs jobs, each one call of another kernel, on threads that share them.
+
+    kernel0(t0, a0, 1)
+    kernel1(t1, a1, 1)    →    together(threads, kernel0, (t0, a0, 1), kernel1, (t1, a1, 1))
+
+The jobs must not depend on each other, and each runs in one thread. `taco_together.c` opens their
+arguments and calls the function below.
+"""
+
+from __future__ import annotations
+
+from codegen.runtime.signature import Kind, Parameter, Signature
+from codegen.types import INT32, INT64
+
+TOGETHER_KEY = "kernels side by side"
+TOGETHER_TEXT = """
+int32_t run_jobs(const void *given, int64_t count, int32_t threads)
+{
+    taco_job *jobs = (taco_job *)given;
+    #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++)
+        jobs[i].status = jobs[i].entry(jobs[i].function, jobs[i].arguments);
+    return 0;
+}
+"""
+TOGETHER_SIGNATURE = Signature(
+    "run_jobs",
+    (
+        Parameter("given", Kind.INPUT, INT64),
+        Parameter("count", Kind.SCALAR, INT64),
+        Parameter("threads", Kind.THREADS, INT32),
+    ),
+)
