@@ -6,7 +6,7 @@ GELU and the residual. A sixth function reads a sparse value twice, before and a
 computes. The reference is the block as
 written, attention's of dense arrays; `torch.compile` of dense tensors takes part where torch is
 installed. Each way is one of `optimize=`: its first call is shown too, in which it plans and
-compiles, with the number of kernel calls that it chose.
+compiles, with the number of kernel calls that it chose and what it expects them to take.
 """
 
 from __future__ import annotations
@@ -66,8 +66,10 @@ def _begun(
     begun = time.perf_counter()
     fused(*operands)
     spent = time.perf_counter() - begun
-    kernels = fused.graph(*operands).call.chosen.taken.kernels
-    note = f"{kernels} kernel{'' if kernels == 1 else 's'}"
+    taken = fused.graph(*operands).call.chosen.taken
+    note = f"{taken.kernels} kernel{'' if taken.kernels == 1 else 's'}"
+    if taken.expected is not None:
+        note += f", {'measured' if taken.measured else 'expected'} {taken.expected:.3g} s"
     label = f"{OURS} {way}, first"
     first.append(Record("fused", title, label, "s", spent, spent, 1, note))
     return partial(fused, *operands)

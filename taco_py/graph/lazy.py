@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.graph.backends.registered import NONE, Preference, preference_of
 from taco_py.graph.capture.free_variables import FreeVariables
 from taco_py.graph.capture.recorder import Recorder, is_operand
 from taco_py.graph.capture.trace_function import Trace
@@ -31,6 +32,7 @@ class LazyRecorder(Recorder):
     """What a block notes, and how kernels are chosen for what is computed of it."""
 
     optimize = DEFAULT
+    preferred = NONE
 
     def call(self, name: str) -> tuple[GraphCall, list[Any]]:
         """Choose what runs for one of the arrays, and return it with its operands."""
@@ -38,7 +40,7 @@ class LazyRecorder(Recorder):
         self.closed = False
         trace = Trace(graph, Output(0), None, (), (), FreeVariables((), ()))
         operands = [self.operands[each.name] for each in graph.inputs]
-        return call_of(trace, operands, self.optimize), operands
+        return call_of(trace, operands, self.optimize, self.preferred), operands
 
 
 class LazyArray(TracedArray):
@@ -68,10 +70,11 @@ class Lazy:
     array([2., 2., 2.])
     """
 
-    def __init__(self, optimize: str = DEFAULT) -> None:
+    def __init__(self, optimize: str = DEFAULT, preferred: Preference = NONE) -> None:
         own = {**operations(frozenset()), "traced": LazyArray, "TracedArray": LazyArray}
         self.recorder = LazyRecorder({}, own)
         self.recorder.optimize = check_strategy(optimize)
+        self.recorder.preferred = preferred
         self.names: dict[int, str] = {}
         self.before: Callable[[str], Any] | None = None
 
@@ -142,16 +145,22 @@ class Lazy:
         return self._noted(name, array, axis, dtype=dtype, keepdims=keepdims)
 
 
-def lazy(optimize: str = DEFAULT) -> Lazy:
+def lazy(optimize: str = DEFAULT, backends: Sequence[str] = ()) -> Lazy:
     """Note operations of arrays instead of computing them, until `.compute()` of a result.
 
     >>> with tp.lazy() as later:
     ...     y = np.exp(later(np.zeros(2))) + 1
     >>> y.compute()
     array([2., 2.])
+    >>> with tp.lazy(backends=("blas",)) as later:
+    ...     y = later(np.eye(2)) @ np.ones((2, 2))
+    >>> y.compute()
+    array([[1., 1.],
+           [1., 1.]])
 
     optimize  how kernels are chosen, as `tp.fuse` has it: anew for each `.compute()`
+    backends  names of code generators that may compute parts of it, as `tp.fuse` has them
 
-    Raises ScheduleError for another `optimize`.
+    Raises ScheduleError for another `optimize`, and for unknown backends.
     """
-    return Lazy(optimize)
+    return Lazy(optimize, preference_of(backends) if backends else NONE)

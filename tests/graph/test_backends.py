@@ -332,6 +332,17 @@ def test_users_state_regions() -> None:
     assert [node.get("function") for node in own.regions[-1].nodes] == ["sqrt"]
 
 
+def test_lazy_arrays_are_computed_by_backends() -> None:
+    recorded = Recorded("noted_later")
+    x = rng.random((5, 4))
+    with tp.lazy(backends=("noted_later",)) as later:
+        y = np.exp(later(x)).sum(0)
+    np.testing.assert_allclose(y.compute(), np.exp(x).sum(0))
+    assert len(recorded.calls) == 1
+    with pytest.raises(tp.ScheduleError, match="noted_nowhere"):
+        tp.lazy(backends=("noted_nowhere",))
+
+
 def test_regions_that_wait_for_themselves_are_refused_with_the_path() -> None:
     Recorded("stated")
     x = rng.random(5)
