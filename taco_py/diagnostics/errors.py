@@ -111,6 +111,10 @@ class CompilerError(TacoError, RuntimeError):
     """No C compiler was found, or it failed; the message has the command and what it printed."""
 
 
+class DerivativeError(TacoError, ValueError):
+    """There is no derivative of what is asked for, or of what it depends on."""
+
+
 class DeviceError(TacoError, RuntimeError):
     """A device is missing or failed, or does not compute this."""
 

@@ -82,6 +82,10 @@ class Operator:
                  products.
     body         of what a user defined: from the arguments to their expression, which is put in its
                  place where reductions are made explicit
+    cotangents   per argument, the cotangent of it as text, of that of the value `d`, the arguments
+                 `a`, `b`, `c` and the value `f`: ("d * b", "a * d") of a * b. "0" where f is constant
+                 almost everywhere; `t` is the share of an argument that equals the other one. Of
+                 complex numbers they are of conjugates. () where f has no derivative.
     evaluate     the same function on NumPy arrays.
     c_operator   the loop IR's spelling (`codegen.ir.Binary.op` or `Unary.op`); a comparison of one
                  argument is one with 0.
@@ -121,6 +125,7 @@ class Operator:
     root: int = field(default=0, repr=False)
     exponent: int | None = field(default=None, repr=False)
     body: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+    cotangents: tuple[str, ...] = field(default=(), compare=False, repr=False)
     evaluate: Callable[..., Any] = field(default=np.add, compare=False, repr=False)
 
     @property
@@ -248,16 +253,21 @@ def compilers_own(name: str) -> Operator:
 
 ADD = Operator(
     "add", "+", 2, "+", 1, commutative=True, associative=True, identity=0, right_identity=0,
-    signs=(1, 1), evaluate=np.add,
+    signs=(1, 1), cotangents=("d", "d"),
+    evaluate=np.add,
     over=(
         Law("min", "iuf", float("inf"), "f", inside=True),
         Law("max", "iuf", -float("inf"), "f", inside=True),
     ),
 )  # fmt: skip
-SUB = Operator("sub", "-", 2, "-", 1, right_identity=0, signs=(1, -1), evaluate=np.subtract)
+SUB = Operator(
+    "sub", "-", 2, "-", 1, right_identity=0, signs=(1, -1), cotangents=("d", "-d"),
+    evaluate=np.subtract,
+)  # fmt: skip
 MUL = Operator(
     "mul", "*", 2, "*", 2, commutative=True, associative=True, identity=1, right_identity=1,
-    annihilators=(0, 0), linear=(True, True), evaluate=np.multiply,
+    annihilators=(0, 0), linear=(True, True), cotangents=("d * b", "a * d"),
+    evaluate=np.multiply,
     over=(
         Law("min", "b"), Law("max", "b", -float("inf"), "b"), Law("logical_and", "b"),
         Law("bitwise_xor", "b", 0, "b"),
@@ -265,22 +275,26 @@ MUL = Operator(
 )  # fmt: skip
 DIV = Operator(
     "div", "/", 2, "/", 2, right_identity=1, annihilators=(0, None), linear=(True, False),
-    scales=True, true_division=True, divides=True, evaluate=np.true_divide,
+    scales=True, true_division=True, divides=True, cotangents=("d / b", "-d * a / (b * b)"),
+    evaluate=np.true_divide,
 )  # fmt: skip
 NEG = Operator(
     "neg", "-", 1, "-", 3, annihilators=(0,), linear=(True,), signs=(-1,), scales=True,
+    cotangents=("-d",),
     evaluate=np.negative,
 )  # fmt: skip
 
 NONZERO = Operator(
     "nonzero", "nonzero", 1, "!=", 4, annihilators=(0,),
+    cotangents=("0",),
     evaluate=lambda x: np.not_equal(x, 0).astype(np.asarray(x).dtype),
 )  # fmt: skip
 """1 for what is not 0, in its type. The compiler's own: the text has no syntax for it."""
 
 STORED = Operator(
     "stored", "stored", 1, "true", 4, annihilators=(0,),
-    at_absent=lambda x: False, evaluate=lambda x: np.ones(np.shape(x), bool),
+    at_absent=lambda x: False, cotangents=("0",),
+    evaluate=lambda x: np.ones(np.shape(x), bool),
 )  # fmt: skip
 """True where the argument is stored, whatever its value."""
 
@@ -319,12 +333,14 @@ to in its type. The compiler's own."""
 QUOTIENT = Operator(
     "quotient", "quotient", 2, "/", 4, right_identity=1, annihilators=(0, None),
     linear=(True, False), scales=True, true_division=True, leads=True, divides=True,
+    cotangents=("d / b", "0"),
     evaluate=np.true_divide,
 )  # fmt: skip
 """A quotient in the type of its first argument: the second is a number of elements."""
 
 VALUE = Operator(
-    "value", "value", 1, "value", 4, everywhere=True, evaluate=lambda x: x,
+    "value", "value", 1, "value", 4, everywhere=True, cotangents=("d",),
+    evaluate=lambda x: x,
 )  # fmt: skip
 """The argument as a number like any other, also where nothing is stored of it: what a dense tensor
 would have. The compiler's own."""

@@ -11,10 +11,14 @@ from __future__ import annotations
 from typing import assert_never
 
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce, Subscript
-from taco_py.notation.operators import ADD, NEG
+from taco_py.notation.operators import NEG
 from taco_py.notation.rewrites.index_numbers import index_of, is_size
 
 _ATOM = 100  # binds tighter than every operator
+
+
+REDUCTION_NAMES = {"add": "sum", "mul": "prod", "logical_or": "any", "logical_and": "all"}
+"""What texts call reductions, by the names of their operators, where these differ."""
 
 
 def to_text(node: Expr | Assignment) -> str:
@@ -86,7 +90,7 @@ def _reduce(expr: Reduce) -> str:
     while isinstance(body, Reduce) and body.operator == expr.operator:
         indices.append(body.index)
         body = body.body
-    name = "sum" if expr.operator == ADD else expr.operator.name
+    name = REDUCTION_NAMES.get(expr.operator.name, expr.operator.name)
     return f"{name}({', '.join(indices)}, {_expression(body)})"
 
 

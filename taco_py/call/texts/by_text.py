@@ -98,7 +98,7 @@ def compute_text(
     options = (*options[:-1], where)
     read = statements_of(text, objects)
     if not concerns(objects.values(), asks.format):
-        return _compute_read(read, objects, options, asks, key)
+        return compute_read(read, objects, options, asks, key)
     if asks.is_plain(read):
         settings = settings_of(asks.format, *options)
         found = over_blocks(read[0], objects, settings, asks.path, asks.out, key)
@@ -106,11 +106,11 @@ def compute_text(
             return found.result
     way = plain_way(objects, asks.format, () if asks.over is None else asks.over.arrays, key)
     return way.finished(
-        _compute_read(read, way.objects, options, replace(asks, format=way.format), way.key)
+        compute_read(read, way.objects, options, replace(asks, format=way.format), way.key)
     )
 
 
-def _compute_read(
+def compute_read(
     read: Sequence[Understood],
     objects: Mapping[str, Any],
     options: tuple[Any, ...],
@@ -162,7 +162,7 @@ def explain_text(
     why = asks.why_plain(read)
     given = objects if asks.over is None else {**objects, **asks.over.named_arrays}
     if not concerns(objects.values(), asks.format):
-        told = _explain_read(read, objects, settings, asks, seconds)
+        told = explain_read(read, objects, settings, asks, seconds)
         return told_plain(given, settings, why) + told
     if asks.is_plain(read):
         over_stored = explained_over_blocks(read[0], objects, settings, asks.path, seconds)
@@ -171,10 +171,10 @@ def explain_text(
     notes = told_plain(given, settings, why, read[0] if asks.is_plain(read) else None)
     way = plain_way(objects, asks.format, (), None)
     asks, settings = replace(asks, format=way.format), replace(settings, format=way.format)
-    return notes + _explain_read(read, way.objects, settings, asks, seconds)
+    return notes + explain_read(read, way.objects, settings, asks, seconds)
 
 
-def _explain_read(
+def explain_read(
     read: Sequence[Understood],
     objects: Mapping[str, Any],
     settings: Settings,

@@ -25,16 +25,27 @@ from taco_py.notation.operators import ADD, COMPILER, DIV, MUL, NEG, SUB, Law, O
 REAL = "biuf"
 INTEGERS = "biu"
 ABSENT = (0, 0)
+CONSTANT = ("0", "0")
+"""The cotangents of a function of two arguments that is constant almost everywhere."""
 
 
-def _real(name: str, evaluate: Callable[..., Any], kinds: str = "biufc") -> Operator:
+def _real(
+    name: str, evaluate: Callable[..., Any], cotangent: str, kinds: str = "biufc"
+) -> Operator:
     """An entry of one argument that is computed in floating point."""
-    return Operator(name, name, 1, name, 4, kinds=kinds, floating=True, evaluate=evaluate)
+    return Operator(
+        name, name, 1, name, 4, kinds=kinds, floating=True, cotangents=(cotangent,),
+        evaluate=evaluate,
+    )  # fmt: skip
 
 
-def _same(name: str, evaluate: Callable[..., Any], kinds: str = "biufc") -> Operator:
-    """An entry of one argument whose type is kept."""
-    return Operator(name, name, 1, name, 4, kinds=kinds, evaluate=evaluate)
+def _same(
+    name: str, evaluate: Callable[..., Any], kinds: str = "biufc", cotangent: str = "0"
+) -> Operator:
+    """An entry of one argument whose type is kept; most are constant almost everywhere."""
+    return Operator(
+        name, name, 1, name, 4, kinds=kinds, cotangents=(cotangent,), evaluate=evaluate
+    )  # fmt: skip
 
 
 def _binary(name: str, evaluate: Callable[..., Any], **algebra: Any) -> Operator:
@@ -51,7 +62,7 @@ def _infix(
 
 
 def _comparison(symbol: str, evaluate: np.ufunc, **algebra: Any) -> Operator:
-    return _infix(symbol, evaluate, -4, compares=True, **algebra)
+    return _infix(symbol, evaluate, -4, compares=True, cotangents=CONSTANT, **algebra)
 
 
 def _special(name: str) -> Callable[[Any], Any]:
@@ -82,9 +93,12 @@ def _power(x: Any, y: Any) -> Any:
 
 
 def _extremum(name: str, evaluate: np.ufunc, limit: int, other: str) -> Operator:
+    ahead = "<" if limit > 0 else ">"
+    chosen = f"where(a {ahead} b, d, where(a == b, t * d, 0))"
+    second = f"where(b {ahead} a, d, where(a == b, t * d, 0))"
     return _binary(
         name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit,
-        kinds=REAL, needs_elements=True, 
+        kinds=REAL, needs_elements=True, cotangents=(chosen, second),
         over=(Law(name, REAL), Law(other, REAL, -limit * float("inf"), REAL)),
     )  # fmt: skip
 
@@ -93,25 +107,30 @@ MIN = _extremum("min", np.minimum, 1, "max")
 MAX = _extremum("max", np.maximum, -1, "min")
 AND = Operator(
     "logical_and", "logical_and", 2, "&&", 4, commutative=True, associative=True, idempotent=True,
-    identity=True, right_identity=True, annihilators=ABSENT, evaluate=np.logical_and,
+    identity=True, right_identity=True, annihilators=ABSENT, cotangents=CONSTANT,
+    evaluate=np.logical_and,
 )  # fmt: skip
 OR = Operator(
     "logical_or", "logical_or", 2, "||", 4, commutative=True, associative=True, idempotent=True,
-    identity=False, right_identity=False, evaluate=np.logical_or,
+    identity=False, right_identity=False, cotangents=CONSTANT, evaluate=np.logical_or,
     over=(Law("logical_and", "b", True, "b"),),
 )  # fmt: skip
 XOR = Operator(
     "logical_xor", "logical_xor", 2, "!=", 4, commutative=True, associative=True, identity=False,
-    right_identity=False, evaluate=np.logical_xor,
+    right_identity=False, cotangents=CONSTANT, evaluate=np.logical_xor,
 )  # fmt: skip
 NOT = _same("logical_not", np.logical_not)
 EQUAL = _comparison("==", np.equal, commutative=True)
 NOT_EQUAL = _comparison("!=", np.not_equal, commutative=True)
 WHERE = Operator(
     "where", "where", 3, "where", 4, annihilators=(None, None, None),
-    linear=(False, False, False), chooses=True, evaluate=np.where,
+    linear=(False, False, False), chooses=True,
+    cotangents=("0", "where(a, d, 0)", "where(a, 0, d)"), evaluate=np.where,
 )  # fmt: skip
-POWER = Operator("pow", "pow", 2, "power", 4, kinds="iufc", evaluate=_power)
+POWER = Operator(
+    "pow", "pow", 2, "power", 4, kinds="iufc", evaluate=_power,
+    cotangents=("d * b * pow(a, b - 1)", "where(a > 0, d * f * log(where(a > 0, a, 1)), 0)"),
+)  # fmt: skip
 
 LADDER: tuple[tuple[Operator, ...], ...] = (
     (
@@ -153,8 +172,24 @@ LADDER: tuple[tuple[Operator, ...], ...] = (
 LESS = LADDER[0][0]
 
 FACTORS = (
-    _infix("//", np.floor_divide, 2, annihilators=(0, None), divides=True, kinds=REAL),
-    _infix("%", np.remainder, 2, annihilators=(0, None), divides=True, kinds=REAL),
+    _infix(
+        "//",
+        np.floor_divide,
+        2,
+        annihilators=(0, None),
+        divides=True,
+        kinds=REAL,
+        cotangents=CONSTANT,
+    ),
+    _infix(
+        "%",
+        np.remainder,
+        2,
+        annihilators=(0, None),
+        divides=True,
+        kinds=REAL,
+        cotangents=("d", "-d * (a // b)"),
+    ),
 )
 """Operators that bind as products do, beside * and /."""
 
@@ -165,7 +200,7 @@ INVERT = Operator(
 FUNCTIONS: dict[str, Operator] = {
     each.name: each
     for each in (
-        _same("abs", np.abs),
+        _same("abs", np.abs, cotangent="d * conj(sign(a))"),
         _same("sign", np.sign, "iufc"),
         _same("floor", np.floor, REAL),
         _same("ceil", np.ceil, REAL),
@@ -174,38 +209,59 @@ FUNCTIONS: dict[str, Operator] = {
         _same("isnan", np.isnan),
         _same("isinf", np.isinf),
         _same("isfinite", np.isfinite),
-        _same("conj", np.conjugate, "iufc"),
-        _same("real", np.real),
-        _same("imag", np.imag),
-        _real("angle", np.angle),
-        replace(_real("sqrt", np.sqrt), root=2),
-        replace(_real("cbrt", np.cbrt, REAL), root=3),
-        _real("exp", np.exp),
-        _real("expm1", np.expm1),
-        _real("log", np.log),
-        _real("log1p", np.log1p),
-        _real("log2", np.log2),
-        _real("log10", np.log10),
-        _real("sin", np.sin),
-        _real("cos", np.cos),
-        _real("tan", np.tan),
-        _real("asin", np.arcsin),
-        _real("acos", np.arccos),
-        _real("atan", np.arctan),
-        _real("sinh", np.sinh),
-        _real("cosh", np.cosh),
-        _real("tanh", np.tanh),
-        _real("asinh", np.arcsinh),
-        _real("acosh", np.arccosh),
-        _real("atanh", np.arctanh),
-        _real("exp2", np.exp2),
-        replace(_real("erf", _special("erf"), REAL), true_division=True),
-        replace(_real("sigmoid", _special("expit"), REAL), true_division=True),
-        _binary("hypot", np.hypot, kinds=REAL, floating=True, commutative=True),
-        _binary("atan2", np.arctan2, kinds=REAL, floating=True),
-        _binary("copysign", np.copysign, kinds=REAL, floating=True),
-        _binary("fmin", np.fmin, kinds=REAL, commutative=True, associative=True, idempotent=True),
-        _binary("fmax", np.fmax, kinds=REAL, commutative=True, associative=True, idempotent=True),
+        _same("conj", np.conjugate, "iufc", "conj(d)"),
+        _same("real", np.real, cotangent="real(d)"),
+        _same("imag", np.imag, cotangent="-1j * real(d)"),
+        _real("angle", np.angle, "-1j * real(d) * conj(a) / real(a * conj(a))"),
+        replace(_real("sqrt", np.sqrt, "d / (2 * f)"), root=2),
+        replace(_real("cbrt", np.cbrt, "d / (3 * f * f)", REAL), root=3),
+        _real("exp", np.exp, "d * f"),
+        _real("expm1", np.expm1, "d * exp(a)"),
+        _real("log", np.log, "d / a"),
+        _real("log1p", np.log1p, "d / (1 + a)"),
+        _real("log2", np.log2, "d / (a * 0.6931471805599453)"),
+        _real("log10", np.log10, "d / (a * 2.302585092994046)"),
+        _real("sin", np.sin, "d * cos(a)"),
+        _real("cos", np.cos, "-d * sin(a)"),
+        _real("tan", np.tan, "d * (1 + f * f)"),
+        _real("asin", np.arcsin, "d / sqrt(1 - a * a)"),
+        _real("acos", np.arccos, "-d / sqrt(1 - a * a)"),
+        _real("atan", np.arctan, "d / (1 + a * a)"),
+        _real("sinh", np.sinh, "d * cosh(a)"),
+        _real("cosh", np.cosh, "d * sinh(a)"),
+        _real("tanh", np.tanh, "d * (1 - f * f)"),
+        _real("asinh", np.arcsinh, "d / sqrt(1 + a * a)"),
+        _real("acosh", np.arccosh, "d / (sqrt(a - 1) * sqrt(a + 1))"),
+        _real("atanh", np.arctanh, "d / (1 - a * a)"),
+        _real("exp2", np.exp2, "d * f * 0.6931471805599453"),
+        replace(_real("erf", _special("erf"), "d * exp(-a * a) * 1.1283791670955126", REAL), true_division=True),
+        replace(_real("sigmoid", _special("expit"), "d * f * (1 - f)", REAL), true_division=True),
+        _binary(
+            "hypot", np.hypot, kinds=REAL, floating=True, commutative=True,
+            cotangents=("d * a / f", "d * b / f"),
+        ),
+        _binary(
+            "atan2", np.arctan2, kinds=REAL, floating=True,
+            cotangents=("d * b / (a * a + b * b)", "-d * a / (a * a + b * b)"),
+        ),
+        _binary(
+            "copysign", np.copysign, kinds=REAL, floating=True,
+            cotangents=("d * copysign(1, a) * copysign(1, b)", "0"),
+        ),
+        _binary(
+            "fmin", np.fmin, kinds=REAL, commutative=True, associative=True, idempotent=True,
+            cotangents=(
+                "where(a < b or isnan(b), d, where(a == b, t * d, 0))",
+                "where(b < a or isnan(a), d, where(a == b, t * d, 0))",
+            ),
+        ),
+        _binary(
+            "fmax", np.fmax, kinds=REAL, commutative=True, associative=True, idempotent=True,
+            cotangents=(
+                "where(a > b or isnan(b), d, where(a == b, t * d, 0))",
+                "where(b > a or isnan(a), d, where(a == b, t * d, 0))",
+            ),
+        ),
         MIN, MAX, AND, OR, XOR, NOT, WHERE, POWER,
     )
 }  # fmt: skip

@@ -1,0 +1,1 @@
+"""Derivatives of index notation, as index notation."""

@@ -1,0 +1,75 @@
+"""Sums inside functions as statements of their own, which forward and reverse mode read again.
+
+    H[i,k] = max(sum(j, A[i,j] * X[j,k]) + b[k], 0)    →    v[i,k] = sum(j, A[i,j] * X[j,k])
+                                                            H[i,k] = max(v[i,k] + b[k], 0)
+
+Beside a sparse operand of the same indices they are taken where that stores something:
+
+    y[i] = sum(j, A[i,j] * exp(sum(k, U[i,k] * V[j,k])))
+    →    v[i,j] = stored(A[i,j]) * sum(k, U[i,k] * V[j,k])
+         y[i] = sum(j, A[i,j] * exp(v[i,j]))
+
+The planner puts a statement back into its reader where that is faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import field
+
+from codegen.records import dataclass
+from taco_py.autodiff.index_names import FreshNames
+from taco_py.notation.checks import free_indices
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.notation.operators import COMPILER, MUL
+from taco_py.notation.tree import map_children
+
+
+@dataclass(slots=True, eq=False)
+class _Splitter:
+    names: FreshNames
+    sparse: Collection[str]
+    made: list[Assignment] = field(default_factory=list)
+
+    def split(self, expr: Expr, masks: tuple[Access, ...] = (), inside: bool = False) -> Expr:
+        """Put an access in the place of each sum that stands inside a function."""
+        if isinstance(expr, Reduce) and inside:
+            return self._value(expr, masks)
+        if isinstance(expr, Call) and expr.operator == MUL:
+            masks = (*masks, *self._masks(expr))
+        closes = isinstance(expr, Call) and expr.operator.closes
+        return map_children(expr, lambda child: self.split(child, masks, inside or closes))
+
+    def _masks(self, expr: Expr) -> Iterator[Access]:
+        """The sparse operands that are factors of a product."""
+        if isinstance(expr, Access) and expr.tensor in self.sparse and not expr.subscripts:
+            yield expr
+        elif isinstance(expr, Call) and expr.operator == MUL:
+            for arg in expr.args:
+                yield from self._masks(arg)
+
+    def _value(self, expr: Reduce, masks: Sequence[Access]) -> Access:
+        """The access of a sum that has a statement of its own."""
+        free = free_indices(expr)
+        value: Expr = expr
+        for mask in masks:
+            if {*mask.indices} == {*free}:
+                value = Call(MUL, (Call(COMPILER["stored"], (mask,)), value))
+                break
+        target = Access(self.names.fresh("v"), free)
+        self.made.append(Assignment(target, value))
+        return target
+
+
+def with_forward_values(
+    statements: Sequence[Assignment], sparse: Collection[str], names: FreshNames
+) -> tuple[Assignment, ...]:
+    """Make statements for the sums inside functions, before the statement that reads them."""
+    found: list[Assignment] = []
+    for each in statements:
+        splitter = _Splitter(names, sparse)
+        value = splitter.split(each.value)
+        found += splitter.made
+        same = value is each.value
+        found.append(each if same else Assignment(each.target, value, each.operator, each.span))
+    return tuple(found)

@@ -1,0 +1,337 @@
+"""Reverse mode: from statements to those that compute the cotangents of what they read.
+
+    y[i] = sum(j, A[i,j] * x[j])    →    d_A[i,j] = stored(A[i,j]) * (d_y[i] * x[j])
+                                         d_x[j] = sum(i, d_y[i] * A[i,j])
+
+The cotangent of a sparse operand is taken where that stores something. A minimum or maximum shares
+its cotangent among the values that equal it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from functools import reduce as fold
+
+from codegen.records import dataclass
+from taco_py.autodiff.cotangents import cotangent_of
+from taco_py.autodiff.forward_values import with_forward_values
+from taco_py.autodiff.index_names import FreshNames, with_indices
+from taco_py.autodiff.simplified import simplified
+from taco_py.diagnostics.errors import DerivativeError
+from taco_py.notation.checks import accesses, free_indices, operand_names, unique
+from taco_py.notation.functions.function_table import EQUAL, WHERE
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import ADD, COMPILER, DIV, MUL
+from taco_py.notation.rewrites.index_numbers import index_number, index_of, is_size
+from taco_py.notation.tree import children, map_accesses, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one access of an operand adds to its cotangent.
+
+    value  at the indices of the access and others, which are summed
+    scope  the indices of the sums around the access, each with a tensor and a mode of its size
+    """
+
+    access: Access
+    value: Expr
+    scope: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reversed:
+    """The statements that compute cotangents.
+
+    statements  the forward ones, then those of the cotangents
+    seeds       the names of the cotangents of outputs, by output
+    cotangents  the name of the cotangent of each operand, None where it is 0
+    scattered   cotangents that are added to an operand of zeros, by the name of the operand
+    sizes       numbers that are passed: the size of a mode of a tensor, by name
+    """
+
+    statements: tuple[Assignment, ...]
+    seeds: Mapping[str, str]
+    cotangents: Mapping[str, str | None]
+    scattered: Mapping[str, str]
+    sizes: Mapping[str, tuple[str, int]]
+
+
+@dataclass(slots=True, eq=False)
+class Reverser:
+    """Statements walked from the last to the first.
+
+    sparse      operands that leave elements out
+    dense       operands that do not
+    conjugates  whether values may be complex
+    """
+
+    statements: Sequence[Assignment]
+    outputs: Sequence[str]
+    wanted: Sequence[str]
+    sparse: Collection[str]
+    dense: Collection[str] = ()
+    conjugates: bool = False
+    names: FreshNames = field(default_factory=lambda: FreshNames(()))
+    made: list[Assignment] = field(default_factory=list)
+    found: dict[str, list[Contribution]] = field(default_factory=dict)
+    scattered: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, tuple[str, int]] = field(default_factory=dict)
+    scope: dict[str, tuple[str, int]] = field(default_factory=dict)
+    active: frozenset[str] = frozenset()
+    seeds: dict[str, str] = field(default_factory=dict)
+    seeded: set[str] = field(default_factory=set)
+
+    def reversed(self) -> Reversed:
+        """Make the statements. Raises DerivativeError."""
+        self.names = FreshNames(every_name(self.statements))
+        self.statements = tuple(map(self._with_sizes, self.statements))
+        self.statements = with_forward_values(self.statements, self.sparse, self.names)
+        self.active = self._active()
+        self.seeds = {name: self.names.fresh(f"d_{name}") for name in self.outputs}
+        for each in reversed(self.statements):
+            self._reverse(each)
+        cotangents = {name: self._sum_up(name) for name in self.wanted}
+        made = (*self.statements, *self.made)
+        return Reversed(made, self.seeds, cotangents, self.scattered, self.sizes)
+
+    def _with_sizes(self, statement: Assignment) -> Assignment:
+        """A statement with numbers that are passed in the place of sizes of indices."""
+
+        def number(access: Access) -> Expr:
+            if not is_size(access):
+                return access
+            index = index_of(access)
+            return self._size(index, _place_of(index, statement.value))
+
+        return replace(statement, value=map_accesses(statement.value, number))
+
+    def _size(self, index: str, place: tuple[str, int]) -> Access:
+        """The size of an index, as a number that is passed."""
+        name = next((n for n, each in self.sizes.items() if each == place), "")
+        if not name:
+            name = self.names.fresh(f"size_{index}")
+            self.sizes[name] = place
+        return Access(name, ())
+
+    def _active(self) -> frozenset[str]:
+        """The tensors that depend on what is wanted."""
+        found = {*self.wanted}
+        for each in self.statements:
+            if not found.isdisjoint(operand_names(each)):
+                found.add(each.target.tensor)
+        return frozenset(found)
+
+    def _reverse(self, statement: Assignment) -> None:
+        """Add what a statement contributes to the cotangents of what it reads."""
+        target = statement.target
+        name = target.tensor
+        if name not in self.active:
+            return
+        if statement.operator not in (None, ADD):
+            raise DerivativeError(
+                f"Expected = or += in a statement with a derivative, found {statement.operator}=",
+                statement.span,
+                "write the whole right-hand side with =",
+            )
+        own = self.found.setdefault(name, [])
+        if name in self.seeds and name not in self.seeded:
+            self.seeded.add(name)
+            whole = self._target(target)
+            own.append(Contribution(whole, replace(whole, tensor=self.seeds[name])))
+        cotangent = self._sum_up(name)
+        if cotangent is None:
+            return
+        if statement.operator is not None:  # what it adds to has the same cotangent
+            whole = self._target(target)
+            self.found[name] = [Contribution(whole, replace(whole, tensor=cotangent))]
+        seed = replace(target, tensor=cotangent)
+        for each in self._contributions(statement.value, seed):
+            self.found.setdefault(each.access.tensor, []).append(each)
+
+    # ------------------------------------------------------------ down an expression
+
+    def _contributions(self, expr: Expr, cotangent: Expr) -> Iterator[Contribution]:
+        """What the accesses in an expression with a cotangent contribute."""
+        if isinstance(expr, Access):
+            if not expr.is_number and expr.tensor in self.active:
+                yield Contribution(expr, cotangent, dict(self.scope))
+        elif isinstance(expr, Reduce) and self._is_active(expr):
+            yield from self._of_reduction(expr, cotangent)
+        elif isinstance(expr, Call):
+            for place, arg in enumerate(expr.args):
+                if self._is_active(arg):
+                    below = cotangent_of(expr, place, cotangent, self.conjugates)
+                    if below is not None:
+                        yield from self._contributions(arg, below)
+
+    def _is_active(self, expr: Expr) -> bool:
+        return any(each.tensor in self.active for each in accesses(expr))
+
+    def _of_reduction(self, expr: Reduce, cotangent: Expr) -> Iterator[Contribution]:
+        """What is below a reduction, whose index goes by a name of its own."""
+        index = self.names.fresh(expr.index)
+        body = with_indices(expr.body, {expr.index: index})
+        rule = REDUCTIONS.get(expr.operator.name)
+        if rule is None:
+            raise DerivativeError(
+                f"Expected a reduction with a derivative, found {expr.operator.name}",
+                expr.span,
+                f"reductions with one are {', '.join(REDUCTIONS)}",
+            )
+        self.scope[index] = _place_of(index, body)
+        yield from self._contributions(body, rule(self, expr, index, body, cotangent))
+        del self.scope[index]
+
+    def define(self, expr: Expr, name: str) -> Access:
+        """Make a statement for a value, and return its access."""
+        target = Access(self.names.fresh(name), free_indices(expr))
+        self.made.append(Assignment(target, expr))
+        return target
+
+    # ------------------------------------------------------------ up again
+
+    def _sum_up(self, name: str) -> str | None:
+        """Make the statements of a cotangent of what was contributed; None where nothing was."""
+        found = self.found.pop(name, [])
+        if not found:
+            return None
+        if len(found) == 1 and _is_whole(found[0]) and name not in self.sparse:
+            assert isinstance(found[0].value, Access)
+            return found[0].value.tensor
+        target = self._target(found[0].access)
+        cotangent = self.names.fresh(f"d_{name}")
+        plain = [each for each in found if not each.access.subscripts]
+        rest = [each for each in found if each.access.subscripts]
+        if rest and name in self.sparse:
+            raise DerivativeError(
+                f"Expected indices alone as subscripts of {name}, which is sparse and whose "
+                f"derivative is asked for",
+                rest[0].access.span,
+                "pass it as a dense array",
+            )
+        if plain:
+            terms = [self._placed(each, target, name in self.sparse) for each in plain]
+            value = fold(lambda one, other: Call(ADD, (one, other)), terms)
+            self.made.append(Assignment(replace(target, tensor=cotangent), value))
+        elif rest:
+            self.scattered[cotangent] = name
+        for each in rest:
+            self.made.append(self._scatter(each, cotangent))
+        return cotangent
+
+    def _target(self, access: Access) -> Access:
+        """An access of the same tensor with an index of its own for each mode."""
+        names = (mode.index or "m" for mode in access.modes)
+        return Access(access.tensor, tuple(map(self.names.fresh, names)))
+
+    def _placed(self, contribution: Contribution, target: Access, sparse: bool) -> Expr:
+        """A contribution at the indices of the cotangent, the others summed."""
+        access = contribution.access
+        names: dict[str, str] = {}
+        conditions: list[Expr] = []
+        for index, mode in zip(access.indices, target.indices, strict=True):
+            if index in names:
+                equal = Call(EQUAL, (index_number(names[index]), index_number(mode)))
+                conditions.append(equal)
+            else:
+                names[index] = mode
+        value = with_indices(self._summed(contribution), names)
+        for condition in conditions:
+            value = Call(WHERE, (condition, value, Literal(0)))
+        dense = {*self.dense, *self.seeds.values()}
+        if sparse and not {a.tensor for a in accesses(value)} <= dense:
+            value = Call(COMPILER["value"], (value,))  # all of the pattern, if it has less
+        if sparse or not {*target.indices} <= {*_sized(value)}:
+            stored = Call(COMPILER["stored"], (replace(target, tensor=access.tensor),))
+            value = Call(MUL, (stored, value))
+        return value
+
+    def _summed(self, contribution: Contribution) -> Expr:
+        """The value, summed over what is no index of the access; times the size of an index of a
+        sum that it does not depend on."""
+        value, own = contribution.value, contribution.access.indices
+        free = _sized(value)
+        for index, place in contribution.scope.items():
+            if index not in free and index not in own:
+                value = Call(MUL, (value, self._size(index, place)))
+        for index in reversed([each for each in free if each not in own]):
+            value = Reduce(ADD, index, value)
+        return value
+
+    def _scatter(self, contribution: Contribution, cotangent: str) -> Assignment:
+        """The statement that adds a contribution to the positions that subscripts say."""
+        target = replace(contribution.access, tensor=cotangent)
+        return Assignment(target, self._summed(contribution), ADD)
+
+
+def _is_whole(contribution: Contribution) -> bool:
+    """Whether a contribution is a tensor of the same modes."""
+    access, value = contribution.access, contribution.value
+    plain = isinstance(value, Access) and not (access.subscripts or value.subscripts)
+    distinct = len({*access.indices}) == len(access.indices)
+    return plain and distinct and value.indices == access.indices and not contribution.scope
+
+
+def _sized(expr: Expr) -> tuple[str, ...]:
+    """The free indices of an expression whose sizes its tensors say."""
+    if isinstance(expr, Access) and expr.is_number:
+        return ()
+    below = unique(index for child in children(expr) for index in _sized(child))
+    if isinstance(expr, Access):
+        return unique(mode.index for mode in expr.modes if mode.index is not None)
+    return tuple(i for i in below if i != expr.index) if isinstance(expr, Reduce) else below
+
+
+def _place_of(index: str, expr: Expr) -> tuple[str, int]:
+    """A tensor and its mode that an index runs over; ("", 0) where there is none."""
+    for access in accesses(expr):
+        for mode, subscript in enumerate(access.modes):
+            if subscript.index == index:
+                return access.tensor, mode
+    return "", 0
+
+
+def every_name(statements: Sequence[Assignment]) -> Iterator[str]:
+    """The names of tensors and indices."""
+    for each in statements:
+        yield each.target.tensor
+        yield from each.target.indices
+        for node, _ in walk(each.value):
+            if isinstance(node, Reduce):
+                yield node.index
+            if isinstance(node, Access):
+                yield node.tensor
+                yield from node.indices
+
+
+# ---------------------------------------------------------------- reductions
+
+
+def _of_sum(_: Reverser, expr: Reduce, index: str, body: Expr, cotangent: Expr) -> Expr:
+    return cotangent
+
+
+def _of_extremum(reverser: Reverser, expr: Reduce, index: str, body: Expr, cotangent: Expr) -> Expr:
+    """The cotangent, shared by the values that equal the extremum."""
+    extremum = reverser.define(expr, expr.operator.name)
+    inner = reverser.names.fresh(expr.index)
+    own = with_indices(expr.body, {expr.index: inner})
+    equal = Call(WHERE, (Call(EQUAL, (own, extremum)), Literal(1.0), Literal(0.0)))
+    count = reverser.define(Reduce(ADD, inner, equal), "count")
+    share = Call(DIV, (cotangent, count))
+    return Call(WHERE, (Call(EQUAL, (body, extremum)), share, Literal(0)))
+
+
+def _of_product(reverser: Reverser, expr: Reduce, index: str, body: Expr, cotangent: Expr) -> Expr:
+    """The cotangent times all other factors, which are multiplied anew: one may be 0."""
+    inner = reverser.names.fresh(expr.index)
+    own = with_indices(expr.body, {expr.index: inner})
+    same = Call(EQUAL, (index_number(inner), index_number(index)))
+    others = Reduce(expr.operator, inner, Call(WHERE, (same, Literal(1), own)))
+    return simplified(Call(MUL, (cotangent, others)))
+
+
+REDUCTIONS = {"add": _of_sum, "min": _of_extremum, "max": _of_extremum, "mul": _of_product}
+"""By the names of operators that reduce."""

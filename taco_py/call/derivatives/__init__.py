@@ -1,0 +1,1 @@
+"""Derivatives of texts over operands: vector-Jacobian and Jacobian-vector products."""

@@ -1,0 +1,75 @@
+"""Statements computed in turns: a scatter by itself, all between two of them as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from taco_py.autodiff.dependences import names_of
+from taco_py.call.prepare import Understood
+from taco_py.call.texts.by_text import Asks, compute_read, explain_read
+from taco_py.notation.nodes import Assignment
+from taco_py.values.keys import call_key
+from taco_py.values.settings import settings_of
+
+Turn = tuple[tuple[Assignment, ...], tuple[str, ...]]
+"""Statements of one call, and the names that it computes for the user or later turns."""
+
+
+def turns_of(statements: Sequence[Assignment], outputs: Sequence[str]) -> tuple[Turn, ...]:
+    """Part statements where one scatters, which is computed by itself."""
+    parts: list[tuple[Assignment, ...]] = []
+    for scatters, group in groupby(statements, lambda each: bool(each.target.subscripts)):
+        whole = tuple(group)
+        parts += [(each,) for each in whole] if scatters else [whole]
+    found: list[Turn] = []
+    wanted = {*outputs}
+    for part in reversed(parts):
+        made = dict.fromkeys(each.target.tensor for each in part)
+        found.append((part, tuple(name for name in made if name in wanted)))
+        wanted |= {name for each in part for name in names_of(each)}
+    return tuple(reversed(found))
+
+
+def run_statements(
+    turns: Sequence[Turn],
+    objects: Mapping[str, Any],
+    options: tuple[Any, ...],
+    identity: tuple[object, ...],
+) -> dict[str, Any]:
+    """Compute statements; the operands and what was computed, by name.
+
+    identity  what tells the statements from others
+    """
+    found = dict(objects)
+    for number, (part, names) in enumerate(turns):
+        own = {name: found[name] for name in _operands(part) if name in found}
+        key = call_key((*identity, number, *own), own.values())
+        read = [Understood(each, ()) for each in part]
+        if part[0].target.subscripts:
+            found[names[0]] = compute_read(read, own, options, Asks(), key)
+        else:
+            made = compute_read(read, own, options, Asks(outputs=names), key)
+            found |= zip(names, made, strict=True)
+    return found
+
+
+def explain_statements(
+    turns: Sequence[Turn], objects: Mapping[str, Any], options: tuple[Any, ...]
+) -> str:
+    """Say what computes each turn; what later ones read is computed for that."""
+    found, told = dict(objects), []
+    for part, names in turns:
+        own = {name: found[name] for name in _operands(part) if name in found}
+        read = [Understood(each, ()) for each in part]
+        asks = Asks() if part[0].target.subscripts else Asks(outputs=names)
+        told.append(explain_read(read, own, settings_of(None, *options), asks, None))
+        if len(turns) > 1:
+            found = run_statements([(part, names)], found, options, ("explained",))
+    return "\n\n".join(told)
+
+
+def _operands(part: Sequence[Assignment]) -> Iterator[str]:
+    """The names that statements read, each once."""
+    yield from dict.fromkeys(name for each in part for name in names_of(each))

@@ -1,0 +1,181 @@
+"""What a derivative is asked of: a text, its operands, and which of them it is taken by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from codegen.records import dataclass
+from taco_py.call.prepare import statements_of
+from taco_py.call.several.wishes import asked_of
+from taco_py.diagnostics.errors import DerivativeError, OperandError
+from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.nodes import Access, Assignment
+from taco_py.values.operands import is_number, taken
+from taco_py.values.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Differentiated:
+    """A text over operands.
+
+    outputs  the targets that are differentiated
+    wrt      the operands by which
+    alone    whether one operand was asked for by its name, not in a sequence
+    """
+
+    text: str
+    statements: tuple[Assignment, ...]
+    objects: Mapping[str, Any]
+    outputs: tuple[str, ...]
+    wrt: tuple[str, ...]
+    alone: bool
+
+    @property
+    def sparse(self) -> frozenset[str]:
+        """The operands that leave elements out."""
+        return frozenset(n for n, each in self.objects.items() if leaves_out(each))
+
+    @property
+    def dense(self) -> frozenset[str]:
+        """The operands that leave no elements out."""
+        return frozenset(self.objects) - self.sparse
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether an operand is complex."""
+        return any(self.dtype(name).kind == "c" for name in self.objects)
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """The type of an operand."""
+        return dtype_of(self.objects[name], name)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of an operand, or of what a statement without subscripts on the left makes."""
+        if name in self.objects:
+            return tuple(np.shape(self.objects[name]))
+        target = next(each for each in self.statements if each.target.tensor == name)
+        return tuple(self._size(index, target) for index in target.target.indices)
+
+    def _size(self, index: str, statement: Assignment) -> int:
+        """The size of an index of a statement."""
+        for access in accesses(statement):
+            for mode, subscript in enumerate(access.modes):
+                if subscript.index == index:
+                    return self.shape(access.tensor)[mode]
+        raise DerivativeError(f"Expected an operand that says the size of {index}, found none")
+
+    def targets(self) -> Iterator[Access]:
+        """The accesses that outputs are assigned by."""
+        for name in self.outputs:
+            yield next(s.target for s in self.statements if s.target.tensor == name)
+
+
+def read_text(
+    text: str, objects: Mapping[str, Any], wrt: str | Iterable[str] | None, outputs: Any
+) -> Differentiated:
+    """Read a text that a derivative is asked of.
+
+    Raises NotationError and OperandError of texts, DerivativeError for operands that have none.
+    """
+    statements = tuple(each.assignment for each in statements_of(text, objects))
+    used = {name for each in statements for name in operand_names(each)}
+    used |= {each.target.tensor for each in statements if each.operator is not None}
+    missing = used - {*objects} - {each.target.tensor for each in statements}
+    if missing:
+        name = min(missing)
+        raise OperandError(
+            f"Expected an operand {name}, found {', '.join(objects) or 'none'}",
+            hint=with_suggestion(f"pass {name}=", name, [*objects]),
+        )
+    asked = asked_of(statements, outputs)
+    names = _wanted(wrt, objects, used, [*asked.outputs])
+    return Differentiated(text, statements, objects, asked.outputs, names, isinstance(wrt, str))
+
+
+def _wanted(
+    wrt: str | Iterable[str] | None,
+    objects: Mapping[str, Any],
+    used: set[str],
+    outputs: Sequence[str],
+) -> tuple[str, ...]:
+    """The operands that a derivative is taken by."""
+    if wrt is None:
+        floats = [n for n, each in objects.items() if dtype_of(each, n).kind in "fc" and n in used]
+        if not floats:
+            raise DerivativeError(
+                f"Expected a real or complex operand that {', '.join(outputs)} depends on, found "
+                f"{_types(objects)}",
+                hint="integers and booleans have no derivative; convert them, as in x.astype(float)",
+            )
+        return tuple(floats)
+    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+    for name in names:
+        if name not in objects:
+            raise DerivativeError(
+                f"Expected names of operands in wrt=, found {name!r}",
+                hint=with_suggestion(f"operands are {', '.join(objects)}", str(name), [*objects]),
+            )
+        if name not in used:
+            raise DerivativeError(
+                f"Expected operands that the text reads in wrt=, found {name}, which it does not",
+                hint="leave it out: its derivative is 0",
+            )
+        if dtype_of(objects[name], name).kind not in "fc":
+            raise DerivativeError(
+                f"Expected real or complex operands in wrt=, found {name} of type "
+                f"{dtype_of(objects[name], name)}",
+                hint=f"integers and booleans have no derivative; pass {name}.astype(float)",
+            )
+    return names
+
+
+def _types(objects: Mapping[str, Any]) -> str:
+    return ", ".join(f"{n} of type {dtype_of(each, n)}" for n, each in objects.items()) or "none"
+
+
+def dtype_of(obj: Any, name: str) -> np.dtype[Any]:
+    """The type of an operand's elements."""
+    if is_number(obj):
+        return np.asarray(obj).dtype
+    return taken(obj, f"operand {name}").dtype
+
+
+def leaves_out(obj: Any) -> bool:
+    """Whether an operand is sparse."""
+    return sp.issparse(obj) or (isinstance(obj, Tensor) and not obj.format.is_dense)
+
+
+def like(obj: Any, value: Any) -> Any:
+    """A cotangent as the operand is: its class, its type; zeros where there is none."""
+    dtype = dtype_of(obj, "operand")
+    if value is None:
+        return _zeros(obj, dtype)
+    if dtype.kind != "c" and value.dtype.kind == "c":
+        value = value.real
+    if sp.issparse(value) and not leaves_out(obj):
+        value = value.toarray()
+    elif isinstance(value, Tensor) and not isinstance(obj, Tensor):
+        value = value.to_numpy()
+    if sp.issparse(obj):
+        found = value.asformat(obj.format) if sp.issparse(value) else value
+        made = found if type(found) is type(obj) else type(obj)(found)
+        return made.astype(dtype, copy=False)
+    if isinstance(obj, Tensor):
+        found = value if isinstance(value, Tensor) else Tensor(taken(value, "cotangent"))
+        return found.to_format(obj.format).astype(dtype)
+    if is_number(obj):
+        return value.item()
+    return np.asarray(value, dtype)
+
+
+def _zeros(obj: Any, dtype: np.dtype[Any]) -> Any:
+    """Zeros where an operand stores something."""
+    if leaves_out(obj):
+        found = obj.copy()
+        return found * dtype.type(0)
+    return 0.0 if is_number(obj) else np.zeros(np.shape(obj), dtype)
