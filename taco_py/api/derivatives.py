@@ -9,6 +9,7 @@ from taco_py.values.settings import merged
 
 if TYPE_CHECKING:
     from taco_py.call.derivatives.pullback import Pullback
+    from taco_py.call.derivatives.pushforward import Pushforward
 
 
 def vjp(
@@ -36,6 +37,26 @@ def vjp(
     from taco_py.call.derivatives.pullback import pullback_of
     from taco_py.call.derivatives.wanted import read_text
 
-    given = merged(operands, named)
-    options = (None, threads, None, "safe", None, True, None, (), (), "c")
-    return pullback_of(read_text(text, given, wrt, outputs), options)
+    return pullback_of(read_text(text, merged(operands, named), wrt, outputs), _options(threads))
+
+
+def jvp(
+    text: str,
+    operands: Mapping[str, Any] | None = None,
+    /,
+    *,
+    wrt: str | Iterable[str] | None = None,
+    outputs: str | Iterable[str] | None = None,
+    threads: int | None = None,
+    **named: Any,
+) -> Pushforward:
+    """Return what computes the tangent of a text's result, from those of operands: v ↦ J v."""
+    from taco_py.call.derivatives.pushforward import pushforward_of
+    from taco_py.call.derivatives.wanted import read_text
+
+    return pushforward_of(read_text(text, merged(operands, named), wrt, outputs), _options(threads))
+
+
+def _options(threads: int | None) -> tuple[Any, ...]:
+    """What `settings_of` takes, but for the format."""
+    return (None, threads, None, "safe", None, True, None, (), (), "c")

@@ -1,9 +1,9 @@
 """The cotangent of an argument of an operator, from the operator's table entry.
 
-mul has ("d * b", "a * d"):    y = x * exp(x), cotangent g of y    →    g * exp(x) of x, x * g of exp(x)
+    y = x * exp(x), cotangent g of y, ("d * b", "a * d")    →    g * exp(x) of x, x * g of exp(x)
 
-A complex value's cotangent is that of torch and PyTorch's users: g = ∂L/∂Re + i ∂L/∂Im of a real L,
-so holomorphic entries are applied to conjugates: conj(entry(conj(d))).
+A complex value's cotangent is ∂L/∂Re + i ∂L/∂Im of a real L, as torch has it; so the entries of
+holomorphic functions are applied to conjugates: conj(entry(conj(d))).
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from taco_py.diagnostics.errors import DerivativeError
 from taco_py.notation.checks import accesses
 from taco_py.notation.functions.function_table import FUNCTIONS
 from taco_py.notation.nodes import Access, Call, Expr, Literal
+from taco_py.notation.operators import MUL
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.tree import map_accesses
 
 ARGUMENTS = "abc"
+REAL_VALUES = ("abs", "real", "imag", "angle")
+"""Functions of complex numbers whose values are real."""
 TIES = 0.5
 """The share of each of two equal arguments of min and max; a constant has none."""
 
@@ -54,6 +57,19 @@ def cotangent_of(call: Call, place: int, cotangent: Expr, conjugates: bool) -> E
     made = simplified(_replaced(entry(texts[place]), given))
     made = simplified(conjugated(made)) if conjugates else made
     return None if is_zero(made) else made
+
+
+def tangent_of(call: Call, place: int, tangent: Expr) -> Expr | None:
+    """Make what the tangent of an argument, which may be complex, adds to that of a value.
+
+    A real value c of a complex argument has the tangent Re(conj(g) * t), with the cotangent g of 1.
+    """
+    if call.operator.name not in REAL_VALUES:
+        return cotangent_of(call, place, tangent, conjugates=False)
+    gradient = cotangent_of(call, place, Literal(1.0), conjugates=True)
+    if gradient is None:
+        return None
+    return Call(FUNCTIONS["real"], (Call(MUL, (conjugated(gradient), tangent)),))
 
 
 def conjugated(expr: Expr) -> Expr:

@@ -9,22 +9,21 @@ its cotangent among the values that equal it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import reduce as fold
 
 from codegen.records import dataclass
 from taco_py.autodiff.cotangents import cotangent_of
-from taco_py.autodiff.forward_values import with_forward_values
-from taco_py.autodiff.index_names import FreshNames, with_indices
-from taco_py.autodiff.simplified import simplified
+from taco_py.autodiff.differentiation import Differentiation, Place, check_operator, place_of
+from taco_py.autodiff.index_names import with_indices
 from taco_py.diagnostics.errors import DerivativeError
-from taco_py.notation.checks import accesses, free_indices, operand_names, unique
+from taco_py.notation.checks import accesses, unique
 from taco_py.notation.functions.function_table import EQUAL, WHERE
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, COMPILER, DIV, MUL
-from taco_py.notation.rewrites.index_numbers import index_number, index_of, is_size
-from taco_py.notation.tree import children, map_accesses, walk
+from taco_py.notation.operators import ADD, COMPILER, MUL
+from taco_py.notation.rewrites.index_numbers import index_number
+from taco_py.notation.tree import children
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Contribution:
 
     access: Access
     value: Expr
-    scope: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    scope: Mapping[str, Place] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,40 +54,28 @@ class Reversed:
     seeds: Mapping[str, str]
     cotangents: Mapping[str, str | None]
     scattered: Mapping[str, str]
-    sizes: Mapping[str, tuple[str, int]]
+    sizes: Mapping[str, Place]
 
 
 @dataclass(slots=True, eq=False)
-class Reverser:
+class Reverser(Differentiation):
     """Statements walked from the last to the first.
 
-    sparse      operands that leave elements out
-    dense       operands that do not
-    conjugates  whether values may be complex
+    found      what was contributed to the cotangent of each tensor
+    scattered  cotangents that are added to zeros, by the operand of their shape
+    scope      the indices of the sums around what is looked at
+    seeds      the names of the cotangents of outputs
     """
 
-    statements: Sequence[Assignment]
-    outputs: Sequence[str]
-    wanted: Sequence[str]
-    sparse: Collection[str]
-    dense: Collection[str] = ()
-    conjugates: bool = False
-    names: FreshNames = field(default_factory=lambda: FreshNames(()))
-    made: list[Assignment] = field(default_factory=list)
     found: dict[str, list[Contribution]] = field(default_factory=dict)
     scattered: dict[str, str] = field(default_factory=dict)
-    sizes: dict[str, tuple[str, int]] = field(default_factory=dict)
-    scope: dict[str, tuple[str, int]] = field(default_factory=dict)
-    active: frozenset[str] = frozenset()
+    scope: dict[str, Place] = field(default_factory=dict)
     seeds: dict[str, str] = field(default_factory=dict)
     seeded: set[str] = field(default_factory=set)
 
     def reversed(self) -> Reversed:
         """Make the statements. Raises DerivativeError."""
-        self.names = FreshNames(every_name(self.statements))
-        self.statements = tuple(map(self._with_sizes, self.statements))
-        self.statements = with_forward_values(self.statements, self.sparse, self.names)
-        self.active = self._active()
+        self.begin()
         self.seeds = {name: self.names.fresh(f"d_{name}") for name in self.outputs}
         for each in reversed(self.statements):
             self._reverse(each)
@@ -96,45 +83,13 @@ class Reverser:
         made = (*self.statements, *self.made)
         return Reversed(made, self.seeds, cotangents, self.scattered, self.sizes)
 
-    def _with_sizes(self, statement: Assignment) -> Assignment:
-        """A statement with numbers that are passed in the place of sizes of indices."""
-
-        def number(access: Access) -> Expr:
-            if not is_size(access):
-                return access
-            index = index_of(access)
-            return self._size(index, _place_of(index, statement.value))
-
-        return replace(statement, value=map_accesses(statement.value, number))
-
-    def _size(self, index: str, place: tuple[str, int]) -> Access:
-        """The size of an index, as a number that is passed."""
-        name = next((n for n, each in self.sizes.items() if each == place), "")
-        if not name:
-            name = self.names.fresh(f"size_{index}")
-            self.sizes[name] = place
-        return Access(name, ())
-
-    def _active(self) -> frozenset[str]:
-        """The tensors that depend on what is wanted."""
-        found = {*self.wanted}
-        for each in self.statements:
-            if not found.isdisjoint(operand_names(each)):
-                found.add(each.target.tensor)
-        return frozenset(found)
-
     def _reverse(self, statement: Assignment) -> None:
         """Add what a statement contributes to the cotangents of what it reads."""
         target = statement.target
         name = target.tensor
         if name not in self.active:
             return
-        if statement.operator not in (None, ADD):
-            raise DerivativeError(
-                f"Expected = or += in a statement with a derivative, found {statement.operator}=",
-                statement.span,
-                "write the whole right-hand side with =",
-            )
+        check_operator(statement)
         own = self.found.setdefault(name, [])
         if name in self.seeds and name not in self.seeded:
             self.seeded.add(name)
@@ -157,38 +112,23 @@ class Reverser:
         if isinstance(expr, Access):
             if not expr.is_number and expr.tensor in self.active:
                 yield Contribution(expr, cotangent, dict(self.scope))
-        elif isinstance(expr, Reduce) and self._is_active(expr):
+        elif isinstance(expr, Reduce) and self.is_active(expr):
             yield from self._of_reduction(expr, cotangent)
         elif isinstance(expr, Call):
             for place, arg in enumerate(expr.args):
-                if self._is_active(arg):
+                if self.is_active(arg):
                     below = cotangent_of(expr, place, cotangent, self.conjugates)
                     if below is not None:
                         yield from self._contributions(arg, below)
-
-    def _is_active(self, expr: Expr) -> bool:
-        return any(each.tensor in self.active for each in accesses(expr))
 
     def _of_reduction(self, expr: Reduce, cotangent: Expr) -> Iterator[Contribution]:
         """What is below a reduction, whose index goes by a name of its own."""
         index = self.names.fresh(expr.index)
         body = with_indices(expr.body, {expr.index: index})
-        rule = REDUCTIONS.get(expr.operator.name)
-        if rule is None:
-            raise DerivativeError(
-                f"Expected a reduction with a derivative, found {expr.operator.name}",
-                expr.span,
-                f"reductions with one are {', '.join(REDUCTIONS)}",
-            )
-        self.scope[index] = _place_of(index, body)
-        yield from self._contributions(body, rule(self, expr, index, body, cotangent))
+        below = self.of_reduction(expr, index, body, cotangent)
+        self.scope[index] = place_of(index, body)
+        yield from self._contributions(body, below)
         del self.scope[index]
-
-    def define(self, expr: Expr, name: str) -> Access:
-        """Make a statement for a value, and return its access."""
-        target = Access(self.names.fresh(name), free_indices(expr))
-        self.made.append(Assignment(target, expr))
-        return target
 
     # ------------------------------------------------------------ up again
 
@@ -255,7 +195,7 @@ class Reverser:
         free = _sized(value)
         for index, place in contribution.scope.items():
             if index not in free and index not in own:
-                value = Call(MUL, (value, self._size(index, place)))
+                value = Call(MUL, (value, self.size(index, place)))
         for index in reversed([each for each in free if each not in own]):
             value = Reduce(ADD, index, value)
         return value
@@ -282,56 +222,3 @@ def _sized(expr: Expr) -> tuple[str, ...]:
     if isinstance(expr, Access):
         return unique(mode.index for mode in expr.modes if mode.index is not None)
     return tuple(i for i in below if i != expr.index) if isinstance(expr, Reduce) else below
-
-
-def _place_of(index: str, expr: Expr) -> tuple[str, int]:
-    """A tensor and its mode that an index runs over; ("", 0) where there is none."""
-    for access in accesses(expr):
-        for mode, subscript in enumerate(access.modes):
-            if subscript.index == index:
-                return access.tensor, mode
-    return "", 0
-
-
-def every_name(statements: Sequence[Assignment]) -> Iterator[str]:
-    """The names of tensors and indices."""
-    for each in statements:
-        yield each.target.tensor
-        yield from each.target.indices
-        for node, _ in walk(each.value):
-            if isinstance(node, Reduce):
-                yield node.index
-            if isinstance(node, Access):
-                yield node.tensor
-                yield from node.indices
-
-
-# ---------------------------------------------------------------- reductions
-
-
-def _of_sum(_: Reverser, expr: Reduce, index: str, body: Expr, cotangent: Expr) -> Expr:
-    return cotangent
-
-
-def _of_extremum(reverser: Reverser, expr: Reduce, index: str, body: Expr, cotangent: Expr) -> Expr:
-    """The cotangent, shared by the values that equal the extremum."""
-    extremum = reverser.define(expr, expr.operator.name)
-    inner = reverser.names.fresh(expr.index)
-    own = with_indices(expr.body, {expr.index: inner})
-    equal = Call(WHERE, (Call(EQUAL, (own, extremum)), Literal(1.0), Literal(0.0)))
-    count = reverser.define(Reduce(ADD, inner, equal), "count")
-    share = Call(DIV, (cotangent, count))
-    return Call(WHERE, (Call(EQUAL, (body, extremum)), share, Literal(0)))
-
-
-def _of_product(reverser: Reverser, expr: Reduce, index: str, body: Expr, cotangent: Expr) -> Expr:
-    """The cotangent times all other factors, which are multiplied anew: one may be 0."""
-    inner = reverser.names.fresh(expr.index)
-    own = with_indices(expr.body, {expr.index: inner})
-    same = Call(EQUAL, (index_number(inner), index_number(index)))
-    others = Reduce(expr.operator, inner, Call(WHERE, (same, Literal(1), own)))
-    return simplified(Call(MUL, (cotangent, others)))
-
-
-REDUCTIONS = {"add": _of_sum, "min": _of_extremum, "max": _of_extremum, "mul": _of_product}
-"""By the names of operators that reduce."""

@@ -1,0 +1,101 @@
+"""Forward mode: from statements to those that compute the tangents of what they make.
+
+    y[i] = sum(j, A[i,j] * x[j])    →    t_y[i] = sum(j, t_A[i,j] * x[j] + A[i,j] * t_x[j])
+
+An operator's table entry says what cotangents are multiplied by, and tangents by the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+
+from codegen.records import dataclass
+from taco_py.autodiff.cotangents import cotangent_of, tangent_of
+from taco_py.autodiff.differentiation import Differentiation, Place, check_operator
+from taco_py.autodiff.index_names import with_indices
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.notation.operators import ADD
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forward:
+    """The statements that compute tangents.
+
+    statements  those of values, then those of tangents
+    seeds       the names of the tangents of operands, by operand
+    tangents    the name of the tangent of each output, None where it is 0
+    sizes       numbers that are passed: the size of a mode of a tensor, by name
+    """
+
+    statements: tuple[Assignment, ...]
+    seeds: Mapping[str, str]
+    tangents: Mapping[str, str | None]
+    sizes: Mapping[str, Place]
+
+
+@dataclass(slots=True, eq=False)
+class Forwarder(Differentiation):
+    """Statements walked from the first to the last; `tangents` has the names of those made."""
+
+    tangents: dict[str, str] = field(default_factory=dict)
+
+    def forward(self) -> Forward:
+        """Make the statements. Raises DerivativeError."""
+        self.begin()
+        seeds = {name: self.names.fresh(f"t_{name}") for name in self.wanted}
+        self.tangents = dict(seeds)
+        for each in self.statements:
+            self._advance(each)
+        found = {name: self.tangents.get(name) for name in self.outputs}
+        return Forward((*self.statements, *self.made), seeds, found, self.sizes)
+
+    def _advance(self, statement: Assignment) -> None:
+        """Make the statement of the tangent of what a statement makes, unless it is 0."""
+        name = statement.target.tensor
+        if name not in self.active:
+            return
+        check_operator(statement)
+        tangent = self._tangent(statement.value)
+        before = self.tangents.get(name) if statement.operator is not None else None
+        if tangent is None:
+            return
+        own = before or self.names.fresh(f"t_{name}")
+        adds = ADD if before or statement.target.subscripts else None
+        self.made.append(Assignment(replace(statement.target, tensor=own), tangent, adds))
+        self.tangents[name] = own
+
+    def _tangent(self, expr: Expr) -> Expr | None:
+        """The tangent of an expression; None where it is 0."""
+        if isinstance(expr, Access):
+            name = None if expr.is_number else self.tangents.get(expr.tensor)
+            return None if name is None else replace(expr, tensor=name)
+        if isinstance(expr, Reduce) and self.is_active(expr):
+            return self._of_reduction(expr)
+        if isinstance(expr, Call):
+            return self._of_call(expr)
+        return None
+
+    def _of_call(self, expr: Call) -> Expr | None:
+        """The sum of what the arguments' tangents lead to."""
+        found: Expr | None = None
+        for place, arg in enumerate(expr.args):
+            below = self._tangent(arg) if self.is_active(arg) else None
+            if below is None:
+                continue
+            own = (tangent_of if self.conjugates else _real_tangent)(expr, place, below)
+            if own is not None:
+                found = own if found is None else Call(ADD, (found, own))
+        return found
+
+    def _of_reduction(self, expr: Reduce) -> Expr | None:
+        index = self.names.fresh(expr.index)
+        body = with_indices(expr.body, {expr.index: index})
+        below = self._tangent(body)
+        if below is None:
+            return None
+        return Reduce(ADD, index, self.of_reduction(expr, index, body, below))
+
+
+def _real_tangent(call: Call, place: int, tangent: Expr) -> Expr | None:
+    return cotangent_of(call, place, tangent, conjugates=False)
