@@ -138,10 +138,16 @@ class FusedFunction:
             self.traces.pop(next(iter(self.traces)), None)
         while len(self.routes) > MOST_KINDS:
             self.routes.pop(next(iter(self.routes)), None)
-        found = call_of(self._trace(arguments, leaves), operands, self.optimize, self.preferred)
+        found = self._planned(self._trace(arguments, leaves), arguments, operands)
         known.append(found)
         del known[:-MOST_TRACES]
         return found
+
+    def _planned(
+        self, trace: Trace, arguments: dict[str, Any], operands: tuple[Any, ...]
+    ) -> GraphCall:
+        """Choose what runs for a trace."""
+        return call_of(trace, operands, self.optimize, self.preferred)
 
     def _trace(self, arguments: dict[str, Any], leaves: Leaves) -> Trace:
         def call(stands: dict[str, Any]) -> Any:

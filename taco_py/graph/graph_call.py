@@ -48,13 +48,16 @@ def call_of(
     operands: Sequence[Any] = (),
     strategy: str = DEFAULT,
     preferred: Preference = NONE,
+    derived: Callable[[Graph], Graph] | None = None,
 ) -> GraphCall:
     """Split the operators of a trace, rewrite the primitives, and choose what runs.
 
     operands   of the call that it is chosen for; some strategies do without
     preferred  the backends that may compute regions of it
+    derived    from the primitives to those of which results are wanted, in memory of their own
     """
-    primitives = with_own_results(trace.graph, rewritten(split_operators(trace.graph)))
+    primitives = rewritten(split_operators(trace.graph))
+    primitives = derived(primitives) if derived else with_own_results(trace.graph, primitives)
     chosen = choose_regions(primitives, operands, strategy)
     program = make_program(primitives, lambda _: chosen.taken.regions)
     offload = Offload(primitives, program, preferred) if preferred.backends else None

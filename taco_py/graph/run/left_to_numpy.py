@@ -95,6 +95,18 @@ def _subscript(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     return arrays[0][_key(node, arrays, numbers)]
 
 
+def _scattered(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    """Add an array to zeros at subscripts; the sizes of the result are the first numbers."""
+    count = len(node.shape)
+    found = np.zeros(tuple(numbers[:count]), node.dtype)
+    key = _key(node, arrays, numbers[count:])
+    if any(isinstance(each, np.ndarray) for each in key):
+        np.add.at(found, key, arrays[0])
+    else:
+        found[key] = arrays[0]
+    return found
+
+
 def _contract(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     labels, kept = node.get("labels"), node.get("kept")
     product = einsum if any(isinstance(each, Tensor) for each in arrays) else np.einsum
@@ -170,12 +182,12 @@ RUN: Mapping[str, Callable[[Node, Sequence[Any], Numbers], Any]] = MappingProxyT
     "concatenate": lambda node, arrays, numbers: np.concatenate(arrays, node.get("axis")),
     "astype": lambda node, arrays, numbers: arrays[0].astype(node.get("dtype"))
     if hasattr(arrays[0], "astype") else np.dtype(node.get("dtype")).type(arrays[0]),
-    "slice": _subscript, "index": _subscript,
+    "slice": _subscript, "index": _subscript, "scatter": _scattered,
     "copy": lambda node, arrays, numbers: arrays[0].copy(),
     "places": _places, "call": _call, "to_dense": _to_dense, "evaluate": _text, "notation": _text,
     "program": _program,
 })  # fmt: skip
 """Operators by their names; functions of elements need no entry."""
 
-NEED_SIZES = ("reshape", "broadcast_to", "broadcast", "places")
+NEED_SIZES = ("reshape", "broadcast_to", "broadcast", "places", "scatter")
 """Operators that ask for the sizes of their result."""

@@ -1,0 +1,122 @@
+"""`tp.grad` and `tp.value_and_grad`: functions of arrays with their gradients, computed as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from taco_py.diagnostics.errors import DerivativeError
+from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.graph.backends.registered import NONE, Preference
+from taco_py.graph.capture.signature_of_call import leaves_of, replaced
+from taco_py.graph.capture.trace_function import Trace
+from taco_py.graph.fuse import FusedFunction
+from taco_py.graph.gradients.gradient_graph import with_gradients, with_own_gradients
+from taco_py.graph.graph_call import GraphCall, call_of
+from taco_py.graph.nodes import Graph, Output
+from taco_py.graph.rules.rewrite import rewritten
+from taco_py.graph.selection.strategies import DEFAULT
+
+
+class GradientFunction(FusedFunction):
+    """A function that returns the gradients of another, and its value where that is asked for.
+
+    >>> gradient = tp.grad(lambda x: (x * x).sum(), wrt="x")
+    >>> gradient(np.array([1.0, 2.0]))
+    array([2., 4.])
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        wrt: str | tuple[str, ...],
+        value: bool,
+        optimize: str = DEFAULT,
+        preferred: Preference = NONE,
+    ) -> None:
+        super().__init__(function, optimize, preferred)
+        self.wrt = wrt
+        self.value = value
+        known = [*self.signature.parameters]
+        for name in (wrt,) if isinstance(wrt, str) else wrt:
+            if name not in known:
+                raise DerivativeError(
+                    f"Expected names of arguments in wrt=, found {name!r}",
+                    hint=with_suggestion(f"the arguments are {', '.join(known)}", name, known),
+                )
+
+    def _planned(
+        self, trace: Trace, arguments: dict[str, Any], operands: tuple[Any, ...]
+    ) -> GraphCall:
+        """Choose what runs for the gradients of a trace."""
+        _check_number(trace)
+        names = (self.wrt,) if isinstance(self.wrt, str) else self.wrt
+        own = _names_of(arguments)
+        wanted = [leaf for name in names for leaf in own[name]]
+        places = iter(range(1, len(wanted) + 1))
+        made = replaced({name: arguments[name] for name in names}, lambda _: Output(next(places)))
+        gradients = made[self.wrt] if isinstance(self.wrt, str) else tuple(map(made.get, names))
+        template = (Output(0), gradients) if self.value else gradients
+        derived = partial(self._derived, wanted)
+        trace = replace(trace, template=template)
+        return call_of(trace, operands, self.optimize, self.preferred, derived)
+
+    def _derived(self, wanted: list[str], graph: Graph) -> Graph:
+        """The primitives of the value and the gradients; the value is left out if nobody asks."""
+        found = with_gradients(graph, wanted)
+        if not self.value:
+            first = found.outputs[1]
+            found = replace(found, outputs=(first, *found.outputs[1:])).needed
+        return with_own_gradients(rewritten(found))
+
+
+def _check_number(trace: Trace) -> None:
+    """Raise DerivativeError unless a function returns one number."""
+    if trace.template != Output(0) or len(trace.graph.outputs) != 1:
+        raise DerivativeError(
+            "Expected a function that returns one number for its gradients, found several results",
+            hint="return the loss alone",
+        )
+    name = trace.graph.outputs[0]
+    fact = trace.graph.facts[name]
+    if fact.order:
+        node = trace.graph.by_name.get(name)
+        raise DerivativeError(
+            f"Expected a function that returns one number for its gradients, found {fact} of "
+            f"{node.place if node else name}",
+            hint="return its sum or mean, or use tp.vjp of a text with a cotangent",
+        )
+
+
+def _names_of(arguments: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The names of the arrays and numbers in each argument."""
+    names = iter(leaves_of(arguments).operands)
+    found = {}
+    for name, value in arguments.items():
+        count = len(leaves_of({name: value}).operands)
+        found[name] = [next(names) for _ in range(count)]
+    return found
+
+
+def _made(
+    function: Callable[..., Any], wrt: str | Iterable[str], value: bool, optimize: str
+) -> GradientFunction:
+    own = function.function if isinstance(function, FusedFunction) else function
+    names = wrt if isinstance(wrt, str) else tuple(wrt)
+    return GradientFunction(own, names, value, optimize)
+
+
+def grad(
+    function: Callable[..., Any], wrt: str | Iterable[str], *, optimize: str = DEFAULT
+) -> GradientFunction:
+    """Return the function of the gradients of a function that returns a number."""
+    return _made(function, wrt, False, optimize)
+
+
+def value_and_grad(
+    function: Callable[..., Any], wrt: str | Iterable[str], *, optimize: str = DEFAULT
+) -> GradientFunction:
+    """Return the function of the value and the gradients of a function that returns a number."""
+    return _made(function, wrt, True, optimize)

@@ -1,0 +1,127 @@
+"""From the graph of a number to the graph of the number and its gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from taco_py.diagnostics.errors import DerivativeError
+from taco_py.graph.gradients.primitive_gradients import cotangents_of
+from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.graph.nodes import Graph, Node
+from taco_py.graph.view_operators import is_view
+
+
+def with_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
+    """Add the gradients of the first output by operands to the outputs, in reverse mode.
+
+    graph  of primitives; the first output has no modes
+    wrt    the names of operands
+
+    The gradient of a sparse operand is taken where that stores something. Raises DerivativeError.
+    """
+    builder = GraphBuilder(graph)
+    for node in graph.nodes:
+        builder.place = node.place
+        builder.renamed[node.name] = builder.copy(node)
+    active = _active(graph, wrt)
+    loss = graph.outputs[0]
+    contributions: dict[str, list[str]] = {}
+    if loss in active:
+        dtype = graph.facts[loss].dtype
+        contributions[loss] = [builder.literal(np.dtype(dtype).type(1))]
+    for node in reversed(graph.nodes):
+        if node.name not in active or node.name not in contributions:
+            continue
+        cotangent = _sum(builder, contributions.pop(node.name))
+        inputs = [builder.renamed[each] for each in node.inputs]
+        found = cotangents_of(builder, node, inputs, builder.renamed[node.name], cotangent)
+        for place, name in found:
+            if node.inputs[place] in active:
+                contributions.setdefault(node.inputs[place], []).append(name)
+    gradients = [_of_operand(builder, name, contributions.get(name, [])) for name in wrt]
+    for name, made in zip(wrt, gradients, strict=True):
+        builder.renamed[f"d_{name}"] = made
+    outputs = (*graph.outputs, *(f"d_{name}" for name in wrt))
+    builder.graph = replace(graph, outputs=outputs)
+    return builder.finish()
+
+
+def _active(graph: Graph, wrt: Sequence[str]) -> set[str]:
+    """The values that depend on operands."""
+    found = {*wrt}
+    for node in graph.nodes:
+        if not found.isdisjoint(node.inputs):
+            found.add(node.name)
+    return found
+
+
+def _is_read(graph: Graph, name: str) -> bool:
+    return name in graph.outputs or any(name in node.inputs for node in graph.nodes)
+
+
+def _sum(builder: GraphBuilder, names: Sequence[str]) -> str:
+    found = names[0]
+    for name in names[1:]:
+        found = builder.map("add", found, name)
+    return found
+
+
+def _of_operand(builder: GraphBuilder, name: str, contributions: Sequence[str]) -> str:
+    """The gradient of an operand, in its type."""
+    fact = builder.facts[name]
+    kind = np.dtype(fact.dtype).kind
+    if not _is_read(builder.graph, name):
+        raise DerivativeError(
+            f"Expected operands that the function uses for gradients, found {name}, which it does "
+            "not",
+            hint="leave it out of wrt=: its gradient is 0",
+        )
+    if kind not in "fc":
+        raise DerivativeError(
+            f"Expected a real or complex operand for a gradient, found {name} of type {fact.dtype}",
+            hint="integers and booleans have no derivative",
+        )
+    if not contributions:
+        found = builder.literal(np.dtype(fact.dtype).type(0))
+    else:
+        found = _sum(builder, contributions)
+    if kind != "c" and builder.facts[found].dtype.startswith("complex"):
+        found = builder.map("real", found)
+    if fact.sparsity:
+        pattern = builder.map("stored", name, dtype="bool")
+        return builder.map("multiply", pattern, found, dtype=fact.dtype)
+    return _whole(builder, found, name)
+
+
+def _whole(builder: GraphBuilder, found: str, name: str) -> str:
+    """A gradient of an operand's shape and type, also where it is one number."""
+    fact = builder.facts[name]
+    dtype = {"float": "float64", "complex": "complex128"}.get(fact.dtype, fact.dtype)
+    if builder.facts[found].dtype != dtype:
+        told = {"call": "astype", "dtype": dtype}
+        found = builder.add("numpy", (found,), builder.facts[found].shape, dtype, **told)
+    if builder.facts[found].order < fact.order:
+        found = builder.add("numpy", (found,), fact.shape, dtype, call="broadcast_to")
+    return found
+
+
+def with_own_gradients(graph: Graph) -> Graph:
+    """Copy results that would share memory with an operand or with each other."""
+    nodes, computed = [*graph.nodes], graph.by_name
+    known: set[str] = set()
+    outputs: list[str] = []
+    for place, name in enumerate(graph.outputs):
+        base = name
+        while base in computed and is_view(computed[base]):
+            base = computed[base].inputs[0]
+        if base != name or base not in computed or base in known:
+            fact = replace(graph.facts[name], sparsity="", fill=0, weak=False)
+            told = (("call", "copy"), ("place", place))
+            nodes.append(Node(f"own{place}", "numpy", (name,), told, fact))
+            name = nodes[-1].name
+        known.add(base)
+        outputs.append(name)
+    return replace(graph, nodes=tuple(nodes), outputs=tuple(outputs))

@@ -1,0 +1,260 @@
+"""The cotangents of a primitive's operands, by a table: from that of its value.
+
+reduce sum         g             →   broadcast(g)
+reduce max         g, y, x       →   where(x == y, g / count(x == y), 0)
+broadcast, layout  g             →   reduce sum over new modes, in the operand's order
+contract           g, a, b       →   contract(g, b), contract(g, a)
+numpy              g             →   what NumPy computes: a scatter of a slice, parts of a whole, …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from taco_py.diagnostics.errors import DerivativeError
+from taco_py.graph.extents import Extent, const
+from taco_py.graph.gradients.element_gradients import cotangents_of_map
+from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.graph.nodes import Node
+
+Rule = Callable[[GraphBuilder, Node, Sequence[str], str, str], Iterator[tuple[int, str]]]
+"""From the builder, a primitive, its operands, its value and the cotangent of that to the operands'
+places and cotangents."""
+
+
+def cotangents_of(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    """Make the cotangents of a primitive's operands. Raises DerivativeError."""
+    builder.place = node.place
+    if node.operator == "numpy":
+        rule = OF_NUMPY.get(node.get("call"))
+    else:
+        rule = RULES.get(node.operator)
+    if rule is None:
+        name = node.get("function") if node.get("call") == "call" else node.get("call")
+        raise DerivativeError(
+            f"Expected operators with derivatives, found {name or node.operator} in "
+            f"{node.place or 'the graph'}",
+            hint="leave out of wrt= what goes into it, or write it by functions that have one",
+        )
+    yield from rule(builder, node, inputs, value, cotangent)
+
+
+def _of_map(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    for place, found in cotangents_of_map(builder, node, inputs, cotangent):
+        yield place, unspread(builder, found, builder.facts[inputs[place]].shape)
+
+
+def unspread(builder: GraphBuilder, name: str, shape: Sequence[Extent]) -> str:
+    """Sum over the modes that an operand of a shape was stretched in."""
+    own = builder.facts[name].shape
+    lead = len(own) - len(shape)
+    axes = [
+        axis for axis, size in enumerate(own)
+        if axis < lead or (shape[axis - lead].constant == 1 and size.constant != 1)
+    ]  # fmt: skip
+    if not axes:
+        return name
+    found = builder.reduce("sum", name, axes, builder.facts[name].dtype)
+    kept = [axis for axis in range(len(own)) if axis not in axes]
+    source = [
+        kept.index(lead + axis) if lead + axis in kept else None for axis in range(len(shape))
+    ]
+    return builder.layout("expand", found, source, tuple(shape))
+
+
+# ---------------------------------------------------------------- reductions
+
+
+def _of_reduce(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    (name,) = inputs
+    rule = OF_REDUCTIONS.get(node.get("function"))
+    if rule is not None:
+        yield 0, rule(builder, node, name, value, cotangent)
+
+
+def _over(builder: GraphBuilder, node: Node, name: str, value: str) -> str:
+    """A value of a reduction at each element that was reduced."""
+    shape, axes = builder.facts[name].shape, node.get("axes")
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    source = tuple(None if axis in axes else kept.index(axis) for axis in range(len(shape)))
+    return builder.layout("broadcast", value, source, shape)
+
+
+def _of_sum(builder: GraphBuilder, node: Node, name: str, value: str, cotangent: str) -> str:
+    return _over(builder, node, name, cotangent)
+
+
+def _of_extremum(builder: GraphBuilder, node: Node, name: str, value: str, cotangent: str) -> str:
+    """The cotangent, shared by the elements that equal the extremum."""
+    dtype = builder.facts[cotangent].dtype
+    equal = builder.map("equal", name, _over(builder, node, name, value))
+    one, zero = builder.literal(1.0), builder.literal(0.0)
+    ones = builder.map("where", equal, one, zero, dtype=dtype)
+    count = builder.reduce("sum", ones, node.get("axes"), dtype)
+    share = builder.map("divide", cotangent, count)
+    return builder.map("where", equal, _over(builder, node, name, share), zero)
+
+
+def _of_product(builder: GraphBuilder, node: Node, name: str, value: str, cotangent: str) -> str:
+    """The cotangent times the product of the others: of one 0, it has all of them."""
+    dtype, axes = builder.facts[name].dtype, node.get("axes")
+    one, zero = builder.literal(1.0), builder.literal(0.0)
+    is_zero = builder.map("equal", name, zero)
+    ones = builder.map("where", is_zero, one, zero, dtype=dtype)
+    rest = builder.map("where", is_zero, one, name)
+    count = _over(builder, node, name, builder.reduce("sum", ones, axes, dtype))
+    others = _over(builder, node, name, builder.reduce("prod", rest, axes, dtype))
+    alone = builder.map("equal", count, builder.map("where", is_zero, one, zero, dtype=dtype))
+    found = builder.map("where", alone, builder.map("divide", others, rest), zero)
+    return builder.map("multiply", _over(builder, node, name, cotangent), found)
+
+
+OF_REDUCTIONS = MappingProxyType({
+    "sum": _of_sum, "max": _of_extremum, "min": _of_extremum, "prod": _of_product,
+})  # fmt: skip
+"""By what reductions are called; truths have a derivative of 0."""
+
+
+# ---------------------------------------------------------------- layouts and products
+
+
+def _of_layout(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    """Sum over new modes, then put the others into the operand's order."""
+    source, shape = node.get("source"), builder.facts[inputs[0]].shape
+    new = [
+        axis for axis, each in enumerate(source)
+        if each is None and builder.facts[cotangent].shape[axis].constant != 1
+    ]  # fmt: skip
+    found = cotangent
+    if new:
+        found = builder.reduce("sum", found, new, builder.facts[found].dtype)
+    kept = [each for axis, each in enumerate(source) if axis not in new]
+    back = tuple(kept.index(axis) if axis in kept else None for axis in range(len(shape)))
+    operator = "transpose" if None not in back and len(back) == len(kept) else "expand"
+    yield 0, builder.layout(operator, found, back, shape)
+
+
+def _of_contract(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    """Multiply the cotangent by the other factors, and sum over what the factor does not have."""
+    labels, kept = node.get("labels"), node.get("kept")
+    for place, name in enumerate(inputs):
+        own, shape = labels[place], builder.facts[name].shape
+        if len({*own}) < len(own):
+            raise DerivativeError(
+                f"Expected each mode of an operand once in a product with a derivative, found "
+                f"a diagonal in {node.place or 'the graph'}",
+                hint="multiply by np.eye(n) in place of reading a diagonal",
+            )
+        others = [(n, labels[at]) for at, n in enumerate(inputs) if at != place]
+        others = [(_conjugate(builder, n), each) for n, each in others]
+        known = {*kept, *(label for _, each in others for label in each)}
+        wide = [
+            label for label, size in zip(own, shape, strict=True)
+            if label in known and size.constant != 1
+        ]  # fmt: skip
+        sizes = dict(zip(own, shape, strict=True))
+        made = builder.contract(
+            [cotangent, *(n for n, _ in others)],
+            [kept, *(each for _, each in others)],
+            wide,
+            tuple(sizes[label] for label in wide),
+            node.dtype,
+        )
+        source = tuple(wide.index(label) if label in wide else None for label in own)
+        yield place, builder.layout("broadcast", made, source, shape)
+
+
+def _conjugate(builder: GraphBuilder, name: str) -> str:
+    complex_ = builder.facts[name].dtype.startswith("complex")
+    return builder.map("conjugate", name) if complex_ else name
+
+
+# ---------------------------------------------------------------- what NumPy computes
+
+
+def _of_subscript(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    fact = builder.facts[inputs[0]]
+    given = (cotangent, *inputs[1:])
+    key = node.get("key")
+    yield 0, builder.add("numpy", given, fact.shape, fact.dtype, call="scatter", key=key)
+
+
+def _of_reshape(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    fact = builder.facts[inputs[0]]
+    yield 0, builder.add("numpy", (cotangent,), fact.shape, fact.dtype, call="reshape")
+
+
+def _of_concatenate(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    axis, begin = node.get("axis"), const(0)
+    for place, name in enumerate(inputs):
+        fact = builder.facts[name]
+        end = Extent("+", (begin, fact.shape[axis]))
+        whole = ("slice", None, None, None)
+        key = tuple(("slice", begin, end, None) if n == axis else whole for n in range(fact.order))
+        yield (
+            place,
+            builder.add("numpy", (cotangent,), fact.shape, fact.dtype, call="slice", key=key),
+        )
+        begin = end
+
+
+def _of_copy(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    yield 0, cotangent
+
+
+def _of_cumsum(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    fact, axis = builder.facts[inputs[0]], node.get("axis")
+    whole = ("slice", None, None, None)
+    back = ("slice", None, None, const(-1))
+    key = tuple(back if n == axis else whole for n in range(fact.order))
+
+    def turned(name: str) -> str:
+        return builder.add("numpy", (name,), fact.shape, fact.dtype, call="slice", key=key)
+
+    turn = turned(cotangent)
+    summed = builder.add("numpy", (turn,), fact.shape, fact.dtype, call="cumsum", axis=axis)
+    yield 0, turned(summed)
+
+
+def _none(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    yield from ()
+
+
+RULES: Mapping[str, Rule] = MappingProxyType({
+    "map": _of_map, "reduce": _of_reduce, "contract": _of_contract,
+    **dict.fromkeys(("broadcast", "transpose", "expand", "squeeze"), _of_layout),
+})  # fmt: skip
+"""By the operators of primitives."""
+OF_NUMPY: Mapping[str, Rule] = MappingProxyType({
+    "slice": _of_subscript, "index": _of_subscript, "reshape": _of_reshape, "copy": _of_copy,
+    "concatenate": _of_concatenate, "astype": _of_copy, "to_dense": _of_copy,
+    "cumsum": _of_cumsum,
+    **dict.fromkeys(("argmax", "argmin", "argsort", "any", "all", "places", "sign"), _none),
+    "broadcast_to": lambda builder, node, inputs, value, cotangent: iter(
+        ((0, unspread(builder, cotangent, builder.facts[inputs[0]].shape)),)
+    ),
+})  # fmt: skip
+"""By the calls of NumPy that primitives are."""
