@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from taco_py.api.check import check
     from taco_py.api.choose_format import choose_format
     from taco_py.api.compile import compile
+    from taco_py.api.derivatives import jvp, vjp
     from taco_py.api.device import device
     from taco_py.api.evaluate_dense import evaluate_dense
     from taco_py.api.files import read, write
@@ -87,6 +88,8 @@ if TYPE_CHECKING:
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
     from taco_py.asymptotic.frontier_search import Frontier
+    from taco_py.call.derivatives.pullback import Pullback
+    from taco_py.call.derivatives.pushforward import Pushforward
     from taco_py.call.kernel import Kernel
     from taco_py.call.program_call import Program
     from taco_py.call.tuning.tuning_store import TuningStore
@@ -117,6 +120,8 @@ if TYPE_CHECKING:
     from taco_py.graph.backends.backend import Backend, Pattern
     from taco_py.graph.backends.registered import register_backend
     from taco_py.graph.fuse import FusedFunction, fuse
+    from taco_py.graph.gradients.gradient_function import GradientFunction, grad, value_and_grad
+    from taco_py.graph.gradients.train_step import TrainState, TrainStep, train_step
     from taco_py.graph.lazy import Lazy, lazy
     from taco_py.notation.rewrites.masks import by_value, complement
     from taco_py.notation.rewrites.semirings import Semiring
@@ -131,6 +136,7 @@ _LATER = {
     "taco_py.api.check": ("check",),
     "taco_py.api.choose_format": ("choose_format",),
     "taco_py.api.compile": ("compile",),
+    "taco_py.api.derivatives": ("jvp", "vjp"),
     "taco_py.api.device": ("device",),
     "taco_py.api.evaluate_dense": ("evaluate_dense",),
     "taco_py.api.files": ("read", "write"),
@@ -149,6 +155,8 @@ _LATER = {
     "taco_py.api.symmetric": ("symmetric",),
     "taco_py.api.tensor": ("tensor",),
     "taco_py.api.threads": ("get_threads", "set_threads"),
+    "taco_py.call.derivatives.pullback": ("Pullback",),
+    "taco_py.call.derivatives.pushforward": ("Pushforward",),
     "taco_py.call.kernel": ("Kernel",),
     "taco_py.call.program_call": ("Program",),
     "taco_py.call.tuning.tuning_store": ("TuningStore",),
@@ -173,6 +181,8 @@ _LATER = {
         "Blocked",
         "Format",
         "LevelKind",
+        "Pullback",
+        "Pushforward",
         "RemappedFormat",
         "dense",
     ),
@@ -180,6 +190,8 @@ _LATER = {
     "taco_py.graph.backends.backend": ("Backend", "Pattern"),
     "taco_py.graph.backends.registered": ("register_backend",),
     "taco_py.graph.fuse": ("FusedFunction", "fuse"),
+    "taco_py.graph.gradients.gradient_function": ("GradientFunction", "grad", "value_and_grad"),
+    "taco_py.graph.gradients.train_step": ("TrainState", "TrainStep", "train_step"),
     "taco_py.graph.lazy": ("Lazy", "lazy"),
     "taco_py.notation.rewrites.masks": ("by_value", "complement"),
     "taco_py.notation.rewrites.semirings": ("Semiring",),
@@ -212,6 +224,7 @@ __all__ = [
     "Blocked",
     "BoundError",
     "CompilerError",
+    "DerivativeError",
     "DeviceError",
     "DeviceTensor",
     "DimensionError",
@@ -220,6 +233,7 @@ __all__ = [
     "FormatError",
     "Frontier",
     "FusedFunction",
+    "GradientFunction",
     "IndexOverflowError",
     "InternalError",
     "Kernel",
@@ -245,6 +259,8 @@ __all__ = [
     "StructureError",
     "TacoError",
     "Tensor",
+    "TrainState",
+    "TrainStep",
     "TuningRecord",
     "TuningStore",
     "TuningStoreError",
@@ -267,8 +283,10 @@ __all__ = [
     "fuse",
     "get_memory_limit",
     "get_threads",
+    "grad",
     "graph",
     "hybrid",
+    "jvp",
     "lazy",
     "program",
     "read",
@@ -279,6 +297,9 @@ __all__ = [
     "set_threads",
     "symmetric",
     "tensor",
+    "train_step",
+    "value_and_grad",
+    "vjp",
     "write",
 ]  # fmt: skip
 

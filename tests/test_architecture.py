@@ -78,7 +78,7 @@ COMMON = ("codegen.records",)
 ROOMS: dict[str, tuple[str, ...]] = {
     "taco_py": (
         "release", "diagnostics", "notebook", "kernels", "phase", "fill", "formats", "levels",
-        "notation",
+        "notation", "autodiff",
         "provenance", "affine", "functions", "problem", "storage", "legal", "oracle", "concrete",
         "convert", "interop", "cost", "iteration", "lower", "order", "schedule", "show",
         "asymptotic", "ways", "devices", "driver", "plan",

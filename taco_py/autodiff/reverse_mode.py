@@ -209,9 +209,10 @@ class Reverser(Differentiation):
 def _is_whole(contribution: Contribution) -> bool:
     """Whether a contribution is a tensor of the same modes."""
     access, value = contribution.access, contribution.value
-    plain = isinstance(value, Access) and not (access.subscripts or value.subscripts)
+    if not isinstance(value, Access) or access.subscripts or value.subscripts:
+        return False
     distinct = len({*access.indices}) == len(access.indices)
-    return plain and distinct and value.indices == access.indices and not contribution.scope
+    return distinct and value.indices == access.indices and not contribution.scope
 
 
 def _sized(expr: Expr) -> tuple[str, ...]:

@@ -72,8 +72,9 @@ def _choice(call: Call) -> Expr:
 
 def _conjugate(call: Call) -> Expr:
     (arg,) = call.args
-    twice = isinstance(arg, Call) and arg.operator == call.operator
-    return arg.args[0] if twice else arg if isinstance(arg, Literal) and arg.value == 0 else call
+    if isinstance(arg, Call) and arg.operator == call.operator:
+        return arg.args[0]
+    return arg if is_zero(arg) else call
 
 
 RULES = {

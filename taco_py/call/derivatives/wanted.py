@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from codegen.records import dataclass
 from taco_py.call.prepare import statements_of
 from taco_py.call.several.wishes import asked_of
 from taco_py.diagnostics.errors import DerivativeError, OperandError
 from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.values.operands import is_number, taken
@@ -110,7 +110,7 @@ def _wanted(
             raise DerivativeError(
                 f"Expected a real or complex operand that {', '.join(outputs)} depends on, found "
                 f"{_types(objects)}",
-                hint="integers and booleans have no derivative; convert them, as in x.astype(float)",
+                hint="integers and booleans have no derivative; pass x.astype(float)",
             )
         return tuple(floats)
     names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
@@ -147,7 +147,7 @@ def dtype_of(obj: Any, name: str) -> np.dtype[Any]:
 
 def leaves_out(obj: Any) -> bool:
     """Whether an operand is sparse."""
-    return sp.issparse(obj) or (isinstance(obj, Tensor) and not obj.format.is_dense)
+    return is_scipy_sparse(obj) or (isinstance(obj, Tensor) and not obj.format.is_dense)
 
 
 def like(obj: Any, value: Any) -> Any:
@@ -155,22 +155,30 @@ def like(obj: Any, value: Any) -> Any:
     dtype = dtype_of(obj, "operand")
     if value is None:
         return _zeros(obj, dtype)
+    if not leaves_out(obj):
+        return _dense(obj, value, dtype)
     if dtype.kind != "c" and value.dtype.kind == "c":
         value = value.real
-    if sp.issparse(value) and not leaves_out(obj):
-        value = value.toarray()
-    elif isinstance(value, Tensor) and not isinstance(obj, Tensor):
-        value = value.to_numpy()
-    if sp.issparse(obj):
-        found = value.asformat(obj.format) if sp.issparse(value) else value
-        made = found if type(found) is type(obj) else type(obj)(found)
-        return made.astype(dtype, copy=False)
     if isinstance(obj, Tensor):
         found = value if isinstance(value, Tensor) else Tensor(taken(value, "cotangent"))
         return found.to_format(obj.format).astype(dtype)
+    made = value.asformat(obj.format) if is_scipy_sparse(value) else value
+    return (made if type(made) is type(obj) else type(obj)(made)).astype(dtype, copy=False)
+
+
+def _dense(obj: Any, value: Any, dtype: np.dtype[Any]) -> Any:
+    """A cotangent as a dense operand is."""
+    if is_scipy_sparse(value):
+        value = value.toarray()
+    elif isinstance(value, Tensor):
+        value = value.to_numpy()
+    value = np.asarray(value)
+    if dtype.kind != "c" and value.dtype.kind == "c":
+        value = value.real
     if is_number(obj):
         return value.item()
-    return np.asarray(value, dtype)
+    made = np.array(value, dtype)
+    return Tensor(taken(made, "cotangent")) if isinstance(obj, Tensor) else made
 
 
 def _zeros(obj: Any, dtype: np.dtype[Any]) -> Any:

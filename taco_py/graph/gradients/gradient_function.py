@@ -1,4 +1,4 @@
-"""`tp.grad` and `tp.value_and_grad`: functions of arrays with their gradients, computed as a whole."""
+"""`tp.grad` and `tp.value_and_grad`: gradients of functions, computed as a whole."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class GradientFunction(FusedFunction):
         self, trace: Trace, arguments: dict[str, Any], operands: tuple[Any, ...]
     ) -> GraphCall:
         """Choose what runs for the gradients of a trace."""
-        _check_number(trace)
+        check_number(trace)
         names = (self.wrt,) if isinstance(self.wrt, str) else self.wrt
-        own = _names_of(arguments)
+        own = names_of(arguments)
         wanted = [leaf for name in names for leaf in own[name]]
-        places = iter(range(1, len(wanted) + 1))
+        places = iter(range(self.value, len(wanted) + self.value))
         made = replaced({name: arguments[name] for name in names}, lambda _: Output(next(places)))
         gradients = made[self.wrt] if isinstance(self.wrt, str) else tuple(map(made.get, names))
         template = (Output(0), gradients) if self.value else gradients
@@ -67,12 +67,11 @@ class GradientFunction(FusedFunction):
         """The primitives of the value and the gradients; the value is left out if nobody asks."""
         found = with_gradients(graph, wanted)
         if not self.value:
-            first = found.outputs[1]
-            found = replace(found, outputs=(first, *found.outputs[1:])).needed
+            found = replace(found, outputs=found.outputs[1:]).needed
         return with_own_gradients(rewritten(found))
 
 
-def _check_number(trace: Trace) -> None:
+def check_number(trace: Trace) -> None:
     """Raise DerivativeError unless a function returns one number."""
     if trace.template != Output(0) or len(trace.graph.outputs) != 1:
         raise DerivativeError(
@@ -90,7 +89,7 @@ def _check_number(trace: Trace) -> None:
         )
 
 
-def _names_of(arguments: Mapping[str, Any]) -> dict[str, list[str]]:
+def names_of(arguments: Mapping[str, Any]) -> dict[str, list[str]]:
     """The names of the arrays and numbers in each argument."""
     names = iter(leaves_of(arguments).operands)
     found = {}

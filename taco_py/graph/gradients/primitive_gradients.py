@@ -28,10 +28,8 @@ def cotangents_of(
 ) -> Iterator[tuple[int, str]]:
     """Make the cotangents of a primitive's operands. Raises DerivativeError."""
     builder.place = node.place
-    if node.operator == "numpy":
-        rule = OF_NUMPY.get(node.get("call"))
-    else:
-        rule = RULES.get(node.operator)
+    numpy = node.operator == "numpy"
+    rule = OF_NUMPY.get(node.get("call")) if numpy else RULES.get(node.operator)
     if rule is None:
         name = node.get("function") if node.get("call") == "call" else node.get("call")
         raise DerivativeError(

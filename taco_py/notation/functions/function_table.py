@@ -25,6 +25,7 @@ from taco_py.notation.operators import ADD, COMPILER, DIV, MUL, NEG, SUB, Law, O
 REAL = "biuf"
 INTEGERS = "biu"
 ABSENT = (0, 0)
+ERF = "d * exp(-a * a) * 1.1283791670955126"
 CONSTANT = ("0", "0")
 """The cotangents of a function of two arguments that is constant almost everywhere."""
 
@@ -234,7 +235,7 @@ FUNCTIONS: dict[str, Operator] = {
         _real("acosh", np.arccosh, "d / (sqrt(a - 1) * sqrt(a + 1))"),
         _real("atanh", np.arctanh, "d / (1 - a * a)"),
         _real("exp2", np.exp2, "d * f * 0.6931471805599453"),
-        replace(_real("erf", _special("erf"), "d * exp(-a * a) * 1.1283791670955126", REAL), true_division=True),
+        replace(_real("erf", _special("erf"), ERF, REAL), true_division=True),
         replace(_real("sigmoid", _special("expit"), "d * f * (1 - f)", REAL), true_division=True),
         _binary(
             "hypot", np.hypot, kinds=REAL, floating=True, commutative=True,

@@ -1,0 +1,92 @@
+"""Optimisers as data: what a parameter and its state become, as text of numbers.
+
+    p the parameter, g its gradient, m and v its state, c1 and c2 numbers of the step
+
+    p := p - rate * g
+
+(Kingma and Ba 2015, Adam: A Method for Stochastic Optimization, algorithm 1.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from codegen.records import dataclass
+from taco_py.diagnostics.errors import OperandError
+from taco_py.diagnostics.suggest import with_suggestion
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimizer:
+    """A rule that parameters follow.
+
+    updates  the text of each state's new value, in order, the last of the parameter `p`; each may
+             read what those before it made
+    settings the numbers that users may say, with their defaults
+    numbers  from the settings and the number of the step to what the texts read
+    """
+
+    updates: Mapping[str, str]
+    settings: Mapping[str, float]
+    numbers: Callable[[Mapping[str, float], int], dict[str, float]]
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """What is kept for each parameter from step to step."""
+        return tuple(name for name in self.updates if name != "p")
+
+
+def _given(settings: Mapping[str, float], step: int) -> dict[str, float]:
+    return dict(settings)
+
+
+def _adam_numbers(settings: Mapping[str, float], step: int) -> dict[str, float]:
+    """The settings, and by what the moments are divided, which begin at 0."""
+    return {
+        **settings,
+        "c1": 1 - settings["beta1"] ** step,
+        "c2": 1 - settings["beta2"] ** step,
+    }
+
+
+OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType({
+    "sgd": Optimizer({"p": "p - rate * (g + decay * p)"}, {"rate": 0.01, "decay": 0.0}, _given),
+    "momentum": Optimizer(
+        {"m": "momentum * m + g + decay * p", "p": "p - rate * m"},
+        {"rate": 0.01, "momentum": 0.9, "decay": 0.0},
+        _given,
+    ),
+    "adam": Optimizer(
+        {
+            "m": "beta1 * m + (1 - beta1) * (g + decay * p)",
+            "v": "beta2 * v + (1 - beta2) * (g + decay * p) * (g + decay * p)",
+            "p": "p - rate * (m / c1) / (sqrt(v / c2) + epsilon)",
+        },
+        {"rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "decay": 0.0},
+        _adam_numbers,
+    ),
+})  # fmt: skip
+"""By the names of `optimizer=`."""
+
+
+def optimizer_of(name: str) -> Optimizer:
+    """Find an optimiser by its name. Raises OperandError."""
+    found = OPTIMIZERS.get(name)
+    if found is None:
+        raise OperandError(
+            f"Expected optimizer to be one of {', '.join(OPTIMIZERS)}, found {name!r}",
+            hint=with_suggestion('as in optimizer="adam"', str(name), [*OPTIMIZERS]),
+        )
+    return found
+
+
+def settings_of(optimizer: Optimizer, name: str, given: Mapping[str, float]) -> dict[str, float]:
+    """Complete what a user says of an optimiser. Raises OperandError."""
+    for key in given:
+        if key not in optimizer.settings:
+            raise OperandError(
+                f"Expected settings among {', '.join(optimizer.settings)} for {name}, found {key}",
+                hint=with_suggestion(f"{name} has no other settings", key, [*optimizer.settings]),
+            )
+    return {**optimizer.settings, **{key: float(each) for key, each in given.items()}}

@@ -1,0 +1,222 @@
+"""`tp.train_step`: a loss, its gradients and the update of its parameters as one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.diagnostics.errors import OperandError
+from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.graph.backends.registered import NONE
+from taco_py.graph.capture.trace_function import Trace
+from taco_py.graph.fuse import FusedFunction
+from taco_py.graph.gradients.element_gradients import build
+from taco_py.graph.gradients.gradient_function import check_number, names_of
+from taco_py.graph.gradients.gradient_graph import with_gradients, with_own_gradients
+from taco_py.graph.gradients.optimizers import Optimizer, optimizer_of, settings_of
+from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.graph.graph_call import GraphCall, call_of
+from taco_py.graph.nodes import Graph, Output
+from taco_py.graph.rules.rewrite import rewritten
+from taco_py.graph.selection.strategies import DEFAULT
+from taco_py.notation.parser import parse_assignment
+
+PARAMETERS, STATE, NUMBERS = "parameters", "state", "numbers"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainState:
+    """Hold parameters and what an optimiser keeps of them.
+
+    >>> step = tp.train_step(lambda w: ((w - 3) ** 2).sum(), optimizer="sgd", rate=0.25)
+    >>> state = step.begin(w=np.zeros(2))
+    >>> state.parameters["w"], state.count
+    (array([0., 0.]), 0)
+
+    parameters  by the names of the loss's arguments
+    moments     the optimiser's arrays, by its name for them and the parameter's
+    count       the steps that were done
+    """
+
+    parameters: Mapping[str, Any]
+    moments: Mapping[str, Mapping[str, Any]]
+    count: int = 0
+
+
+class TrainStep:
+    """Compute a loss and its parameters after a step of an optimiser, as one graph.
+
+    >>> step = tp.train_step(lambda w: ((w - 3) ** 2).sum(), optimizer="sgd", rate=0.25)
+    >>> value, state = step(step.begin(w=np.zeros(2)))
+    >>> value, state.parameters["w"]
+    (np.float64(18.0), array([1.5, 1.5]))
+    """
+
+    def __init__(
+        self,
+        loss: Callable[..., Any],
+        optimizer: str,
+        settings: Mapping[str, float],
+        in_place: bool,
+        optimize: str,
+    ) -> None:
+        self.loss = loss.function if isinstance(loss, FusedFunction) else loss
+        self.optimizer = optimizer_of(optimizer)
+        self.settings = settings_of(self.optimizer, optimizer, settings)
+        self.in_place = in_place
+        self.names = tuple(signature(self.loss).parameters)
+        self.fused = _Updated(self.loss, self.optimizer, optimize)
+
+    def begin(self, parameters: Mapping[str, Any] | None = None, /, **named: Any) -> TrainState:
+        """Return the state before the first step: copies of the parameters, and zeros.
+
+        parameters, named  dense arrays, by the names of the loss's arguments; the others are data
+        """
+        given = {**(parameters or {}), **named}
+        for name, each in given.items():
+            if name not in self.names:
+                raise OperandError(
+                    f"Expected parameters among {', '.join(self.names)}, found {name}",
+                    hint=with_suggestion("they are arguments of the loss", name, self.names),
+                )
+            if not isinstance(each, np.ndarray) or each.dtype.kind not in "fc":
+                raise OperandError(
+                    f"Expected parameters to be arrays of real or complex numbers, found {name} of "
+                    f"{type(each).__name__}",
+                    hint="sparse parameters are trained as their values, an array",
+                )
+        if not given:
+            raise OperandError(
+                "Expected a parameter at least, found none", hint="as in step.begin(W=W)"
+            )
+        own = given if self.in_place else {name: each.copy() for name, each in given.items()}
+        zeros = {
+            kept: {name: np.zeros_like(each) for name, each in own.items()}
+            for kept in self.optimizer.state
+        }
+        return TrainState(own, zeros)
+
+    def __call__(self, state: TrainState, **data: Any) -> tuple[Any, TrainState]:
+        """Return the loss at the parameters of a state, and the state after a step.
+
+        data  the arguments of the loss that are no parameters, by name
+        """
+        count = state.count + 1
+        numbers = self.optimizer.numbers(self.settings, count)
+        value, parameters, moments = self.fused(
+            dict(state.parameters), state.moments, numbers, data
+        )
+        if self.in_place:
+            for name, each in parameters.items():
+                np.copyto(state.parameters[name], each)
+            parameters = state.parameters
+        return value, TrainState(parameters, moments, count)
+
+    def graph(self, state: TrainState, **data: Any) -> Any:
+        """Return the graph of a step, to explain and to save."""
+        numbers = self.optimizer.numbers(self.settings, state.count + 1)
+        return self.fused.graph(dict(state.parameters), state.moments, numbers, data)
+
+
+class _Updated(FusedFunction):
+    """The loss of parameters and data, of which the graph of a step is made."""
+
+    def __init__(self, loss: Callable[..., Any], optimizer: Optimizer, optimize: str) -> None:
+        def whole(parameters: Any, state: Any, numbers: Any, data: Any) -> Any:
+            return loss(**parameters, **data)
+
+        super().__init__(whole, optimize, NONE)
+        self.optimizer = optimizer
+
+    def _planned(
+        self, trace: Trace, arguments: dict[str, Any], operands: tuple[Any, ...]
+    ) -> GraphCall:
+        """Choose what runs for a step."""
+        check_number(trace)
+        own = names_of(arguments)
+        parameters, kept = [*arguments[PARAMETERS]], self.optimizer.state
+        leaves = dict(zip(parameters, own[PARAMETERS], strict=True))
+        moments = iter(own[STATE])
+        states = {kind: {name: next(moments) for name in parameters} for kind in kept}
+        numbers = dict(zip(arguments[NUMBERS], own[NUMBERS], strict=True))
+        places = iter(range(1, 1 + len(parameters) * (1 + len(kept))))
+        made = {name: {kind: Output(next(places)) for kind in (*kept, "p")} for name in parameters}
+        template = (
+            Output(0),
+            {name: each["p"] for name, each in made.items()},
+            {kind: {name: made[name][kind] for name in parameters} for kind in kept},
+        )
+        derived = partial(self._derived, leaves, states, numbers)
+        return call_of(
+            replace(trace, template=template), operands, self.optimize, self.preferred, derived
+        )
+
+    def _derived(
+        self,
+        leaves: Mapping[str, str],
+        states: Mapping[str, Mapping[str, str]],
+        numbers: Mapping[str, str],
+        graph: Graph,
+    ) -> Graph:
+        """The primitives of a step: loss, gradients, new states and parameters."""
+        found = with_gradients(graph, [*leaves.values()])
+        builder = GraphBuilder(found)
+        for node in found.nodes:
+            builder.place = node.place
+            builder.renamed[node.name] = builder.copy(node)
+        builder.place = ""
+        outputs = [found.outputs[0]]
+        for (name, leaf), gradient in zip(leaves.items(), found.outputs[1:], strict=True):
+            values = {**numbers, "p": leaf, "g": builder.renamed[gradient]}
+            values |= {kind: each[name] for kind, each in states.items()}
+            for kind in self._update(builder, values):
+                builder.renamed[f"{kind} of {name}"] = values[kind]
+                outputs.append(f"{kind} of {name}")
+        builder.graph = replace(found, outputs=tuple(outputs))
+        return with_own_gradients(rewritten(builder.finish()))
+
+    def _update(self, builder: GraphBuilder, values: dict[str, str]) -> Sequence[str]:
+        """Make the new values of a parameter and its state, in the place of the old ones."""
+        for kind, text in self.optimizer.updates.items():
+            values[kind] = build(builder, parse_assignment(f"y = {text}").value, values)
+        return tuple(self.optimizer.updates)
+
+
+def train_step(
+    loss: Callable[..., Any],
+    optimizer: str = "adam",
+    *,
+    in_place: bool = False,
+    optimize: str = DEFAULT,
+    **settings: float,
+) -> TrainStep:
+    """Return a step of training: a loss, its gradients and the update as one graph.
+
+    >>> def loss(w, X, y):
+    ...     return ((X @ w - y) ** 2).mean()
+    >>> step = tp.train_step(loss, optimizer="sgd", rate=0.5)
+    >>> state = step.begin(w=np.zeros(1))
+    >>> X, y = np.ones((4, 1)), np.full(4, 2.0)
+    >>> for _ in range(3):
+    ...     value, state = step(state, X=X, y=y)
+    >>> value, state.parameters["w"]
+    (np.float64(0.0), array([2.]))
+    >>> [*tp.train_step(loss, in_place=True).settings]
+    ['rate', 'beta1', 'beta2', 'epsilon', 'decay']
+
+    loss       a function of arrays in NumPy style that returns one number
+    optimizer  "sgd", "momentum" or "adam"
+    in_place   whether the arrays of the parameters that `begin` was given are changed
+    optimize   how kernels are chosen, as `tp.fuse` has it
+    settings   of the optimiser: rate, decay (of weights), momentum, beta1, beta2, epsilon
+
+    Raises OperandError for other optimisers and settings, DerivativeError where it is called for a
+    loss without a derivative.
+    """
+    return TrainStep(loss, optimizer, settings, in_place, optimize)
