@@ -38,6 +38,7 @@ from taco_py.diagnostics.cautions import BackendWarning, NarrowSumWarning, Notat
 from taco_py.diagnostics.errors import (  # noqa: E402
     BoundError,
     CompilerError,
+    DerivativeError,
     DeviceError,
     DimensionError,
     FileFormatError,
@@ -68,7 +69,6 @@ if TYPE_CHECKING:
     from taco_py.api.check import check
     from taco_py.api.choose_format import choose_format
     from taco_py.api.compile import compile
-    from taco_py.api.derivatives import jvp, vjp
     from taco_py.api.device import device
     from taco_py.api.evaluate_dense import evaluate_dense
     from taco_py.api.files import read, write
@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from taco_py.asymptotic.frontier_search import Frontier
     from taco_py.call.derivatives.pullback import Pullback
     from taco_py.call.derivatives.pushforward import Pushforward
+    from taco_py.call.derivatives.text_derivatives import jvp, vjp
     from taco_py.call.kernel import Kernel
     from taco_py.call.program_call import Program
     from taco_py.call.tuning.tuning_store import TuningStore
@@ -136,7 +137,7 @@ _LATER = {
     "taco_py.api.check": ("check",),
     "taco_py.api.choose_format": ("choose_format",),
     "taco_py.api.compile": ("compile",),
-    "taco_py.api.derivatives": ("jvp", "vjp"),
+    "taco_py.call.derivatives.text_derivatives": ("jvp", "vjp"),
     "taco_py.api.device": ("device",),
     "taco_py.api.evaluate_dense": ("evaluate_dense",),
     "taco_py.api.files": ("read", "write"),
@@ -252,6 +253,8 @@ __all__ = [
     "Pattern",
     "PositionError",
     "Program",
+    "Pullback",
+    "Pushforward",
     "RemappedFormat",
     "Schedule",
     "ScheduleError",

@@ -120,6 +120,7 @@ MEMO_ALLOWED = frozenset(
         "taco_py.affine.oracle",
         "taco_py.arrays.elementwise",
         "taco_py.arrays.spelling",
+        "taco_py.autodiff.cotangents",
         "taco_py.call.prepare",
         "taco_py.call.subscripts",
         "taco_py.cost.sets",

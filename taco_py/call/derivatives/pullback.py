@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.autodiff.dependences import names_of, needed
+from taco_py.autodiff.needed_statements import names_of, needed
 from taco_py.autodiff.reverse_mode import Reversed, Reverser
 from taco_py.call.derivatives.run_statements import (
     Turn,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from taco_py.autodiff.dependences import names_of
+from taco_py.autodiff.needed_statements import names_of
 from taco_py.call.prepare import Understood
 from taco_py.call.texts.by_text import Asks, compute_read, explain_read
 from taco_py.notation.nodes import Assignment

@@ -110,12 +110,47 @@ def _made(
 def grad(
     function: Callable[..., Any], wrt: str | Iterable[str], *, optimize: str = DEFAULT
 ) -> GradientFunction:
-    """Return the function of the gradients of a function that returns a number."""
+    """Return the function of the gradients of a function that returns one number.
+
+    >>> def loss(w, X, y):
+    ...     return ((X @ w - y) ** 2).sum()
+    >>> gradient = tp.grad(loss, wrt="w")
+    >>> gradient(np.zeros(2), np.eye(2), np.array([1.0, 2.0]))
+    array([-2., -4.])
+
+    The loss itself is not computed, unless its gradients need it.
+
+    >>> A = sp.csr_array([[2.0, 0.0], [0.0, 3.0]])
+    >>> tp.grad(lambda A, x: (A @ x).sum(), wrt="A")(A, np.array([1.0, 10.0])).toarray()
+    array([[ 1.,  0.],
+           [ 0., 10.]])
+
+    function  of arrays, as `tp.fuse` takes it
+    wrt       names of arguments, for which a tuple is returned, or one name; gradients are as the
+              argument is: an array, a matrix of its own pattern, a tuple or dictionary of them
+    optimize  how kernels are chosen, as `tp.fuse` has it
+
+    Raises DerivativeError for names of no arguments and, where it is called, for a function that
+    returns several numbers, for operators without a derivative, with the line, and for arguments
+    that are integers or that the function does not use.
+    """
     return _made(function, wrt, False, optimize)
 
 
 def value_and_grad(
     function: Callable[..., Any], wrt: str | Iterable[str], *, optimize: str = DEFAULT
 ) -> GradientFunction:
-    """Return the function of the value and the gradients of a function that returns a number."""
+    """Return the function of the value and the gradients of a function that returns one number.
+
+    >>> value_and_gradient = tp.value_and_grad(lambda x: (x * x).sum(), wrt="x")
+    >>> value, gradient = value_and_gradient(np.array([1.0, 2.0]))
+    >>> value, gradient
+    (np.float64(5.0), array([2., 4.]))
+
+    function  of arrays, as `tp.fuse` takes it
+    wrt       names of arguments, or one name, as `tp.grad` has them
+    optimize  how kernels are chosen, as `tp.fuse` has it
+
+    Raises what `tp.grad` raises.
+    """
     return _made(function, wrt, True, optimize)

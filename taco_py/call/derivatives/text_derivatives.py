@@ -1,0 +1,84 @@
+"""`tp.vjp` and `tp.jvp`: derivatives of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from taco_py.call.derivatives.pullback import Pullback, pullback_of
+from taco_py.call.derivatives.pushforward import Pushforward, pushforward_of
+from taco_py.call.derivatives.wanted import read_text
+from taco_py.values.settings import merged
+
+
+def vjp(
+    text: str,
+    operands: Mapping[str, Any] | None = None,
+    /,
+    *,
+    wrt: str | Iterable[str] | None = None,
+    outputs: str | Iterable[str] | None = None,
+    threads: int | None = None,
+    **named: Any,
+) -> Pullback:
+    """Return what computes the cotangents of operands, from that of a text's result: v ↦ vᵀ J.
+
+    >>> A = sp.csr_array([[2.0, 0.0], [0.0, 3.0]])
+    >>> pullback = tp.vjp("y[i] = A[i,j] * x[j]", A=A, x=np.ones(2))
+    >>> d_A, d_x = pullback(np.array([1.0, 10.0]))
+    >>> d_A.toarray()
+    array([[ 1.,  0.],
+           [ 0., 10.]])
+    >>> print(pullback.text)
+    d_A[i_2,j_2] = stored(A[i_2,j_2]) * (d_y[i_2] * x[j_2])
+    d_x[j_3] = sum(i, A[i,j_3] * d_y[i])
+
+    text     statements in index notation
+    operands, named  as `tp.evaluate` has them
+    wrt      names of operands, or one name, for which one array is returned; by default all of real
+             or complex numbers that the text reads, in the order of the call
+    outputs  the names that are differentiated of several statements; by default the last one's
+    threads  to use at most
+
+    Sparse operands have cotangents with their own pattern, in their own format. Equal values share
+    the cotangent of their minimum or maximum; a constant has none of it. Complex values have
+    ∂L/∂Re + i ∂L/∂Im. Raises DerivativeError where there is no derivative, with the place, and what
+    `tp.evaluate` raises for texts and operands.
+    """
+    return pullback_of(read_text(text, merged(operands, named), wrt, outputs), _options(threads))
+
+
+def jvp(
+    text: str,
+    operands: Mapping[str, Any] | None = None,
+    /,
+    *,
+    wrt: str | Iterable[str] | None = None,
+    outputs: str | Iterable[str] | None = None,
+    threads: int | None = None,
+    **named: Any,
+) -> Pushforward:
+    """Return what computes the tangent of a text's result, from those of operands: v ↦ J v.
+
+    >>> x = np.array([1.0, 2.0])
+    >>> pushforward = tp.jvp("y[i] = x[i] * x[i]", x=x)
+    >>> pushforward(x=np.array([1.0, 1.0]))
+    array([2., 4.])
+    >>> tp.jvp("s = x[i] * x[i]", {"x": x})({"x": np.array([0.0, 1.0])})
+    np.float64(4.0)
+
+    text     statements in index notation
+    operands, named  as `tp.evaluate` has them
+    wrt      names of the operands that have tangents, or one name; by default all of real or
+             complex numbers that the text reads
+    outputs  the names whose tangents are computed of several statements; by default the last one's
+    threads  to use at most
+
+    Raises what `tp.vjp` raises.
+    """
+    return pushforward_of(read_text(text, merged(operands, named), wrt, outputs), _options(threads))
+
+
+def _options(threads: int | None) -> tuple[Any, ...]:
+    """What `settings_of` takes, but for the format."""
+    return (None, threads, None, "safe", None, True, None, (), (), "c")
