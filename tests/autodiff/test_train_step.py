@@ -1,0 +1,94 @@
+"""tp.train_step: updates by optimisers, against NumPy written out."""
+
+# ruff: noqa: N803 - the names of the field
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import taco_py as tp
+
+rng = np.random.default_rng(0)
+X, w0 = rng.random((20, 3)), np.array([1.0, -2.0, 0.5])
+y = X @ w0
+
+
+def loss(w: Any, X: Any, y: Any) -> Any:
+    return ((X @ w - y) ** 2).mean()
+
+
+def gradient(w: Any) -> Any:
+    return 2 * X.T @ (X @ w - y) / len(y)
+
+
+def sgd(w: Any, steps: int) -> Any:
+    for _ in range(steps):
+        w = w - 0.1 * (gradient(w) + 0.01 * w)
+    return w
+
+
+def momentum(w: Any, steps: int) -> Any:
+    m = np.zeros(3)
+    for _ in range(steps):
+        m = 0.8 * m + gradient(w)
+        w = w - 0.1 * m
+    return w
+
+
+def adam(w: Any, steps: int) -> Any:
+    m, v = np.zeros(3), np.zeros(3)
+    for step in range(1, steps + 1):
+        g = gradient(w)
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        w = w - 0.1 * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
+    return w
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "settings"),
+    [
+        ("sgd", sgd, {"rate": 0.1, "decay": 0.01}),
+        ("momentum", momentum, {"rate": 0.1, "momentum": 0.8}),
+        ("adam", adam, {"rate": 0.1}),
+    ],
+)
+def test_steps_are_those_of_the_optimiser(name: str, expected: Any, settings: Any) -> None:
+    step = tp.train_step(loss, optimizer=name, **settings)
+    state = step.begin(w=np.zeros(3))
+    values = []
+    for _ in range(4):
+        value, state = step(state, X=X, y=y)
+        values.append(value)
+    np.testing.assert_allclose(state.parameters["w"], expected(np.zeros(3), 4))
+    assert state.count == 4 and values[0] == pytest.approx(loss(np.zeros(3), X, y))
+
+
+def test_parameters_are_changed_in_place_only_when_asked() -> None:
+    for in_place in (False, True):
+        w = np.zeros(3)
+        step = tp.train_step(loss, optimizer="sgd", in_place=in_place)
+        _, state = step(step.begin(w=w), X=X, y=y)
+        assert (state.parameters["w"] is w) == in_place
+        assert np.any(w) == in_place
+
+
+def test_a_step_is_one_graph() -> None:
+    step = tp.train_step(loss)
+    told = step.graph(step.begin(w=np.zeros(3)), X=X, y=y).explain()
+    assert "runs      1 kernel calls, 0 calls of NumPy" in told
+
+
+def test_what_is_no_parameter_is_refused() -> None:
+    with pytest.raises(tp.OperandError, match="optimizer to be one of sgd, momentum, adam"):
+        tp.train_step(loss, optimizer="adagrad")
+    with pytest.raises(tp.OperandError, match="settings among rate, decay for sgd, found beta1"):
+        tp.train_step(loss, optimizer="sgd", beta1=0.5)
+    step = tp.train_step(loss)
+    with pytest.raises(tp.OperandError, match="parameters among w, X, y, found v"):
+        step.begin(v=np.zeros(3))
+    with pytest.raises(tp.OperandError, match="arrays of real or complex numbers, found w of list"):
+        step.begin(w=[0.0])
+    with pytest.raises(tp.OperandError, match="a parameter at least"):
+        step.begin()
