@@ -61,6 +61,7 @@ CASES: dict[str, tuple[Any, Mapping[str, Any]]] = {
     "y[i] = x[i+k] * w[k]": (None, {"x": x, "w": w}),
     "y[i+k] += x[i] * w[k]": (None, {"x": x, "w": w}),
     "y[i] += A[i,j] * x[j]": (None, {"A": A, "x": x, "y": b}),
+    "y[i] = b[i] + c[i]": (None, {"b": b, "c": b * 2}),
     "y[i] = a * x[i]**3 + b": (None, {"x": x, "a": 2.0, "b": 1.5}),
     **{f"z[i] = {each}": (None, {"x": x, "y": x[::-1] * 0.9} if "y[" in each else {"x": x})
        for each in FUNCTIONS},

@@ -55,7 +55,10 @@ class Pullback:
         cotangents  one for each output, of its shape; 1.0 where left out and the output is a number
         """
         identity = ("vjp", self.source.text, self.source.outputs, self.wrt)
-        found = run_statements(self.turns, self._objects(cotangents), self.options, identity)
+        objects = self._objects(cotangents)
+        found = self._seeds(cotangents) | run_statements(
+            self.turns, objects, self.options, identity
+        )
         results = tuple(self._result(name, found) for name in self.wrt)
         return results[0] if self.source.alone else results
 
