@@ -65,7 +65,7 @@ from taco_py.values.behaviour import BEHAVIOUR  # noqa: E402
 BEHAVIOUR.home = "taco_py.arrays.operations"
 
 if TYPE_CHECKING:
-    from taco_py import graph
+    from taco_py import graph, torch
     from taco_py.api.check import check
     from taco_py.api.choose_format import choose_format
     from taco_py.api.compile import compile
@@ -300,6 +300,7 @@ __all__ = [
     "set_threads",
     "symmetric",
     "tensor",
+    "torch",
     "train_step",
     "value_and_grad",
     "vjp",
@@ -309,8 +310,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The names of `_LATER`, imported when they are first used."""
-    if name == "graph":  # a package of its own
-        return import_module("taco_py.graph")
+    if name in ("graph", "torch"):  # modules of their own
+        return import_module(f"taco_py.{name}")
     for module, names in _LATER.items():
         if name in names:
             value = getattr(import_module(module), name)

@@ -83,7 +83,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "convert", "interop", "cost", "iteration", "lower", "order", "schedule", "show",
         "asymptotic", "ways", "devices", "driver", "plan",
         "execute", "values", "explanation", "export", "replay", "tune", "indexed", "remapped",
-        "call", "api", "arrays", "graph", "tool", "cli", "__main__",
+        "call", "api", "arrays", "torch", "graph", "tool", "cli", "__main__",
     ),
     "taco_py.plan": ("ir", "algebra"),
     "polyhedral": (
