@@ -91,7 +91,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 # A package below may not import one above.
-ABOVE = ("taco_py.api", "taco_py.arrays", "taco_py.graph", "taco_py.tool", "taco_py.cli")
+ABOVE = (
+    "taco_py.api",
+    "taco_py.arrays",
+    "taco_py.torch",
+    "taco_py.graph",
+    "taco_py.tool",
+    "taco_py.cli",
+)
 # Third-party and standard modules that only some files may import, anywhere in them.
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "islpy": ("polyhedral.isl",),
