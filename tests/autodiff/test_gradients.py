@@ -131,7 +131,7 @@ def test_gradients_are_arrays_of_their_own() -> None:
             "x",
             "operators with derivatives, found sort in test_gradients",
         ),
-        (lambda x, z: x.sum(), "z", "the function uses for gradients, found z"),
+        (lambda x, z: x.sum(), "z", "arguments that the function uses for gradients, found z"),
         (lambda x: (x * np.arange(6)).sum(), "q", "names of arguments in wrt=, found 'q'"),
     ],
 )

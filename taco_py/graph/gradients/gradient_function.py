@@ -13,7 +13,7 @@ from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.signature_of_call import leaves_of, replaced
 from taco_py.graph.capture.trace_function import Trace
 from taco_py.graph.fuse import FusedFunction
-from taco_py.graph.gradients.gradient_graph import with_gradients, with_own_gradients
+from taco_py.graph.gradients.gradient_graph import is_read, with_gradients, with_own_gradients
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.rules.rewrite import rewritten
@@ -54,6 +54,13 @@ class GradientFunction(FusedFunction):
         check_number(trace)
         names = (self.wrt,) if isinstance(self.wrt, str) else self.wrt
         own = names_of(arguments)
+        for name in names:
+            if not any(is_read(trace.graph, leaf) for leaf in own[name]):
+                raise DerivativeError(
+                    f"Expected arguments that the function uses for gradients, found {name}, which "
+                    "it does not",
+                    hint="leave it out of wrt=: its gradient is 0",
+                )
         wanted = [leaf for name in names for leaf in own[name]]
         places = iter(range(self.value, len(wanted) + self.value))
         made = replaced({name: arguments[name] for name in names}, lambda _: Output(next(places)))

@@ -58,7 +58,8 @@ def _active(graph: Graph, wrt: Sequence[str]) -> set[str]:
     return found
 
 
-def _is_read(graph: Graph, name: str) -> bool:
+def is_read(graph: Graph, name: str) -> bool:
+    """Tell whether anything depends on a value."""
     return name in graph.outputs or any(name in node.inputs for node in graph.nodes)
 
 
@@ -73,12 +74,6 @@ def _of_operand(builder: GraphBuilder, name: str, contributions: Sequence[str]) 
     """The gradient of an operand, in its type."""
     fact = builder.facts[name]
     kind = np.dtype(fact.dtype).kind
-    if not _is_read(builder.graph, name):
-        raise DerivativeError(
-            f"Expected operands that the function uses for gradients, found {name}, which it does "
-            "not",
-            hint="leave it out of wrt=: its gradient is 0",
-        )
     if kind not in "fc":
         raise DerivativeError(
             f"Expected a real or complex operand for a gradient, found {name} of type {fact.dtype}",

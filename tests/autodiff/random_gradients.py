@@ -1,0 +1,119 @@
+"""Random functions in NumPy style: gradients against differences.
+
+python -m tests.autodiff.random_gradients 200 --seed 7
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import taco_py as tp
+from tests.autodiff.differences import direction, moved, product
+from tests.graph.random_programs import Program, make_program
+
+SKIPPED = "skipped: "
+
+
+def loss_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the sum of all real results of a function."""
+
+    def loss(*args: Any) -> Any:
+        found = function(*args)
+        parts = found if isinstance(found, tuple) else (found,)
+        return sum(each.sum() for each in parts if np.dtype(each.dtype).kind == "f")
+
+    return loss
+
+
+def wrong_with(program: Program, seed: int) -> str:
+    """Tell what is wrong with the gradients of a program; "" where nothing is."""
+    rng = np.random.default_rng(seed)
+    operands = {n: np.asarray(each.real, np.float64) for n, each in program.operands.items()}
+    loss, args = loss_of(program.function()), program.passed(operands)
+    places = [n for n, each in enumerate(args) if getattr(each, "dtype", None) == np.float64]
+    if not places:
+        return f"{SKIPPED}no real operand"
+
+    def of_all(args: Any) -> Any:
+        return loss(*args)
+
+    try:
+        gradients = (
+            tp.grad(of_all, "args")(tuple(args))
+            if len(places) == len(args)
+            else _partly(loss, args, places)
+        )
+    except tp.DerivativeError as error:
+        return f"{SKIPPED}{error.message}"
+    for place, gradient in zip(places, gradients, strict=True):
+        along = direction(args[place], rng)
+
+        def at(step: float, place: int = place, along: Any = along) -> float:
+            given = [*args]
+            given[place] = moved(args[place], along, step)
+            arrays = [each.toarray() if hasattr(each, "toarray") else each for each in given]
+            with np.errstate(all="ignore"):
+                return float(np.real(loss(*arrays)))
+
+        slopes = [(at(h) - at(-h)) / (2 * h) for h in (1e-6, 1e-5)]
+        scale = 1 + max(map(abs, slopes))
+        if not np.isfinite(slopes).all() or abs(slopes[0] - slopes[1]) > 1e-4 * scale:
+            continue  # a kink, or a number that is none
+        found = product(gradient, along)
+        if not abs(found - slopes[0]) <= 1e-3 * scale:
+            return f"operand {place}: expected {slopes[0]}, found {found}"
+    return ""
+
+
+def _partly(loss: Callable[..., Any], args: list[Any], places: list[int]) -> Any:
+    """The gradients by some of the arguments."""
+
+    def of_some(real: Any, others: Any) -> Any:
+        rest, own = iter(others), iter(real)
+        return loss(*(next(own) if n in places else next(rest) for n in range(len(args))))
+
+    real = tuple(args[n] for n in places)
+    others = tuple(each for n, each in enumerate(args) if n not in places)
+    return tp.grad(of_some, "real")(real, others)
+
+
+def failures(count: int, seed: int) -> Iterator[tuple[int, str]]:
+    """The seeds of programs with what is wrong, or why they were left out."""
+    for number in range(seed, seed + count):
+        program = make_program(number)
+        try:
+            told = wrong_with(program, number)
+        except (tp.OperandTypeError, tp.FormatError) as error:
+            told = f"{SKIPPED}{error.message}"
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}"
+        if told:
+            yield number, told if told.startswith(SKIPPED) else f"{told}\n{program.text}"
+
+
+def main() -> int:
+    """Try programs, and print those that differ."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    begun, wrong, skipped = time.perf_counter(), 0, 0
+    for number, told in failures(given.count, given.seed):
+        skipped += told.startswith(SKIPPED)
+        wrong += not told.startswith(SKIPPED)
+        print(number, told, flush=True)
+    spent = time.perf_counter() - begun
+    print(f"{given.count} programs, {wrong} wrong, {skipped} left out, {spent:.0f} s")
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
