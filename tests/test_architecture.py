@@ -244,7 +244,10 @@ def test_nothing_below_imports_the_api_or_the_command_line() -> None:
 
 
 # What draws itself, when it is asked to.
-SHOWN = ("taco_py.call.builder", "taco_py.call.kernel", "taco_py.graph.graph_picture")
+SHOWN = (
+    "taco_py.call.builder", "taco_py.call.kernel", "taco_py.graph.graph_picture",
+    "taco_py.limits.roofline_picture",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("package", ROOMS)

@@ -102,15 +102,30 @@ def _expected(plan: Plan) -> str:
     return f"{ours}, {where} as the text has it {_seconds(text, plan):.1e} s"
 
 
-def _expected_on_gpu(plan: Plan) -> str:
-    """The expected seconds of kernels, of which there are figures for dense results alone."""
-    prices = []
+def expected_of(plan: Plan) -> float | None:
+    """Return the expected seconds of a plan, None where they are not estimated."""
+    if plan.chosen is None:
+        return None
+    if not plan.machine.is_gpu:
+        return _seconds(plan.chosen.program, plan)
+    prices = [*_prices_on_gpu(plan)]
+    known = [seconds for seconds in prices if seconds is not None]
+    return sum(known) if prices and len(known) == len(prices) else None
+
+
+def _prices_on_gpu(plan: Plan) -> Iterator[float | None]:
+    """The expected seconds of each kernel, None where there are no figures."""
     for kernel in plan.kernels:
         names = (name for name, _ in kernel.problem.operands)
         facts = {name: plan.program.facts[kernel.source(name)] for name in names}
         stats = real_statistics(kernel.problem.assignment, facts, plan.machine)
         priced = way_of(kernel.schedule.make).priced
-        prices.append(priced and priced(kernel.problem, kernel.schedule, stats))
+        yield priced and priced(kernel.problem, kernel.schedule, stats)
+
+
+def _expected_on_gpu(plan: Plan) -> str:
+    """The expected seconds of kernels, of which there are figures for dense results alone."""
+    prices = [*_prices_on_gpu(plan)]
     known = [seconds for seconds in prices if seconds is not None]
     if not known:
         return "not estimated: there are no figures for such kernels of a GPU"

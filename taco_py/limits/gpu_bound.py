@@ -55,7 +55,7 @@ def _limits(step: KernelStep, work: Work, gpu: GpuCeilings) -> list[Limit]:
     peak = gpu.peak(work.problem.result.dtype)
     if peak and work.flops:
         share, why = _balance(step, work, gpu)
-        told = f"its operations take as long on the {gpu.name}{why}"
+        told = f"its {work.flops:.3g} operations take as long on the {gpu.name}{why}"
         rate = peak * share
         seconds = work.flops / rate if rate else float("inf")
         found.append(Limit("peak", seconds, work.flops, rate, told))

@@ -113,14 +113,16 @@ def _peak(
     full = tile.vector_share(lanes) if tile is not None else _full_vectors(nest, lanes)
     together = ceilings.peak(dtype, threads) or one
     seconds = work.flops / full * max(share / one, 1.0 / together)
-    yield Limit("peak", seconds, work.flops, together * full, _told_peak(share, threads, full))
+    told = _told_peak(work, share, threads, full)
+    yield Limit("peak", seconds, work.flops, together * full, told)
 
 
-def _told_peak(share: float, threads: int, full: float) -> str:
-    parts = ["its operations take as long in registers"]
+def _told_peak(work: Work, share: float, threads: int, full: float) -> str:
+    cores = "a core" if threads == 1 else f"{threads} cores"
+    parts = [f"its {work.flops:.3g} operations take as long in the registers of {cores}"]
     if share * threads > 1.001:
         parts.append(f"one of {threads} threads has {share:.0%} of them")
-    if full < 0.999:
+    if full < 0.99:
         parts.append(f"vectors are {full:.0%} full")
     return "; ".join(parts)
 
