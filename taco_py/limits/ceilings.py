@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from codegen.records import dataclass
@@ -87,6 +88,28 @@ class Ceilings:
     def register_bytes(self) -> int:
         """What all vector registers of a thread hold."""
         return self.vector_bytes * self.registers
+
+
+def higher(found: Ceilings, before: Ceilings) -> Ceilings:
+    """The ceilings with the higher of both figures each; others where the caches are not alike."""
+    alike = [roof.name for roof in found.roofs] == [roof.name for roof in before.roofs]
+    if not alike:
+        return found
+    roofs = (
+        replace(one, rate=_higher(one.rate, other.rate))
+        for one, other in zip(found.roofs, before.roofs, strict=True)
+    )
+    return replace(
+        found,
+        doubles=_higher(found.doubles, before.doubles),
+        floats=_higher(found.floats, before.floats),
+        loads=_higher(found.loads, before.loads),
+        roofs=tuple(roofs),
+    )
+
+
+def _higher(one: Rate, other: Rate) -> Rate:
+    return Rate(max(one.one, other.one), max(one.all, other.all))
 
 
 def to_json(found: Ceilings) -> dict[str, Any]:

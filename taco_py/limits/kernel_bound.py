@@ -10,13 +10,20 @@ registers; its loads from the nearest cache; and for each cache, what must come 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import ceil
+from math import ceil, fsum
 
 from codegen.records import dataclass
 from taco_py.cost.machine import NOMINAL
 from taco_py.limits.ceilings import LANES, Ceilings
 from taco_py.limits.kernel_work import Work, work_of_step
-from taco_py.limits.loop_nest import LoopNest, bytes_into, shares, single_loads
+from taco_py.limits.loop_nest import (
+    LoopNest,
+    bytes_into,
+    loop_turns,
+    shares,
+    single_loads,
+    widely_read,
+)
 from taco_py.limits.schedule_nest import nest_of
 from taco_py.limits.tile_nest import TileNest, tile_nest_of
 from taco_py.plan.ir.nodes import KernelStep, Operand
@@ -55,6 +62,15 @@ class Bound:
     flops: float
     bytes: float
     limits: tuple[Limit, ...] = ()
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """What plans are ordered by: the bound, and of equal ones all that they wait for together.
+
+        One that needs the registers alone is more likely to reach its bound than one that needs as
+        much of a cache besides.
+        """
+        return self.seconds, fsum(limit.seconds for limit in self.limits)
 
 
 def bound(
@@ -128,28 +144,34 @@ def _told_peak(work: Work, share: float, threads: int, full: float) -> str:
 
 
 def _full_vectors(nest: LoopNest | None, lanes: int) -> float:
-    """The share of vectors' lanes that an innermost loop of few iterations fills."""
+    """The share of vectors' lanes that an innermost loop fills: of few iterations, or one alone
+    where it meets elements that are no neighbours, for nothing gathers them."""
     if nest is None or not nest.loops:
         return 1.0
+    if any(not widely_read(nest, each) for each in nest.arrays):
+        return 1.0 / lanes
     inner = nest.loops[-1]
-    whole = next((a.extents[a.indices.index(inner.index)] for a in nest.arrays
-                  if inner.index in a.indices and not a.sparse), inner.rounds)  # fmt: skip
-    tiled = inner.rounds < whole and inner.rounds > 2 * lanes
-    if not tiled or any(a.sparse and inner.index in a.indices for a in nest.arrays):
+    along = [each for each in nest.arrays if inner.index in each.indices]
+    if any(each.sparse for each in along):
         return 1.0
-    return inner.rounds / lanes / ceil(inner.rounds / lanes)
+    neighbours = len(nest.loops) > 1 and nest.loops[-2].index == inner.index
+    tiled = bool(along) and inner.fixed and not neighbours
+    return inner.rounds / lanes / ceil(inner.rounds / lanes) if tiled else 1.0
 
 
 def _loads(nest: LoopNest, ceilings: Ceilings, threads: int) -> Iterator[Limit]:
-    """Loads of elements one by one, where no vectors can be read."""
-    registers = ceilings.register_bytes / 4
-    loads = single_loads(nest, registers)
+    """Loads of elements one by one, where no vectors can be read; and the turns of loops, each of
+    which takes an instruction as fast as these at least."""
+    rate = ceilings.loads.of(threads, ceilings.threads)
+    each = max(shares(nest.loops, threads) / ceilings.loads.one, 1.0 / rate)
+    loads = single_loads(nest, float(ceilings.registers))
     if loads:
-        rate = ceilings.loads.of(threads, ceilings.threads)
-        share = shares(nest.loops, threads)
-        seconds = loads * max(share / ceilings.loads.one, 1.0 / rate)
         names = "elements that are no neighbours along the innermost loop are loaded one by one"
-        yield Limit("loads", seconds, loads, rate, names)
+        yield Limit("loads", loads * each, loads, rate, names)
+    turns = loop_turns(nest)
+    if turns:
+        names = f"its loops take {turns:.3g} turns around the innermost one"
+        yield Limit("turns", turns * each, turns, rate, names)
 
 
 def _from_caches(

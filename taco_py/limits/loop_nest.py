@@ -20,6 +20,8 @@ from math import prod
 from codegen.records import dataclass
 from taco_py.limits.kernel_work import Counted
 
+SHORT = 16
+"""Iterations of inner loops together up to which compilers may write them out."""
 JOINED = 8
 """Iterations of an outer loop that passes and compilers may join: segments have no fewer."""
 
@@ -29,11 +31,14 @@ class NestLoop:
     """A loop over a part of an index, and how many iterations it has each time, on average.
 
     shared  whether threads share it
+    fixed   whether the rounds are a number in the code, as those of what is in a tile: a compiler
+            may then write them out
     """
 
     index: str
     rounds: float
     shared: bool = False
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +171,7 @@ def _innermost(nest: LoopNest) -> set[str]:
     for loop in reversed(nest.loops):
         found.add(loop.index)
         together *= loop.rounds
-        if together > 2 * JOINED:
+        if together > SHORT or not loop.fixed:
             break
     return found
 
@@ -179,6 +184,21 @@ def single_loads(nest: LoopNest, registers: float) -> float:
         return 0.0
     only = LoopNest(nest.loops, tuple(narrow), nest.joined)
     return bytes_into(only, registers, 1)
+
+
+def loop_turns(nest: LoopNest) -> float:
+    """How many turns all loops take but the innermost one, and those that may be written out.
+
+    for i in 100, k in 20, j in 64   →   100 turns over i, and 2000 over k
+    """
+    loops = [*nest.loops]
+    while loops and loops[-1].fixed and loops[-1].rounds <= SHORT:
+        loops.pop()
+    outside, turns = 1.0, 0.0
+    for loop in loops[:-1]:
+        outside *= loop.rounds
+        turns += outside
+    return turns
 
 
 def replace_item(array: Counted) -> Counted:

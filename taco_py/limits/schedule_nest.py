@@ -40,19 +40,36 @@ def nest_of_graph(graph: IterationGraph, work: Work) -> LoopNest | None:
         root = graph.provenance.roots(loop.index)
         if rounds is None or len(root) != 1:
             return None
-        loops.append(NestLoop(root[0], rounds, loop.mode.parallel is not None))
+        shared = loop.mode.parallel is not None
+        loops.append(NestLoop(root[0], rounds, shared, _is_fixed(graph, loop, work)))
     target = work.problem.stored(work.problem.assignment.target)
     inner = [loop.index for loop in loops[-2:]]
     held = len(inner) == 2 and target[-1:] == (inner[1],) and inner[0] not in target
     return LoopNest(tuple(loops), work.arrays, held)
 
 
+def _is_fixed(graph: IterationGraph, loop: Loop, work: Work) -> bool:
+    """Whether a loop's rounds are a number that a split has, or a size that is compiled in."""
+    variable = _variable(graph, loop, work)
+    root = graph.provenance.roots(variable)[0]
+    if work.walked is not None and root in work.walked.indices:
+        return False
+    relation = graph.provenance.above(variable)
+    if isinstance(relation, Split):
+        return variable == relation.inner
+    return variable in dict(work.problem.static)
+
+
+def _variable(graph: IterationGraph, loop: Loop, work: Work) -> str:
+    """What a loop runs over: the last tile of an index goes by the index's name."""
+    if loop.index in work.sizes:
+        return graph.provenance.leaf(loop.index, loop.outer)
+    return loop.index
+
+
 def _rounds(graph: IterationGraph, loop: Loop, work: Work) -> float | None:
     """How often a loop runs each time, on average."""
-    variable = loop.index
-    if variable in work.sizes:  # the last of its tiles goes by the name of the index
-        variable = graph.provenance.leaf(variable, loop.outer)
-    return _extent(graph, variable, work)
+    return _extent(graph, _variable(graph, loop, work), work)
 
 
 def _extent(graph: IterationGraph, variable: str, work: Work) -> float | None:
