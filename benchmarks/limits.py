@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import random
 import re
 import time
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,16 +125,15 @@ def grids() -> Iterator[tuple[str, Grid]]:
 # ---------------------------------------------------------------- points
 
 
-def points(grid: Grid, count: int) -> Iterator[Point]:
+def points(grid: Grid, count: int, threads: Sequence[int]) -> Iterator[Point]:
     """The ways first, then loops in every order without tiles, then orders of tiles by chance."""
-    threads = (1, 2)
     for make in grid.makes:
         yield from (Point("", each, make) for each in threads)
     for order in permutations(grid.tiles):
         yield from (Point(f"reorder({','.join(order)})", each) for each in threads)
     chance = random.Random(SEED)
     for _ in range(40 * count):
-        yield Point(_tiled(grid, chance), chance.choice((1, 1, 2)))
+        yield Point(_tiled(grid, chance), chance.choice(threads))
 
 
 def _tiled(grid: Grid, chance: random.Random) -> str:
@@ -178,15 +179,20 @@ def kernel_of(grid: Grid, point: Point) -> Kernel:
 # ---------------------------------------------------------------- measuring
 
 
-def measured(grid: Grid, count: int) -> list[Measured]:
-    """Every point that is not refused and whose plan is one kernel, measured."""
+def measured(
+    grid: Grid, count: int, threads: Sequence[int], known: dict[str, float]
+) -> list[Measured]:
+    """Every point that is not refused and whose plan is one kernel, measured, if not before.
+
+    known  seconds of points by their names, to which those that are measured now are added
+    """
     operands = {n: _stored(grid, n, each) for n, each in grid.operands.items()}
     facts = {name: each.operand for name, each in give(operands).items()}
     out = np.empty(result_shape(grid))
     met: set[Any] = set()
     found: list[Measured] = []
     with ThreadPoolExecutor(2) as pool:
-        waiting = points(grid, count)
+        waiting = points(grid, count, threads)
         while len(found) < count:
             batch = [point for _, point in zip(range(8), waiting, strict=False)]
             if not batch:
@@ -197,7 +203,9 @@ def measured(grid: Grid, count: int) -> list[Measured]:
                     continue
                 met.add(key)
                 bound = plan_bound(kernel.plan, facts, point.threads)
-                found.append(Measured(point, bound, seconds_of(kernel, operands, out)))
+                if str(point) not in known:
+                    known[str(point)] = seconds_of(kernel, operands, out)
+                found.append(Measured(point, bound, known[str(point)]))
     return found[:count]
 
 
@@ -275,12 +283,24 @@ def verdict(found: Sequence[Measured]) -> Verdict:
     )
 
 
-def run(names: Sequence[str] = (), count: int = POINTS) -> Iterator[Record]:
+def run(
+    names: Sequence[str] = (),
+    count: int = POINTS,
+    threads: Sequence[int] = (1,),
+    kept: Path | None = None,
+) -> Iterator[Record]:
+    """Every grid, or those that are named.
+
+    kept  a file of times, which are not measured again; new ones are added
+    """
     ceilings_here(anew=True)
+    times = json.loads(kept.read_text()) if kept is not None and kept.exists() else {}
     for name, grid in grids():
         if names and name not in names:
             continue
-        found = measured(grid, count)
+        found = measured(grid, count, threads, times.setdefault(name, {}))
+        if kept is not None:
+            kept.write_text(json.dumps(times, indent=1))
         gc.collect()
         said = verdict(found)
         note = (
@@ -300,8 +320,10 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--points", type=int, default=POINTS)
     parser.add_argument("--all", action="store_true", help="print every point")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1])
+    parser.add_argument("--kept", type=Path, help="a file of times, to which new ones are added")
     asked = parser.parse_args()
-    for each in run(asked.names, asked.points):
+    for each in run(asked.names, asked.points, asked.threads, asked.kept):
         if asked.all or "points;" in each.note:
             print(f"{each.input:<10} {each.minimum:9.4f} ms  {each.contender}  {each.note}", flush=True)
 
