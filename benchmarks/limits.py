@@ -197,7 +197,8 @@ def measured(
             batch = [point for _, point in zip(range(8), waiting, strict=False)]
             if not batch:
                 break
-            for point, kernel in zip(batch, pool.map(lambda p: _made(grid, p), batch), strict=True):
+            made = [*pool.map(lambda point: _made(grid, point), batch)]  # done before any is timed
+            for point, kernel in zip(batch, made, strict=True):
                 key = kernel and (kernel.plan.steps, point.threads)
                 if kernel is None or key in met or len(kernel.plan.steps) > 1:
                     continue
