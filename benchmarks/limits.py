@@ -89,36 +89,51 @@ def grids() -> Iterator[tuple[str, Grid]]:
     rng = np.random.default_rng(0)
     product = "C[i,j] = A[i,k] * B[k,j]"
     widths = tuple(("tiles", width) for width in ((), (4,), (8,), (16,), (32,)))
-    yield "gemm", Grid(
-        product,
-        {"A": rng.random((240, 288)), "B": rng.random((288, 320))},
-        {"i": (0, 4, 12, 48), "j": (0, 8, 16, 64), "k": (0, 4, 16, 96)},
-        widths,
+    yield (
+        "gemm",
+        Grid(
+            product,
+            {"A": rng.random((240, 288)), "B": rng.random((288, 320))},
+            {"i": (0, 4, 12, 48), "j": (0, 8, 16, 64), "k": (0, 4, 16, 96)},
+            widths,
+        ),
     )
-    yield "batched", Grid(
-        "C[b,i,j] = A[b,i,k] * B[b,k,j]",
-        {"A": rng.random((1000, 16, 24)), "B": rng.random((1000, 24, 20))},
-        {"b": (0, 8), "i": (0, 4), "j": (0, 4, 8), "k": (0, 4, 8)},
-        widths,
+    yield (
+        "batched",
+        Grid(
+            "C[b,i,j] = A[b,i,k] * B[b,k,j]",
+            {"A": rng.random((1000, 16, 24)), "B": rng.random((1000, 24, 20))},
+            {"b": (0, 8), "i": (0, 4), "j": (0, 4, 8), "k": (0, 4, 8)},
+            widths,
+        ),
     )
     matrix = sp.random_array((8000, 8000), density=0.003, format="csr", rng=rng)
-    yield "spmm", Grid(
-        product,
-        {"A": matrix, "B": rng.random((8000, 64))},
-        {"i": (0, 8, 64, 512), "j": (0, 4, 8, 16, 32), "k": (0, 256, 2048)},
+    yield (
+        "spmm",
+        Grid(
+            product,
+            {"A": matrix, "B": rng.random((8000, 64))},
+            {"i": (0, 8, 64, 512), "j": (0, 4, 8, 16, 32), "k": (0, 256, 2048)},
+        ),
     )
     cube = sp.random_array((300, 200, 150), density=0.006, format="coo", rng=rng)
-    yield "mttkrp", Grid(
-        "M[i,r] = T[i,k,l] * C[k,r] * D[l,r]",
-        {"T": cube, "C": rng.random((200, 32)), "D": rng.random((150, 32))},
-        {"i": (0, 8, 64), "r": (0, 4, 8, 16), "k": (0, 32), "l": (0, 32)},
-        formats={"T": tp.CSF(3), "M": tp.dense(2)},
+    yield (
+        "mttkrp",
+        Grid(
+            "M[i,r] = T[i,k,l] * C[k,r] * D[l,r]",
+            {"T": cube, "C": rng.random((200, 32)), "D": rng.random((150, 32))},
+            {"i": (0, 8, 64), "r": (0, 4, 8, 16), "k": (0, 32), "l": (0, 32)},
+            formats={"T": tp.CSF(3), "M": tp.dense(2)},
+        ),
     )
-    yield "transpose", Grid(
-        "C[k,j,i] = A[i,j,k]",
-        {"A": rng.random((160, 128, 144))},
-        {"i": (0, 4, 8, 16, 32), "j": (0, 8), "k": (0, 4, 8, 16, 32)},
-        (("transpose", ()),),
+    yield (
+        "transpose",
+        Grid(
+            "C[k,j,i] = A[i,j,k]",
+            {"A": rng.random((160, 128, 144))},
+            {"i": (0, 4, 8, 16, 32), "j": (0, 8), "k": (0, 4, 8, 16, 32)},
+            (("transpose", ()),),
+        ),
     )
 
 
@@ -326,7 +341,10 @@ def main() -> None:
     asked = parser.parse_args()
     for each in run(asked.names, asked.points, asked.threads, asked.kept):
         if asked.all or "points;" in each.note:
-            print(f"{each.input:<10} {each.minimum:9.4f} ms  {each.contender}  {each.note}", flush=True)
+            print(
+                f"{each.input:<10} {each.minimum:9.4f} ms  {each.contender}  {each.note}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -82,8 +82,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "provenance", "affine", "functions", "problem", "storage", "legal", "oracle", "concrete",
         "convert", "interop", "cost", "iteration", "lower", "order", "schedule", "show",
         "asymptotic", "ways", "devices", "driver", "plan",
-        "execute", "values", "limits", "explanation", "export", "replay", "tune", "indexed", "remapped",
-        "call", "api", "arrays", "graph", "tool", "cli", "__main__",
+        "execute", "values", "limits", "explanation", "export", "replay", "tune", "indexed",
+        "remapped", "call", "api", "arrays", "graph", "tool", "cli", "__main__",
     ),
     "taco_py.plan": ("ir", "algebra"),
     "polyhedral": (

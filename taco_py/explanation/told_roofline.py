@@ -59,9 +59,8 @@ def whole_roofline(
     """
     found = roofline_of(plan, kernels, tensors, limit)
     facts = facts_with(plan, tensors)
-    planned = all(facts[name].shape == each.shape for name, each in plan.program.facts.items())
     measured = None if tensors is None else last_seconds(kernels, tensors, limit)
-    return replace(found, expected=expected_of(plan) if planned else None, measured=measured)
+    return replace(found, expected=expected_of(plan, facts), measured=measured)
 
 
 def timed_roofline(

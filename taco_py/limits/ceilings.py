@@ -1,7 +1,7 @@
 """What a processor can do at most: operations, loads and bytes a second, by threads.
 
-    peak("float64", 1)   operations a second of multiply-adds in registers
-    roofs                the caches and memory, the nearest first, each with its bytes a second
+peak("float64", 1)   operations a second of multiply-adds in registers
+roofs                the caches and memory, the nearest first, each with its bytes a second
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The least seconds of a kernel on a GPU, from the data sheet of what is there.
 
-    operations / (peak · WBRatio)      blocks of tiles are whole, and multiprocessors run whole ones
-    bytes / bandwidth                  each array moves once, but for what the shared cache may keep
+operations / (peak · WBRatio)      blocks of tiles are whole, and multiprocessors run whole ones
+bytes / bandwidth                  each array moves once, but for what the shared cache may keep
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def balance_ratio(blocks: int, processors: int) -> float:
 
 
 def resources(work: BlockWork, gpu: GpuCeilings) -> int:
-    """COEF_r: 1 where at least one block fits a multiprocessor, by the one function of what does."""
+    """COEF_r: 1 where at least one block fits a multiprocessor, by `codegen.occupancy`."""
     if work.threads > gpu.block_threads:
         return 0
     found = occupancy(gpu.multiprocessor, work.threads, work.registers, work.shared_bytes)

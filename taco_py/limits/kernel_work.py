@@ -216,9 +216,7 @@ def _is_product(body: Expr) -> bool:
     return bool(calls) and all(call.operator.distributes for call in calls)
 
 
-def _points(
-    indices: Sequence[str], sizes: Mapping[str, float], walked: Counted | None
-) -> float:
+def _points(indices: Sequence[str], sizes: Mapping[str, float], walked: Counted | None) -> float:
     """The points over indices, of which those that the sparse operand has are its entries."""
     whole = set(indices)
     if walked is None:

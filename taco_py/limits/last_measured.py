@@ -10,7 +10,10 @@ from taco_py.storage.tensor_data import TensorData
 
 
 def note_seconds(
-    kernels: Sequence[CompiledKernel], tensors: Mapping[str, TensorData], threads: int, seconds: float
+    kernels: Sequence[CompiledKernel],
+    tensors: Mapping[str, TensorData],
+    threads: int,
+    seconds: float,
 ) -> None:
     """Remember what kernels took on operands of these sizes."""
     KERNELS.memo.put(_key(kernels, tensors, threads), seconds)

@@ -8,8 +8,9 @@ Where they touch F bytes, F - C must come in; so it is with each such segment of
     for i, k, j:  C[i,j] += A[i,k] * B[k,j]      with B larger than the cache
     a segment is an iteration of i, F all of B and a row of A and of C: B comes in again for each i
 
-The argument is that of Hong and Kung (1981) for one order of loops. What a compiler exchanges inside
-a segment changes nothing, so that segments are no shorter than what our passes and C compilers join.
+The argument is that of Hong and Kung (1981) for one order of loops. What a compiler exchanges
+inside a segment changes nothing, so that segments are no shorter than what our passes and C
+compilers join.
 """
 
 from __future__ import annotations

@@ -138,7 +138,8 @@ static double reads(char *place, size_t size, long rounds) {
       a ^= p[0]; b ^= p[1]; c ^= p[2]; d ^= p[3];
       a ^= p[4]; b ^= p[5]; c ^= p[6]; d ^= p[7];
     }
-    __asm__ volatile("" : "+" REGISTER(a), "+" REGISTER(b), "+" REGISTER(c), "+" REGISTER(d) :: "memory");
+    __asm__ volatile("" : "+" REGISTER(a), "+" REGISTER(b) :: "memory");
+    __asm__ volatile("" : "+" REGISTER(c), "+" REGISTER(d) :: "memory");
   }
   return (double)rounds * (size / (8 * BYTES)) * 8 * BYTES;
 }

@@ -1,6 +1,6 @@
 """Where a plan stands under the roofs of its processor: what a picture of it shows.
 
-    operations a byte  →  operations a second, at most: min(peak, intensity · bytes a second)
+operations a byte  →  operations a second, at most: min(peak, intensity · bytes a second)
 """
 
 from __future__ import annotations
@@ -81,9 +81,7 @@ class Roofline:
         return max(bounds, key=lambda each: each.seconds, default=None)
 
 
-def facts_with(
-    plan: Plan, tensors: Mapping[str, TensorData] | None
-) -> Mapping[str, Operand]:
+def facts_with(plan: Plan, tensors: Mapping[str, TensorData] | None) -> Mapping[str, Operand]:
     """The facts of all tensors of a plan: of those that are there, and as they were planned."""
     known = {name: operand_facts(data) for name, data in (tensors or {}).items()}
     return {**plan.program.facts, **known}
@@ -118,9 +116,7 @@ def roofline_of(
     return _on_cpu(ceilings, max(counts, default=1), dtype, stands)
 
 
-def _on_cpu(
-    ceilings: Ceilings, threads: int, dtype: str, stands: tuple[Standing, ...]
-) -> Roofline:
+def _on_cpu(ceilings: Ceilings, threads: int, dtype: str, stands: tuple[Standing, ...]) -> Roofline:
     roofs = tuple(
         Bandwidth(roof.name, roof.rate.of(threads, ceilings.threads)) for roof in ceilings.roofs
     )

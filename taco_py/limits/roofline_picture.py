@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from math import ceil, degrees, atan2, floor, log10
+from math import atan2, ceil, degrees, floor, log10
 from typing import TYPE_CHECKING
 
 from codegen.records import dataclass
@@ -95,7 +95,7 @@ def as_text(found: Roofline) -> str:
     for mark in _marks(found):
         lines.append(f"{mark.name:<12}{shown(mark.rate, _unit(found))}")
     limiting = found.limiting
-    if limiting is not None:
+    if limiting is not None and found.seconds:
         lines.append(f"{'because':<12}{limiting.why}")
     return "\n".join(lines)
 
@@ -292,9 +292,7 @@ def _bars(found: Roofline) -> Iterator[str]:
         anchor, place = ("start", x + 14) if right else ("end", x - 14)
         yield _words(place, y + 4, words, anchor, KERNEL, 12, "600", halo=True)
     yield _line(LEFT, bottom, LEFT + across.length, bottom, GREY, 1)
-    yield _words(
-        LEFT + across.length / 2, bottom + 34, "bytes a second", "middle", GREY
-    )
+    yield _words(LEFT + across.length / 2, bottom + 34, "bytes a second", "middle", GREY)
 
 
 # ---------------------------------------------------------------- shapes
@@ -303,7 +301,7 @@ def _bars(found: Roofline) -> Iterator[str]:
 def _legend(found: Roofline) -> Iterator[str]:
     """Why no more is possible, below the diagram."""
     limiting = found.limiting
-    if limiting is None:
+    if limiting is None or not found.seconds:
         return
     yield _words(LEFT, HEIGHT - 30, "No more is possible here, for", colour=GREY)
     yield _words(LEFT, HEIGHT - 13, _cut(limiting.why, 105), weight="600")

@@ -1,7 +1,7 @@
 """The loops of a scheduled kernel with how often each runs; None where nobody can say it.
 
-    y[i] = A[i,j] * x[j], A of 100 rows and 500 entries in CSR, split(i,i0,i1,32)
-    → i0 4 times, i1 25 times, j 5 times
+y[i] = A[i,j] * x[j], A of 100 rows and 500 entries in CSR, split(i,i0,i1,32)
+→ i0 4 times, i1 25 times, j 5 times
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def nest_of(step: KernelStep, work: Work) -> LoopNest | None:
 
 def nest_of_graph(graph: IterationGraph, work: Work) -> LoopNest | None:
     """The same of an iteration graph."""
-    loops, outer = [], ()
+    loops: list[NestLoop] = []
+    outer: tuple[str, ...] = ()
     for loop in graph.loops:
         if loop.outer != outer or loop.merges:
             return None  # loops side by side
@@ -95,8 +96,10 @@ def _of_tiles(
         return None
     is_index = graph.provenance.above(relation.parent) is None
     span = work.sizes[root[0]] if is_index else whole  # tiles are of coordinates, stored or not
-    split = isinstance(relation, Split)
-    tiles = float(ceil(span / relation.size)) if split else float(relation.parts)
+    if isinstance(relation, Split):
+        tiles = float(ceil(span / relation.size))
+    else:
+        tiles = float(relation.parts)
     return tiles if variable == relation.outer else whole / max(tiles, 1.0)
 
 
@@ -110,5 +113,3 @@ def _walked(index: str, work: Work) -> float | None:
         return None
     above = walked.rows[at - 1] if at else 1.0
     return walked.rows[at] / above if above else 0.0
-
-

@@ -1,7 +1,7 @@
 """The loops of a contraction in register tiles, as `polyhedral.products` runs them.
 
-    for blocks of columns, of depth, of rows:  for panels of columns, tiles of rows:
-      for the block's depth:  a tile of rows by columns in registers
+for blocks of columns, of depth, of rows:  for panels of columns, tiles of rows:
+  for the block's depth:  a tile of rows by columns in registers
 """
 
 from __future__ import annotations

@@ -83,9 +83,7 @@ def test_what_makes_no_sense_is_refused(
         ceilings_here()
 
 
-def test_damaged_notes_are_measured_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_damaged_notes_are_measured_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = counting(monkeypatch, tmp_path, 1e10)
     ceilings_here()
     monkeypatch.setattr(found.cache, "text", lambda name: '{"processor": 3}')

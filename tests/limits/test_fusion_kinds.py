@@ -1,4 +1,4 @@
-"""The greedy search of partitions finds brute force's on the chain of operators that DeepCuts fuses.
+"""The greedy search finds the partition of brute force on the chain that DeepCuts fuses.
 
 convolution, norm, activation, convolution of 1 by 1, norm: simple operators join the complex one
 before them, and the two complex ones stay apart where a kernel of both would compute again.

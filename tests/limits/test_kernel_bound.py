@@ -17,7 +17,7 @@ from taco_py.values.operands import give
 
 RNG = np.random.default_rng(5)
 ROOFS = (
-    Roof("L1", 32 << 10, False, Rate(1e11, 2e11)),
+    Roof("L1", 32 << 10, False, Rate(4e11, 8e11)),
     Roof("L2", 1 << 20, False, Rate(5e10, 1e11)),
     Roof("memory", 0, True, Rate(1e10, 1.5e10)),
 )
@@ -83,19 +83,19 @@ def test_an_addition_of_a_sparse_operand_counts_no_products() -> None:
 
 
 def test_registers_limit_large_products_and_memory_copies() -> None:
-    size = np.ones((512, 512))
-    product = limits("C[i,j] = A[i,k] * B[k,j]", A=size, B=size)
+    size, small = np.ones((512, 512)), np.ones((32, 32))
+    product = limits("C[i,j] = A[i,k] * B[k,j]", "reorder(i,k,j)", A=small, B=small)
     assert product.limited_by == "peak" and "registers of a core" in product.why
-    assert product.seconds == pytest.approx(2 * 512**3 / 5e10)
+    assert product.seconds == pytest.approx(2 * 32**3 / 5e10)
     copy = limits("C[j,i] = A[i,j]", A=size)
     assert copy.limited_by == "memory"
     assert copy.seconds == pytest.approx((copy.bytes - (1 << 20)) / 1e10)
 
 
 def test_floats_have_twice_the_peak() -> None:
-    size = np.ones((512, 512), np.float32)
-    product = limits("C[i,j] = A[i,k] * B[k,j]", A=size, B=size)
-    assert product.seconds == pytest.approx(2 * 512**3 / 1e11)
+    size = np.ones((32, 32), np.float32)
+    product = limits("C[i,j] = A[i,k] * B[k,j]", "reorder(i,k,j)", A=size, B=size)
+    assert product.seconds == pytest.approx(2 * 32**3 / 1e11)
 
 
 def test_threads_share_the_work_but_for_the_remainder() -> None:
@@ -131,9 +131,9 @@ def test_an_order_that_walks_past_a_cache_reads_again() -> None:
         next(e.amount for e in limits(text, order, **operands).limits if e.name == "memory")
         for order in (rows, block)
     ]
-    assert moved[0] > 3 * moved[1] and "times what its arrays have" in limits(
-        text, rows, **operands
-    ).why + str([e.why for e in limits(text, rows, **operands).limits])
+    assert moved[0] > 3 * moved[1]
+    told = [each.why for each in limits(text, rows, **operands).limits]
+    assert any("times what its arrays have" in why for why in told)
 
 
 def test_a_plan_of_two_kernels_takes_both() -> None:

@@ -61,9 +61,10 @@ def test_explain_does_without_where_nothing_can_be_measured(
 
 
 def test_gpus_are_told_by_their_data_sheets() -> None:
-    kernel = tp.compile("C[i,j] = A[j,i]", A=tp.dense(2), target="cuda-emulated")
+    kernel = tp.compile("C[i,j,k] = A[k,j,i]", A=tp.dense(3), target="cuda-emulated")
     drawn = kernel.roofline()
-    assert "from its data sheet" in drawn.svg and "of the H" in drawn.svg or "GB/s" in str(drawn)
+    assert "from its data sheet" in drawn.svg and "the memory of the " in str(drawn)
+    assert "the memory of the " in line(kernel.explain())
 
 
 @pytest.mark.parametrize("text", [PRODUCT, "C[i,j] = A[j,i]"])
