@@ -127,3 +127,7 @@ def _ceilings(
     when = datetime.now().isoformat(" ", "minutes")
     lanes = (threads, vector_bytes, registers)
     return Ceilings(cpu_name(), when, *lanes, doubles, floats, loads, tuple(roofs))
+
+
+if __name__ == "__main__":
+    print(json.dumps(to_json(ceilings_here(anew=True)), indent=1))
