@@ -43,7 +43,7 @@ LEAST_SECONDS, MOST_SECONDS = 0.02, 0.12
 """For the repetitions of one point."""
 ROUNDS = 7
 TOP = 0.05
-SWEEPS, FAST = 4, 2.5
+SWEEPS, FAST = 3, 2.0
 """How often points are measured again that took no more than so many times the best."""
 CLOSE = 1.1
 Operands = Mapping[str, Any]
@@ -198,7 +198,7 @@ def kernel_of(grid: Grid, point: Point) -> Kernel:
 
 
 def measured(
-    grid: Grid, count: int, threads: Sequence[int], known: dict[str, float]
+    grid: Grid, count: int, threads: Sequence[int], known: dict[str, float], sweeps: int
 ) -> list[Measured]:
     """Every point that is not refused and whose plan is one kernel, measured, if not before.
 
@@ -225,15 +225,19 @@ def measured(
                 if str(point) not in known:
                     known[str(point)] = seconds_of(kernel, operands, out)
                 found.append(Measured(point, bound, known[str(point)], kernel))
-    return in_turns(found[:count], operands, out, known)
+    return in_turns(found[:count], operands, out, known, sweeps)
 
 
 def in_turns(
-    found: Sequence[Measured], operands: Operands, out: Any, known: dict[str, float]
+    found: Sequence[Measured],
+    operands: Operands,
+    out: Any,
+    known: dict[str, float],
+    sweeps: int,
 ) -> list[Measured]:
     """The same, with those measured again in turns that are fast or ranked first: what else runs
     makes a point slower for a while, and the best of many is better for that than that of few."""
-    for _ in range(SWEEPS):
+    for _ in range(sweeps):
         fast = FAST * min(known[str(each.point)] for each in found)
         ranked = sorted(found, key=lambda each: each.bound.rank)
         few = {str(each.point) for each in ranked[: round(2 * TOP * len(found))]}
@@ -324,6 +328,7 @@ def run(
     count: int = POINTS,
     threads: Sequence[int] = (1,),
     kept: Path | None = None,
+    sweeps: int = SWEEPS,
 ) -> Iterator[Record]:
     """Every grid, or those that are named.
 
@@ -334,7 +339,7 @@ def run(
     for name, grid in grids():
         if names and name not in names:
             continue
-        found = measured(grid, count, threads, times.setdefault(name, {}))
+        found = measured(grid, count, threads, times.setdefault(name, {}), sweeps)
         if kept is not None:
             kept.write_text(json.dumps(times, indent=1))
         gc.collect()
@@ -357,9 +362,10 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=POINTS)
     parser.add_argument("--all", action="store_true", help="print every point")
     parser.add_argument("--threads", type=int, nargs="+", default=[1])
+    parser.add_argument("--sweeps", type=int, default=SWEEPS, help="times that fast ones go again")
     parser.add_argument("--kept", type=Path, help="a file of times, to which new ones are added")
     asked = parser.parse_args()
-    for each in run(asked.names, asked.points, asked.threads, asked.kept):
+    for each in run(asked.names, asked.points, asked.threads, asked.kept, asked.sweeps):
         if asked.all or "points;" in each.note:
             print(
                 f"{each.input:<10} {each.minimum:9.4f} ms  {each.contender}  {each.note}",

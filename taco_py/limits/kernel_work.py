@@ -10,6 +10,7 @@ no operation is counted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from math import prod
 
 import numpy as np
@@ -19,11 +20,13 @@ from taco_py.concrete.terms import Term, split_terms, sums_outside
 from taco_py.cost.spread import Entries
 from taco_py.legal.stored import is_full
 from taco_py.legal.types import is_complex
+from taco_py.limits.window_unions import Unions
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.notation.tree import walk
 from taco_py.plan.ir.nodes import KernelStep, Operand
 from taco_py.problem import Problem
+from taco_py.storage.by_level.level_tree import is_usual
 
 COMPLEX = 4
 """Operations on numbers that one on complex numbers takes, for its products."""
@@ -39,6 +42,7 @@ class Counted:
     entries  that are stored; 0 of a dense array
     rows     positions of each level, of a sparse operand; () where they are not known
     unit     whether neighbours along the last index lie side by side
+    unions   which coordinates rows of a sparse operand have together, None where nobody knows
     """
 
     tensor: str
@@ -49,6 +53,7 @@ class Counted:
     rows: tuple[float, ...] = ()
     unit: bool = True
     sparse: bool = False
+    unions: Unions | None = field(default=None, compare=False, repr=False)
 
     @property
     def bytes(self) -> float:
@@ -112,7 +117,10 @@ def _walked(problem: Problem, access: Access, known: Mapping[str, Operand]) -> C
     entries = float(operand.nnz)
     rows = _rows(operand)
     extents = tuple(float(operand.shape[access.indices.index(index)]) for index in indices)
-    return Counted(access.tensor, indices, extents, item, entries, rows, sparse=True)
+    unions = None
+    if operand.entries is not None and is_usual(operand.type.format):
+        unions = Unions(operand.entries)
+    return Counted(access.tensor, indices, extents, item, entries, rows, True, True, unions)
 
 
 def _rows(operand: Operand) -> tuple[float, ...]:

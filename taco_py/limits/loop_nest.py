@@ -59,6 +59,11 @@ class LoopNest:
         return prod(loop.rounds for loop in self.loops)
 
     @property
+    def walked(self) -> Counted | None:
+        """The sparse operand whose entries the loops run over, if there is one."""
+        return next((array for array in self.arrays if array.sparse), None)
+
+    @property
     def shared_at(self) -> int:
         """The depth of the loop that threads share; beyond all where none is."""
         depths = (depth for depth, loop in enumerate(self.loops) if loop.shared)
@@ -116,7 +121,7 @@ def touched_bytes(nest: LoopNest, segment: Segment, line: int) -> float:
 def _touched(nest: LoopNest, array: Counted, segment: Segment, line: int) -> float:
     if array.sparse:
         return array.bytes * _share_of_entries(nest, array, segment)
-    inside = [inside_of(nest, index, segment) for index in array.indices]
+    inside = [met_inside(nest, index, segment) for index in array.indices]
     spans = [min(a, b) for a, b in zip(inside, array.extents, strict=True)]
     whole = array.item * prod(spans)
     if not spans:
@@ -152,6 +157,27 @@ def inside_of(nest: LoopNest, index: str, segment: Segment) -> float:
         if loop.index == index and depth >= segment.depth:
             found *= segment.length if depth == segment.depth else loop.rounds
     return found
+
+
+def met_inside(nest: LoopNest, index: str, segment: Segment) -> float:
+    """The coordinates of an index that one segment meets: of what a sparse operand lists, those
+    that the segment's rows have together, where that is known, or as many as one row has.
+
+    Tiles of the index part them, so that each tile has its share on average.
+    """
+    least, walked = inside_of(nest, index, segment), nest.walked
+    if walked is None or walked.unions is None or index not in walked.indices[1:]:
+        return least
+    rows = inside_of(nest, walked.indices[0], segment)
+    known = walked.unions.distinct(walked.indices.index(index), rows)
+    for depth, loop in enumerate(nest.loops):
+        if loop.index not in walked.indices[1:]:
+            continue
+        if depth < segment.depth:
+            known /= max(1.0, loop.rounds)
+        elif depth == segment.depth:
+            known *= min(1.0, segment.length / max(1.0, loop.rounds))
+    return max(known, least)
 
 
 def widely_read(nest: LoopNest, array: Counted) -> bool:
