@@ -19,6 +19,7 @@ from taco_py.limits.kernel_work import Work, work_of_step
 from taco_py.limits.loop_nest import (
     LoopNest,
     bytes_into,
+    entry_loads,
     loop_turns,
     shares,
     single_loads,
@@ -65,12 +66,10 @@ class Bound:
 
     @property
     def rank(self) -> tuple[float, float]:
-        """What plans are ordered by: the bound, and of equal ones all that they wait for together.
-
-        One that needs the registers alone is more likely to reach its bound than one that needs as
-        much of a cache besides.
+        """What plans are ordered by where their bounds do not tell them apart: the seconds if
+        nothing that a kernel waits for overlapped, which is no bound; then the bound.
         """
-        return self.seconds, fsum(limit.seconds for limit in self.limits)
+        return fsum(limit.seconds for limit in self.limits), self.seconds
 
 
 def bound(
@@ -168,6 +167,12 @@ def _loads(nest: LoopNest, ceilings: Ceilings, threads: int) -> Iterator[Limit]:
     if loads:
         names = "elements that are no neighbours along the innermost loop are loaded one by one"
         yield Limit("loads", loads * each, loads, rate, names)
+    entries = entry_loads(nest)
+    if entries:
+        names = (
+            f"entries of a sparse operand are met {entries / 2:.3g} times, and loaded one by one"
+        )
+        yield Limit("entries", entries * each, entries, rate, names)
     turns = loop_turns(nest)
     if turns:
         names = f"its loops take {turns:.3g} turns around the innermost one"

@@ -232,6 +232,21 @@ def loop_turns(nest: LoopNest) -> float:
     return turns
 
 
+def entry_loads(nest: LoopNest) -> float:
+    """Loads of entries of a sparse operand, at least: its coordinate and its value each time that
+    loops meet one. Where they do so innermost, compilers may join turns of the loop around.
+
+    for j in 4, i in 100, k in 5 entries, r in 16   →   2 · 2000
+    """
+    walked = nest.walked
+    if walked is None:
+        return 0.0
+    depths = [d for d, loop in enumerate(nest.loops) if loop.index in walked.indices]
+    visits = prod(loop.rounds for loop in nest.loops[: max(depths, default=-1) + 1])
+    innermost = bool(depths) and depths[-1] == len(nest.loops) - 1
+    return max(2 * visits / (JOINED if innermost else 1), 2 * walked.entries * bool(depths))
+
+
 def replace_item(array: Counted) -> Counted:
     """The same array with elements of one byte, to count them."""
     return Counted(array.tensor, array.indices, array.extents, 1, unit=array.unit)
