@@ -136,6 +136,19 @@ def test_an_order_that_walks_past_a_cache_reads_again() -> None:
     assert any("times what its arrays have" in why for why in told)
 
 
+def test_orders_of_equal_bounds_are_ranked_by_all_that_they_wait_for() -> None:
+    """Columns in tiles around the rows of a sparse matrix meet its entries again and again."""
+    matrix = sp.random_array((40, 30), density=0.2, format="csr", rng=RNG)
+    operands = {"A": matrix, "B": np.ones((30, 32))}
+    text = "C[i,j] = A[i,k] * B[k,j]"
+    rows, tiles = (
+        limits(text, order, **operands)
+        for order in ("reorder(i,k,j)", "split(j,j0,j1,8), reorder(j0,i,k,j1)")
+    )
+    assert rows.rank < tiles.rank
+    assert rows.rank[0] == pytest.approx(sum(each.seconds for each in rows.limits))
+
+
 def test_a_plan_of_two_kernels_takes_both() -> None:
     size = np.ones((300, 300))
     plan, facts = planned("y[i] = A[i,j] * (B[j,k] * x[k])", A=size, B=size, x=np.ones(300))

@@ -14,6 +14,7 @@ from taco_py.limits.loop_nest import (
     LoopNest,
     NestLoop,
     bytes_into,
+    entry_loads,
     loop_turns,
     shares,
     single_loads,
@@ -111,6 +112,17 @@ def test_turns_of_outer_loops_are_counted() -> None:
     assert loop_turns(LoopNest(loops, ())) == 100 + 2000
     written_out = (*loops[:2], NestLoop("j", 8.0, fixed=True))
     assert loop_turns(LoopNest(written_out, ())) == 100 + 2000 / 8
+
+
+def test_entries_are_loaded_each_time_that_loops_meet_them() -> None:
+    entries = Counted("A", ("i", "k"), (100.0, 50.0), 12, 500.0, (100.0, 500.0), sparse=True)
+    rows = (NestLoop("i", 100.0), NestLoop("k", 5.0))
+    once = LoopNest((*rows, NestLoop("r", 16.0)), (entries,))
+    again = LoopNest((NestLoop("j", 4.0), *rows, NestLoop("r", 16.0)), (entries,))
+    assert entry_loads(once) == 2 * 500
+    assert entry_loads(again) == 4 * 2 * 500
+    assert entry_loads(LoopNest((NestLoop("j", 4.0), *rows), (entries,))) == 2 * 500
+    assert entry_loads(square("ikj")) == 0
 
 
 @pytest.mark.parametrize(
