@@ -17,6 +17,8 @@ from taco_py.ways.arrays import machine_of
 from taco_py.ways.contraction_match import contraction_of
 
 BATCH, ROWS, COLUMNS, DEPTH = "batch", "rows", "columns", "depth"
+TILE_PARAMETERS = ("width", "height", "depth")
+"""What the numbers of make(tiles,…) are to `plan_contraction`, in their order."""
 LONG_DEPTH = 64
 """Depth from which sums of too few accumulators wait: of shorter ones the next tile's begin."""
 
@@ -53,8 +55,8 @@ def tile_nest_of(step: KernelStep, work: Work) -> TileNest | None:
     if found is None:
         return None
     machine = machine_of(native_target(), problem.result.dtype)
-    width = make.parameters[0] if make.parameters else 0
-    plan = plan_contraction(found, machine, dict(problem.static), width)
+    asked = dict(zip(TILE_PARAMETERS, make.parameters, strict=False))
+    plan = plan_contraction(found, machine, dict(problem.static), **asked)
     batch, rows, columns, depth = (
         prod(work.sizes[loop] for loop in loops) for loops in found.of_classes
     )
