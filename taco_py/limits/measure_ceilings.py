@@ -14,7 +14,6 @@ from datetime import datetime
 from codegen.toolchain.errors import ToolchainError
 from codegen.toolchain.processor import core_count, cpu_identity, cpu_name
 from codegen.toolchain.trial import Trial
-from taco_py.devices import remembered
 from taco_py.diagnostics.errors import CompilerError
 from taco_py.driver import native_target
 from taco_py.kernels import KERNELS
@@ -47,7 +46,7 @@ def ceilings_here(anew: bool = False) -> Ceilings:
         KERNELS.write_text(name, json.dumps(to_json(found)))
         KERNELS.memo.put(name, found)
         return found
-    return remembered(name, lambda: _kept(name) or ceilings_here(anew=True))
+    return KERNELS.recall(name, lambda: _kept(name) or ceilings_here(anew=True))
 
 
 def _kept(name: str) -> Ceilings | None:
@@ -62,7 +61,11 @@ def _kept(name: str) -> Ceilings | None:
 
 def _measured() -> Ceilings:
     """The ceilings, measured now."""
-    target, threads = native_target(), core_count()
+    threads = core_count()
+    try:
+        target = native_target()
+    except ToolchainError as error:
+        raise CompilerError(error.message, hint=error.hint) from error
     caches = target.caches[: LEVELS - 1]
     alone, together = array_bytes(caches, threads)
     given = struct.pack(f"{2 + 2 * LEVELS}d", threads, SECONDS, *alone, *together)

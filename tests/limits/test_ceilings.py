@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 
 import pytest
 
 import taco_py as tp
 from codegen.runtime.kernel_cache import KernelCache
+from codegen.toolchain.errors import ToolchainError
 from codegen.toolchain.store import Store
 from codegen.toolchain.trial import Trial, Tried
 from taco_py.limits import measure_ceilings
@@ -44,8 +46,6 @@ class Counting:
 
     def measure(self, source: str, trials: list[Trial]) -> tuple[Tried, ...]:
         self.asked += 1
-        import struct
-
         return (Tried(struct.pack(f"{len(self.figures)}d", *self.figures)),)
 
 
@@ -54,9 +54,6 @@ def counting(monkeypatch: pytest.MonkeyPatch, folder: Path, peak: float) -> Coun
     found = Counting(folder, [peak] * 2 * count)
     monkeypatch.setattr(found.cache, "try_out", found.measure)
     monkeypatch.setattr(measure_ceilings, "KERNELS", found.cache)
-    monkeypatch.setattr(
-        measure_ceilings, "remembered", lambda key, make: found.cache.memo.get(key) or make()
-    )
     return found
 
 
@@ -90,6 +87,16 @@ def test_damaged_notes_are_measured_again(monkeypatch: pytest.MonkeyPatch, tmp_p
     found.cache.memo.clear()
     ceilings_here()
     assert found.asked == 2
+
+
+def test_a_missing_compiler_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def missing() -> None:
+        raise ToolchainError("Expected a C compiler, found none", hint="install one")
+
+    counting(monkeypatch, tmp_path, 1e10)
+    monkeypatch.setattr(measure_ceilings, "native_target", missing)
+    with pytest.raises(tp.CompilerError, match="found none"):
+        ceilings_here()
 
 
 def test_json_reads_back() -> None:
