@@ -52,10 +52,6 @@ class Roof:
     shared: bool
     rate: Rate
 
-    def holds(self, threads: int) -> int:
-        """The bytes that threads together find in it."""
-        return self.bytes if self.shared else self.bytes * threads
-
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:

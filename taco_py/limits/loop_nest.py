@@ -54,11 +54,6 @@ class LoopNest:
     joined: bool = False
 
     @property
-    def points(self) -> float:
-        """Iterations of the innermost loop."""
-        return prod(loop.rounds for loop in self.loops)
-
-    @property
     def walked(self) -> Counted | None:
         """The sparse operand whose entries the loops run over, if there is one."""
         return next((array for array in self.arrays if array.sparse), None)

@@ -32,8 +32,7 @@ def test_the_processor_here_has_ceilings_in_order() -> None:
     found = ceilings_here()
     rates = [roof.rate.one for roof in found.roofs]
     assert rates == sorted(rates, reverse=True) and rates[-1] > 1e8
-    assert found.doubles.one > 1e8
-    assert found.floats.one > 1.2 * found.doubles.one  # twice the lanes, but for what runs besides
+    assert found.doubles.one > 1e8 and found.floats.one > 1e8 and found.loads.one > 1e7
     assert found.roofs[-1].name == "memory" and found.when
 
 
@@ -115,7 +114,6 @@ def test_threads_share_what_they_do_not_have_alone() -> None:
     found = made_up()
     assert found.peak("float64", 1) == 1e10 and found.peak("float64", 2) == 2e10
     assert found.peak("int32") is None
-    assert found.roofs[0].holds(2) == 2 << 15 and found.roofs[1].holds(2) == 0
     assert Rate(10.0, 25.0).of(2, 4) == 20.0
 
 
