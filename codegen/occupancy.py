@@ -42,7 +42,7 @@ def occupancy(has: Multiprocessor, block: int, registers: int, shared_bytes: int
     limits = {
         "warps": has.warps // warps,
         "registers": with_registers // warps,
-        "shared memory": has.shared_bytes // memory,
+        "shared memory": has.shared_bytes // max(1, memory),
         "blocks": has.blocks,
     }
     limiter = min(limits, key=lambda name: limits[name])  # the first of equal ones

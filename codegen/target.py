@@ -116,6 +116,7 @@ class Multiprocessor:
 MULTIPROCESSORS: Mapping[str, Multiprocessor] = {
     each.architecture: each
     for each in (
+        Multiprocessor("sm_70", 32, 64, 96 * 1024, shared_unit=256, reserved_bytes=0),
         Multiprocessor("sm_80", 32, 64, 164 * 1024),
         Multiprocessor("sm_86", 16, 48, 100 * 1024),
         Multiprocessor("sm_89", 24, 48, 100 * 1024),

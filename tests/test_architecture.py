@@ -82,8 +82,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "provenance", "affine", "functions", "problem", "storage", "legal", "oracle", "concrete",
         "convert", "interop", "cost", "iteration", "lower", "order", "schedule", "show",
         "asymptotic", "ways", "devices", "driver", "plan",
-        "execute", "values", "explanation", "export", "replay", "tune", "indexed", "remapped",
-        "call", "api", "arrays", "torch", "graph", "tool", "cli", "__main__",
+        "execute", "values", "limits", "explanation", "export", "replay", "tune", "indexed",
+        "remapped", "call", "api", "arrays", "torch", "graph", "tool", "cli", "__main__",
     ),
     "taco_py.plan": ("ir", "algebra"),
     "polyhedral": (
@@ -252,7 +252,10 @@ def test_nothing_below_imports_the_api_or_the_command_line() -> None:
 
 
 # What draws itself, when it is asked to.
-SHOWN = ("taco_py.call.builder", "taco_py.call.kernel", "taco_py.graph.graph_picture")
+SHOWN = (
+    "taco_py.call.builder", "taco_py.call.kernel", "taco_py.graph.graph_picture",
+    "taco_py.limits.roofline_picture",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("package", ROOMS)

@@ -18,7 +18,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
+from codegen.occupancy import occupancy
 from codegen.records import dataclass
+from codegen.target import Multiprocessor
 
 RUN_BYTES = 16
 """The most that one instruction of a thread reads or writes."""
@@ -152,12 +154,10 @@ def shared_bytes_of(tile: GpuTile, element_bytes: int, padding: int) -> int:
 def blocks_at_a_time(tile: GpuTile, machine: GpuMachine) -> int:
     """The blocks that a multiprocessor has room for: they hide each other's waiting."""
     registers, shared, threads = machine.together
-    size = machine.element_bytes
-    return min(
-        registers // (registers_of(tile, size) * tile.threads),
-        shared // shared_bytes_of(tile, size, 2 * LONGEST_RUN),
-        threads // tile.threads,
-    )
+    size, warps = machine.element_bytes, threads // machine.warp
+    has = Multiprocessor("", warps, warps, shared, registers)
+    memory = shared_bytes_of(tile, size, 2 * LONGEST_RUN)
+    return occupancy(has, tile.threads, registers_of(tile, size), memory).blocks
 
 
 def blocks_asked_for(tile: GpuTile, machine: GpuMachine) -> int:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import FormatError, IndexOverflowError, OperandTypeError
+from taco_py.diagnostics.errors import (
+    FormatError,
+    IndexOverflowError,
+    OperandError,
+    OperandTypeError,
+)
 from taco_py.formats import Format
 from taco_py.problem import TensorType
 from taco_py.storage.tensor_data import TensorData, with_index_dtype
-from taco_py.values.operands import Given
+from taco_py.values.operands import Given, as_number, is_number
+from taco_py.values.settings import check_apart
 
 
 def conforming(name: str, given: Given, wanted: TensorType, told: Format) -> Given:
@@ -80,3 +88,35 @@ def reindexed(data: TensorData, name: str, index_dtype: str) -> TensorData:
             hint='compile with index_dtype="int64"',
         )
     return with_index_dtype(data, index_dtype)
+
+
+def typed_number(name: str, obj: Any, type: TensorType) -> Any:
+    """A Python number in the dtype that a kernel was compiled for; other operands as they are.
+
+    Raises OperandTypeError where that cannot hold such a number.
+    """
+    if not is_number(obj):
+        return obj
+    wanted = np.dtype(type.element)
+    common = np.result_type(wanted, obj)
+    if common != wanted:
+        raise OperandTypeError(
+            f"Expected {name} of dtype {wanted} that the kernel was compiled for, found the "
+            f"number {obj!r}",
+            hint=f"compile with dtypes={{{name!r}: {common.name!r}}}",
+        )
+    return as_number(obj, wanted, name)
+
+
+def by_place_and_name(
+    names: Sequence[str], operands: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The operands of a call of a kernel by name, those by position in the order of `names`."""
+    if len(operands) > len(names):
+        raise OperandError(
+            f"Expected {len(names)} operands, found {len(operands)}",
+            hint=f"in the order of their first use they are {', '.join(names)}",
+        )
+    if named:
+        check_apart(names[: len(operands)], named, "by position")
+    return {**dict(zip(names, operands, strict=False)), **named}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.call.compute import rounded, task_of, told_rounding, writable, written
-from taco_py.call.conform import conforming
+from taco_py.call.conform import by_place_and_name, conforming, typed_number
 from taco_py.call.devices.placed import placed
 from taco_py.call.draft import Draft
 from taco_py.call.libraries import libraries_of, without_libraries
@@ -28,6 +28,7 @@ from taco_py.execute.assemble_compute import assemble, recompute
 from taco_py.execute.run import Execution, run
 from taco_py.explanation.plan_report import explain
 from taco_py.explanation.plan_schedule import graphs_of, recipe_of, schedule_of
+from taco_py.explanation.told_roofline import timed_roofline
 from taco_py.formats import Format
 from taco_py.kernels import KERNELS
 from taco_py.legal.stored import is_full
@@ -46,20 +47,17 @@ from taco_py.values.byte_counts import check_memory_limit
 from taco_py.values.device_tensor import place_of
 from taco_py.values.operands import (
     Given,
-    as_number,
     check_names,
     check_orders,
     check_sizes,
     give,
     informer,
-    is_number,
     taken,
 )
 from taco_py.values.result_table import TENSOR, ResultKind
 from taco_py.values.results import hand_out, kind_for
 from taco_py.values.settings import (
     Settings,
-    check_apart,
     check_static_size,
     check_threads,
     merged,
@@ -206,6 +204,35 @@ class Kernel:
         """
         limit = self.settings.threads or KERNELS.cores
         return Report(told_rounding(self.dtype) + explain(self.plan, self.compiled, limit=limit))
+
+    def roofline(
+        self,
+        path: str | Path | None = None,
+        operands: Mapping[str, Any] | None = None,
+        /,
+        **named: Any,
+    ) -> Drawing:
+        """Draw what the processor can do at most, and where the kernel stands below that.
+
+        path      an SVG file to write; the drawing is returned, which `print` shows as text
+        operands, named  a call with these is timed, for a few tenths of a second; without them the
+                  kernel stands where it would with those that it was planned for
+
+        The processor is measured once, for half a second, and the figures are kept beside kernels.
+
+        Raises CompilerError where it cannot be measured, OutputError where no file can be written.
+        """
+        from taco_py.limits.roofline_picture import draw_roofline
+
+        objects = merged(operands, named)
+        given, _ = self._given(objects) if objects else ({}, {})
+        tensors = {name: each.data for name, each in given.items()} if objects else None
+        limit = self.settings.threads or KERNELS.cores
+        call = (lambda: self(**objects)) if objects else None
+        drawing = draw_roofline(timed_roofline(self.plan, self.compiled, tensors, limit, call))
+        if path is not None:
+            drawing.save(path)
+        return drawing
 
     def __call__(
         self,
@@ -395,38 +422,6 @@ class Kernel:
         for index, size in self.settings.static:
             check_static_size(index, size, sizes)
         return given, sizes
-
-
-def typed_number(name: str, obj: Any, type: TensorType) -> Any:
-    """A Python number in the dtype that a kernel was compiled for; other operands as they are.
-
-    Raises OperandTypeError where that cannot hold such a number.
-    """
-    if not is_number(obj):
-        return obj
-    wanted = np.dtype(type.element)
-    common = np.result_type(wanted, obj)
-    if common != wanted:
-        raise OperandTypeError(
-            f"Expected {name} of dtype {wanted} that the kernel was compiled for, found the "
-            f"number {obj!r}",
-            hint=f"compile with dtypes={{{name!r}: {common.name!r}}}",
-        )
-    return as_number(obj, wanted, name)
-
-
-def by_place_and_name(
-    names: Sequence[str], operands: Sequence[Any], named: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The operands of a call of a kernel by name, those by position in the order of `names`."""
-    if len(operands) > len(names):
-        raise OperandError(
-            f"Expected {len(names)} operands, found {len(operands)}",
-            hint=f"in the order of their first use they are {', '.join(names)}",
-        )
-    if named:
-        check_apart(names[: len(operands)], named, "by position")
-    return {**dict(zip(names, operands, strict=False)), **named}
 
 
 def _as_pattern(pattern: Any) -> TensorData:

@@ -14,6 +14,7 @@ from taco_py.explanation.gpu_resources import told_resources
 from taco_py.explanation.memory_traffic import told_traffic
 from taco_py.explanation.peak import told_peak
 from taco_py.explanation.summary import summary
+from taco_py.explanation.told_roofline import told_roofline
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.nodes import (
     Cast,
@@ -49,7 +50,7 @@ def explain(
     tensors  the operands, where they are known
     """
     known = None if tensors is None else _with_copies(plan, tensors)
-    lines = [*summary(plan, limit)]
+    lines = [*summary(plan, limit), *told_roofline(plan, kernels, tensors, limit)]
     if tensors is not None and not plan.machine.is_gpu:
         lines += told_peak(plan, kernels, tensors, limit)
     lines += [f"copy      {copy}" for copy in copies]

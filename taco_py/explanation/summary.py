@@ -11,7 +11,8 @@ Those of `y[i] = A[i,j] * (sum(k, C[j,k] * z[k]) - b[j])`:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import prod
 
 from codegen.target import CUDA
@@ -24,7 +25,15 @@ from taco_py.notation.checks import accesses
 from taco_py.plan.algebra.normalize import normal_form
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
-from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Locate, Reformat, TakeValues
+from taco_py.plan.ir.nodes import (
+    Cast,
+    Gather,
+    KernelStep,
+    Locate,
+    Operand,
+    Reformat,
+    TakeValues,
+)
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.program import Chosen, Program
 from taco_py.plan.lookahead import Lookahead
@@ -102,15 +111,50 @@ def _expected(plan: Plan) -> str:
     return f"{ours}, {where} as the text has it {_seconds(text, plan):.1e} s"
 
 
-def _expected_on_gpu(plan: Plan) -> str:
-    """The expected seconds of kernels, of which there are figures for dense results alone."""
-    prices = []
+def expected_of(plan: Plan, facts: Mapping[str, Operand]) -> float | None:
+    """Return the expected seconds of a plan, None where they are not estimated.
+
+    facts  of the operands: where they have other sizes than those that it was made for, plans with
+           temporaries are not estimated again
+    """
+    if plan.chosen is None:
+        return None
+    if any(facts[name].shape != each.shape for name, each in plan.program.facts.items()):
+        resized = _resized(plan, facts)
+        return None if resized is None or plan.machine.is_gpu else _seconds(resized, plan)
+    if not plan.machine.is_gpu:
+        return _seconds(plan.chosen.program, plan)
+    prices = [*_prices_on_gpu(plan)]
+    known = [seconds for seconds in prices if seconds is not None]
+    return sum(known) if prices and len(known) == len(prices) else None
+
+
+def _resized(plan: Plan, facts: Mapping[str, Operand]) -> Program | None:
+    """The chosen program over operands with these facts; None where it makes temporaries."""
+    assert plan.chosen is not None
+    program = plan.chosen.program
+    if len(program.steps) != 1 or [*program.kernels]:
+        return None
+    sizes = dict(program.sizes)
+    for access in accesses(program.last.value):
+        sizes.update(zip(access.indices, map(float, facts[access.tensor].shape), strict=True))
+    known = {name: facts[name] for name in program.facts if name in facts}
+    return replace(program.with_facts(known), sizes=sizes)
+
+
+def _prices_on_gpu(plan: Plan) -> Iterator[float | None]:
+    """The expected seconds of each kernel, None where there are no figures."""
     for kernel in plan.kernels:
         names = (name for name, _ in kernel.problem.operands)
         facts = {name: plan.program.facts[kernel.source(name)] for name in names}
         stats = real_statistics(kernel.problem.assignment, facts, plan.machine)
         priced = way_of(kernel.schedule.make).priced
-        prices.append(priced and priced(kernel.problem, kernel.schedule, stats))
+        yield priced and priced(kernel.problem, kernel.schedule, stats)
+
+
+def _expected_on_gpu(plan: Plan) -> str:
+    """The expected seconds of kernels, of which there are figures for dense results alone."""
+    prices = [*_prices_on_gpu(plan)]
     known = [seconds for seconds in prices if seconds is not None]
     if not known:
         return "not estimated: there are no figures for such kernels of a GPU"

@@ -82,9 +82,14 @@ def give(
 def describe(obj: Any, name: str) -> Given:
     """One operand."""
     data = taken(obj, f"operand {name}")
+    return Given(obj, data, operand_facts(data))
+
+
+def operand_facts(data: TensorData) -> Operand:
+    """What planning knows of arrays that are there."""
     entries = None if data.format.is_dense else Entries(data)
     nnz = float(data.values.size)
-    return Given(obj, data, Operand(type_of(data), data.shape, nnz, entries, joined_of(data)))
+    return Operand(type_of(data), data.shape, nnz, entries, joined_of(data))
 
 
 def taken(obj: Any, what: str) -> TensorData:

@@ -10,9 +10,8 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.call.compute import check_out
-from taco_py.call.conform import conforming
+from taco_py.call.conform import by_place_and_name, conforming, typed_number
 from taco_py.call.devices.placed import placed
-from taco_py.call.kernel import by_place_and_name, typed_number
 from taco_py.call.libraries import libraries_of
 from taco_py.call.several.compute_several import check_outs_apart, task_of
 from taco_py.call.several.draft_several import DraftOfSeveral

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.call.conform import by_place_and_name
 from taco_py.call.draft import (
     Nominal,
     draft_assignment,
@@ -22,7 +23,7 @@ from taco_py.call.draft import (
     is_array,
     names_to_dtypes,
 )
-from taco_py.call.kernel import Kernel, by_place_and_name, compile_draft
+from taco_py.call.kernel import Kernel, compile_draft
 from taco_py.call.prepare import Understood, accumulated
 from taco_py.convert.remap import plain_format
 from taco_py.diagnostics.errors import FormatError

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.call.conform import by_place_and_name
 from taco_py.call.devices.on_device import to_device
 from taco_py.call.devices.placed import placed
 from taco_py.call.draft import Draft, draft_assignment, format_of, is_array, names_to_dtypes
-from taco_py.call.kernel import Kernel, by_place_and_name, compile_draft
+from taco_py.call.kernel import Kernel, compile_draft
 from taco_py.call.over_semirings import Over
 from taco_py.call.prepare import Understood, accumulated
 from taco_py.diagnostics.errors import DimensionError, FormatError, OperandTypeError
