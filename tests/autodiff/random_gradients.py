@@ -35,7 +35,11 @@ def loss_of(function: Callable[..., Any]) -> Callable[..., Any]:
 def wrong_with(program: Program, seed: int) -> str:
     """Tell what is wrong with the gradients of a program; "" where nothing is."""
     rng = np.random.default_rng(seed)
-    operands = {n: np.asarray(each.real, np.float64) for n, each in program.operands.items()}
+    operands = {  # apart from 0, where some functions have no slope
+        name: np.asarray(each.real, np.float64)
+        + (0 if name in program.sparse else rng.random(np.shape(each)) / 50)
+        for name, each in program.operands.items()
+    }
     loss, args = loss_of(program.function()), program.passed(operands)
     places = [n for n, each in enumerate(args) if getattr(each, "dtype", None) == np.float64]
     if not places:

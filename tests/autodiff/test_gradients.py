@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from tests.autodiff.differences import difference, direction, product
+from tests.autodiff.random_gradients import SKIPPED, failures
 
 rng = np.random.default_rng(0)
 A = sp.random_array((9, 9), density=0.3, format="csr", rng=np.random.default_rng(1))
@@ -92,6 +93,20 @@ def test_gradients_are_those_of_differences(name: str) -> None:
         assert product(gradient, along) == pytest.approx(expected, rel=1e-4, abs=1e-7), own
         if sp.issparse(operands[own]):
             assert gradient.nnz == operands[own].nnz
+
+
+def test_gradients_of_random_programs() -> None:
+    wrong = [told for _, told in failures(6, 140) if not told.startswith(SKIPPED)]
+    assert not wrong
+
+
+def test_gradients_that_are_one_number_have_the_shape_of_the_operand() -> None:
+    for function in (lambda x: (x / 4).sum(), lambda x: -x.sum(0)[1] + x.mean()):
+        found = tp.grad(function, "x")(X)
+        along = direction(X, rng)
+        expected = difference(lambda given, f=function: f(given["x"]), {"x": X}, "x", along)
+        assert found.shape == X.shape
+        assert product(found, along) == pytest.approx(expected, rel=1e-4)
 
 
 def test_the_loss_is_computed_only_when_it_is_asked_for() -> None:

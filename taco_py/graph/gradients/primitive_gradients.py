@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from taco_py.diagnostics.errors import DerivativeError
-from taco_py.graph.extents import Extent, const
+from taco_py.graph.extents import Extent, const, product
 from taco_py.graph.gradients.element_gradients import cotangents_of_map
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Node
@@ -57,12 +57,29 @@ def unspread(builder: GraphBuilder, name: str, shape: Sequence[Extent]) -> str:
     ]  # fmt: skip
     if not axes:
         return name
-    found = builder.reduce("sum", name, axes, builder.facts[name].dtype)
+    found = summed(builder, name, axes)
     kept = [axis for axis in range(len(own)) if axis not in axes]
     source = [
         kept.index(lead + axis) if lead + axis in kept else None for axis in range(len(shape))
     ]
     return builder.layout("expand", found, source, tuple(shape))
+
+
+def summed(builder: GraphBuilder, name: str, axes: Sequence[int]) -> str:
+    """Sum over modes; of those that a broadcast made by their sizes."""
+    node, dtype = builder.nodes.get(name), builder.facts[name].dtype
+    if node is None or node.operator != "broadcast" or not axes:
+        return builder.reduce("sum", name, axes, dtype) if axes else name
+    source = node.get("source")
+    made = [axis for axis in axes if source[axis] is None]
+    if not made:
+        return builder.reduce("sum", name, axes, dtype)
+    kept = [axis for axis in range(len(source)) if axis not in made]
+    shape = tuple(node.shape[axis] for axis in kept)
+    rest = builder.layout("broadcast", node.inputs[0], [source[axis] for axis in kept], shape)
+    count = builder.number(product([node.shape[axis] for axis in made]), dtype)
+    scaled = builder.map("multiply", rest, count)
+    return summed(builder, scaled, [kept.index(axis) for axis in axes if axis not in made])
 
 
 # ---------------------------------------------------------------- reductions
@@ -134,7 +151,7 @@ def _of_layout(
     ]  # fmt: skip
     found = cotangent
     if new:
-        found = builder.reduce("sum", found, new, builder.facts[found].dtype)
+        found = summed(builder, found, new)
     kept = [each for axis, each in enumerate(source) if axis not in new]
     back = tuple(kept.index(axis) if axis in kept else None for axis in range(len(shape)))
     operator = "transpose" if None not in back and len(back) == len(kept) else "expand"

@@ -1,0 +1,80 @@
+"""Statements whose values say less than the sizes of their targets, completed by an operand.
+
+    p[i,j] = 2.0, of the shape of x    →    p[i,j] = where(stored(x[i,j]), 2.0, 2.0)
+
+So are the gradients of sums: one number, or a row, of the shape of an operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from codegen.names import Names
+from taco_py.graph.extents import Extent
+from taco_py.graph.nodes import Fact
+from taco_py.notation.checks import unique
+from taco_py.notation.functions.function_table import OR, WHERE
+from taco_py.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.notation.operators import COMPILER
+from taco_py.notation.tree import children
+
+
+def sized_indices(expr: Expr) -> tuple[str, ...]:
+    """Return the free indices of an expression."""
+    if isinstance(expr, Access):
+        return unique(expr.indices)
+    below = unique(index for child in children(expr) for index in sized_indices(child))
+    return tuple(i for i in below if i != expr.index) if isinstance(expr, Reduce) else below
+
+
+def with_sizes(
+    value: Expr,
+    sizes: Mapping[str, Extent],
+    facts: Iterable[tuple[str, Fact]],
+    names: Names,
+) -> tuple[Expr, tuple[str, ...]]:
+    """Return a value that says the sizes of all indices, and the values that it reads for that.
+
+    sizes  of the indices of the target
+    facts  of values that may be read
+    """
+    known = tuple(facts)
+    read: list[str] = []
+    while missing := [index for index in sizes if index not in sized_indices(value)]:
+        found = _access(missing[0], sizes, known, names)
+        if found is None:
+            break
+        access, others = found
+        condition: Expr = Call(COMPILER["stored"], (access,))
+        for index in others:
+            condition = Reduce(OR, index, condition)
+        value = Call(WHERE, (condition, value, value))
+        read.append(access.tensor)
+    return value, tuple(read)
+
+
+def _access(
+    index: str, sizes: Mapping[str, Extent], known: Sequence[tuple[str, Fact]], names: Names
+) -> tuple[Access, list[str]] | None:
+    """An access that an index runs over, and its indices that the target does not have."""
+    for name, fact in known:
+        if sizes[index] in fact.shape:
+            left = dict(sizes)
+            own, others = [], []
+            first = fact.shape.index(sizes[index])
+            for mode, (extent, unit) in enumerate(zip(fact.shape, fact.units, strict=True)):
+                if unit:
+                    continue
+                taken = index if mode == first else _match(extent, left, index)
+                if taken is None:
+                    taken = names.fresh("i")
+                    others.append(taken)
+                left.pop(taken, None)
+                own.append(taken)
+            return Access(name, tuple(own)), others
+    return None
+
+
+def _match(extent: Extent, sizes: Mapping[str, Extent], besides: str) -> str | None:
+    """An index of a size."""
+    return next((i for i, size in sizes.items() if size == extent and i != besides), None)
