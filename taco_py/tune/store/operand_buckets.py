@@ -70,16 +70,16 @@ def _of_sparse(name: str, operand: Operand, entries: Entries) -> Iterator[tuple[
             moments = (bucket(spread.mean), bucket(spread.most), bucket(spread.square))
         for what, value in zip(("mean", "most", "square"), moments, strict=True):
             yield f"{what} {name}.{mode}", value
-    yield f"run {name}", bucket(_run(entries)) if on_host else 0
+    yield f"run {name}", bucket(run_of(entries)) if on_host else 0
 
 
-def _run(entries: Entries) -> float:
+def run_of(entries: Entries) -> float:
     """The mean length of runs of neighbouring coordinates in the last list, from a sample: the
     width of blocks, where entries are in blocks. 0 where the last level is no list."""
-    return recall_in(entries, "run of neighbours")(lambda: _run_of(entries))
+    return recall_in(entries, "run of neighbours")(lambda: _found_run(entries))
 
 
-def _run_of(entries: Entries) -> float:
+def _found_run(entries: Entries) -> float:
     data = entries.data
     lists = (LevelKind.COMPRESSED, LevelKind.SINGLETON)
     if not data.levels or data.format.levels[-1].kind not in lists:
