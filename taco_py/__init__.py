@@ -40,6 +40,7 @@ from taco_py.diagnostics.errors import (  # noqa: E402
     CompilerError,
     DeviceError,
     DimensionError,
+    FarmError,
     FileFormatError,
     FormatError,
     IndexOverflowError,
@@ -64,7 +65,7 @@ from taco_py.values.behaviour import BEHAVIOUR  # noqa: E402
 BEHAVIOUR.home = "taco_py.arrays.operations"
 
 if TYPE_CHECKING:
-    from taco_py import graph
+    from taco_py import graph, tuning
     from taco_py.api.check import check
     from taco_py.api.choose_format import choose_format
     from taco_py.api.compile import compile
@@ -215,6 +216,7 @@ __all__ = [
     "DeviceError",
     "DeviceTensor",
     "DimensionError",
+    "FarmError",
     "FileFormatError",
     "Format",
     "FormatError",
@@ -279,14 +281,15 @@ __all__ = [
     "set_threads",
     "symmetric",
     "tensor",
+    "tuning",
     "write",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     """The names of `_LATER`, imported when they are first used."""
-    if name == "graph":  # a package of its own
-        return import_module("taco_py.graph")
+    if name in ("graph", "tuning"):  # packages of their own
+        return import_module(f"taco_py.{name}")
     for module, names in _LATER.items():
         if name in names:
             value = getattr(import_module(module), name)

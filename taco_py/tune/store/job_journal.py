@@ -285,6 +285,16 @@ def transitions_of(connection: sqlite3.Connection, hash: str | None) -> Iterator
     yield from (Transition(*row) for row in rows)
 
 
+def last_finished(connection: sqlite3.Connection, count: int) -> list[Transition]:
+    """The last changes to FINISHED, the oldest first."""
+    rows = connection.execute(
+        "SELECT job, made, before, after, error, worker FROM transitions "
+        "WHERE after = ? ORDER BY id DESC LIMIT ?",
+        (FINISHED, count),
+    )
+    return [Transition(*row) for row in rows][::-1]
+
+
 def counts_of(connection: sqlite3.Connection) -> dict[tuple[str, str], int]:
     """How many jobs there are in each state with each error code."""
     found: dict[tuple[str, str], int] = {}

@@ -26,6 +26,10 @@ class Journal:
     def __init__(self, file: StoreFile, most: int = rows.MOST_ATTEMPTS) -> None:
         self._file, self._most = file, most
 
+    def allowing(self, most: int) -> Journal:
+        """Return the journal for who lets so many attempts fail."""
+        return Journal(self._file, most)
+
     def add(self, jobs: Iterable[Job], again: Collection[str] = ()) -> int:
         """Let jobs wait that are new, or ended with one of the codes; return how many."""
         with self._file.write() as connection:
@@ -85,6 +89,11 @@ class Journal:
         """Return all changes, or those of a job, the oldest first."""
         with self._file.read() as connection:
             return tuple(rows.transitions_of(connection, job))
+
+    def last_finished(self, count: int) -> list[Transition]:
+        """Return the last changes to FINISHED, the oldest first."""
+        with self._file.read() as connection:
+            return rows.last_finished(connection, count)
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return how many jobs there are by state and error code."""
