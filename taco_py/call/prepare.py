@@ -47,6 +47,7 @@ from taco_py.problem import TensorType
 from taco_py.replay.find import fit_key
 from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array
+from taco_py.tune.fitted_plan import plan_of_text
 from taco_py.values.operands import (
     Given,
     check_names,
@@ -305,9 +306,13 @@ def _planned(
         left_out=settings.forbid,
         allow=settings.allow,
         reversed=settings.reversed,
+        orders=settings.orders,
         any_order=kind.kind == "tensor" and settings.format is None,
     ).on(settings.target)
-    plan = make_plan(assignment, operands, request, options, squeezed)
+    if settings.plan:
+        plan = plan_of_text(settings.plan, operands, request)
+    else:
+        plan = make_plan(assignment, operands, request, options, squeezed)
     kind = replace(kind, format=plan.result.format)
     return Planned(plan, kind, dtype, {})
 

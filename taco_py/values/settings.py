@@ -40,11 +40,13 @@ class Settings:
     libraries  whether routines of libraries may be called in place of generated code
     budget     seconds that a schedule may be searched for, None for as long as it takes
     memory     elements that each intermediate of a contraction may store
-    forms, look_up, reversed   as `plan.ir.goal` has them
+    forms, look_up, reversed, orders   as `plan.ir.goal` has them
     forbid     the rules that take no part, by name
     allow      what a plan may lose: see `check_allow`
     target     what kernels run on: "c", "cuda" or "cuda-emulated"
     memory_limit  bytes that calls of a kernel may take at once, None for what the process may
+    tuned      whether a plan is looked for in the store of tuned plans
+    plan       the text of the plan that is carried out, "" to make one
     """
 
     format: Format | str | None = None
@@ -64,10 +66,13 @@ class Settings:
     forms: bool | None = None
     look_up: bool = True
     reversed: frozenset[tuple[str, str, int]] = frozenset()
+    orders: frozenset[tuple[str, int, tuple[str, ...]]] = frozenset()
     forbid: frozenset[str] = frozenset()
     allow: frozenset[str] = frozenset()
     target: str = "c"
     memory_limit: int | None = None
+    tuned: bool = False
+    plan: str = ""
 
     @property
     def counts(self) -> bool:

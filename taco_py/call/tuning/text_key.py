@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from taco_py.call.over_semirings import over_numbers, over_of
-from taco_py.call.prepare import check, statements_of
+from taco_py.call.prepare import Understood, check, statements_of
 from taco_py.call.texts.in_blocks import concerns
 from taco_py.diagnostics.errors import OperandError
 from taco_py.kernels import KERNELS
@@ -22,31 +22,39 @@ from taco_py.values.results import index_dtype, result_kind
 from taco_py.values.settings import Settings, settings_of
 
 
+KEYED: Mapping[str, Any] = {
+    "threads": None, "dtype": None, "casting": "safe", "static": None, "libraries": True,
+    "budget": None, "forbid": (), "allow": (), "target": "c",
+}  # fmt: skip
+"""The options of a call that its key depends on, in the order of `settings_of`, and what they are
+where they are left out."""
+
+
 def key_of_text(
     text: str, objects: Mapping[str, Any], options: Mapping[str, Any], semiring: Any, mask: Any
 ) -> TuningKey:
     """The key of a text over operands. Raises what a call raises, and OperandError for texts of
     several statements, with subscripts, or over operands in blocks."""
     read = statements_of(text, objects)
+    refuse_unkeyed(read, concerns(objects.values(), options.get("format")))
+    settings = settings_of(options.get("format"), None, *(options.get(n, KEYED[n]) for n in KEYED))
+    over = over_of(semiring, mask, False)
+    if over.is_usual:
+        return key_of_call(read[0].assignment, objects, settings)
+    ready = over_numbers(read[0].assignment, objects, settings, over)
+    return key_of_call(ready.assignment, ready.objects, ready.settings)
+
+
+def refuse_unkeyed(read: Sequence[Understood], in_blocks: bool) -> None:
+    """Raise OperandError for a text that has no key, or whose operands are in blocks."""
     one = read[0].assignment
-    if len(read) > 1 or has_subscripts(one) or concerns(objects.values(), options.get("format")):
+    if len(read) > 1 or has_subscripts(one) or in_blocks:
         raise OperandError(
             "Expected one assignment whose subscripts are indices, over plain formats, for a key "
             "of tuned plans, found another text or operands in blocks",
             one.span,
             hint="ask for each statement by itself; such texts have no keys yet",
         )
-    settings = settings_of(options.get("format"), None, *(options[n] for n in _OPTIONS))
-    over = over_of(semiring, mask, False)
-    if over.is_usual:
-        return key_of_call(one, objects, settings)
-    ready = over_numbers(one, objects, settings, over)
-    return key_of_call(ready.assignment, ready.objects, ready.settings)
-
-
-_OPTIONS = (
-    "threads", "dtype", "casting", "static", "libraries", "budget", "forbid", "allow", "target",
-)  # fmt: skip
 
 
 def key_of_call(

@@ -1,6 +1,7 @@
 """Trials written into a store and read from it; the records of the fastest plans follow from them.
 
-A plan is a record of its key where a trial of it is "ok" and none is "wrong" or "crashed".
+A plan is a record of its key where the last of its trials that ran to the end is "ok", not
+"slower", and none is "wrong" or "crashed".
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from taco_py.tune.store.fingerprint import Target, sha256
-from taco_py.tune.store.tuning_record import DISPROVED, OK, TuningKey, TuningRecord
+from taco_py.tune.store.tuning_record import DISPROVED, OK, SLOWER, TuningKey, TuningRecord
 
 KEPT = 8
 """Plans of a key that are records."""
@@ -27,9 +28,11 @@ _BEST = f"""
     SELECT key, plan, min(seconds), id, total FROM (
         SELECT key, plan, id, CASE result WHEN '{OK}' THEN seconds END AS seconds,
             sum(trials) OVER (PARTITION BY plan) AS total,
-            max(result IN {DISPROVED!r}) OVER (PARTITION BY plan) AS disproved
+            max(result IN {DISPROVED!r}) OVER (PARTITION BY plan) AS disproved,
+            max(CASE result WHEN '{SLOWER}' THEN id ELSE 0 END) OVER (PARTITION BY plan) AS beaten,
+            max(CASE result WHEN '{OK}' THEN id ELSE 0 END) OVER (PARTITION BY plan) AS won
         FROM log WHERE key = :key AND (:plan IS NULL OR plan = :plan))
-    WHERE NOT disproved AND seconds IS NOT NULL
+    WHERE NOT disproved AND seconds IS NOT NULL AND won > beaten
     GROUP BY plan ORDER BY min(seconds), plan LIMIT {KEPT}"""
 
 
@@ -68,7 +71,7 @@ def add_trials(connection: sqlite3.Connection, records: Iterable[TuningRecord]) 
         )
         if done.rowcount:
             count += 1
-            rank(connection, key, None if record.result in DISPROVED else plan)
+            rank(connection, key, plan if record.result == OK else None)
     return count
 
 
