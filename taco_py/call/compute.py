@@ -23,6 +23,7 @@ from taco_py.notation.half_types import computed_dtype, is_half
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.replay.call_text import by_place
+from taco_py.replay.call_watch import WATCH
 from taco_py.replay.find import ShortCall, no_short_way
 from taco_py.replay.make_call import compiled_kernels, keep_call, make_call, remember_shown
 from taco_py.replay.state import Task
@@ -44,6 +45,7 @@ def compute(
     axes: tuple[int, ...] = (),
     cautions: tuple[UserWarning, ...] = (),
     place: str | None = None,
+    watched: bool = True,
 ) -> Any:
     """Plan and run `assignment`, whose sums are explicit.
 
@@ -51,8 +53,11 @@ def compute(
     axes  of the result in the order in which they are wanted, () for that of `assignment`
     cautions  what such calls are warned of
     place  the device that the result stays on, "" for the host; None for where operands are
+    watched  whether those who watch calls are told of it
     """
     give(cautions)
+    if watched and WATCH.watchers:
+        WATCH.tell(assignment, objects, settings, {"squeezed": squeezed, "out": out})
     if place is None:
         place = place_of(objects.values())
     usual = out is None and not (axes or squeezed or place)

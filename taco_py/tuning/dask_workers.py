@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from time import sleep
 from typing import Any
 
 from taco_py.diagnostics.errors import FarmError
@@ -143,10 +144,12 @@ class DaskWorkers:
     def ended(self, seconds: float) -> list[tuple[Job, Outcome]]:
         """The jobs that ended, or whose workers are gone."""
         if self._running:
-            with suppress(TimeoutError, self._dask.TimeoutError, self._dask.CancelledError):
-                self._dask.wait(
-                    list(self._running), timeout=seconds, return_when="FIRST_COMPLETED"
-                )
+            dask, futures = self._dask, list(self._running)
+            nothing_yet = (TimeoutError, dask.TimeoutError, dask.CancelledError)
+            with suppress(*nothing_yet), self._client.as_current():
+                dask.wait(futures, timeout=seconds, return_when="FIRST_COMPLETED")
+        else:
+            sleep(seconds)
         found, self._lost = self._lost, []
         for future in [each for each in self._running if each.done()]:
             job, _ = self._running.pop(future)

@@ -95,10 +95,7 @@ class FarmLoop:
         self._renew()
         if self._taken or self._unwritten:
             return True
-        left = self._left()
-        if left and not ended:
-            sleep(TICK)  # others have them
-        return bool(left)
+        return bool(self._left())
 
     def _left(self) -> list[Job]:
         """Unfinished jobs that somebody may yet finish."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import sleep
 from typing import Any, Protocol
 
 from codegen.records import dataclass
@@ -78,6 +79,7 @@ class OwnProcess:
     def ended(self, seconds: float) -> list[tuple[Job, Outcome]]:
         """The job that was taken, done now."""
         if self._job is None:
+            sleep(seconds)
             return []
         job, self._job = self._job, None
         found: Mapping[str, Any] = run_job(job.workload, job.options, self._tune, self._folder)

@@ -19,7 +19,7 @@ from taco_py.storage.tensor_data import TensorData
 from taco_py.tune.store.operand_buckets import run_of
 from taco_py.tune.tasks.coordinates import coordinates_of
 from taco_py.tune.tasks.operand_description import ARRAY, OperandDescription
-from taco_py.values.operands import describe, is_number
+from taco_py.values.operands import INT32_MAX, describe, is_number
 from taco_py.values.tensor import Tensor
 
 MOST_BYTES = 2**36
@@ -56,13 +56,14 @@ def make_operand(description: OperandDescription, folder: Path | None = None) ->
 
 def _stored(description: OperandDescription, columns: list[Any], values: Any) -> Any:
     """Entries in the format that a description says."""
-    index = description.index or None
     if description.format not in KINDS:
-        return Tensor(pack_coo(columns, values, description.shape, description.levels, index))
+        levels, index = description.levels, description.index or None
+        return Tensor(pack_coo(columns, values, description.shape, levels, index))
     found = sp.coo_array((values, tuple(columns)), shape=description.shape)
     made = found.asformat(description.format.partition("_")[0])
     made = CLASSES[description.format](made)
-    return _with_index(made, index) if index else made
+    small = max(*description.shape, len(values)) <= INT32_MAX
+    return _with_index(made, description.index or ("int32" if small else "int64"))
 
 
 def _with_index(made: Any, index: str) -> Any:

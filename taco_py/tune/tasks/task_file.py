@@ -36,6 +36,11 @@ def read_tasks(path: str | Path) -> tuple[TuningTask, ...]:
     return tasks_in(Path(path).read_text(encoding="utf-8"), str(path))[0]
 
 
+def read_targets(path: str | Path) -> tuple[str, ...]:
+    """The targets that a file of tasks names. Raises OSError and FileFormatError."""
+    return tasks_in(Path(path).read_text(encoding="utf-8"), str(path))[1]
+
+
 def tasks_in(text: str, path: str) -> tuple[tuple[TuningTask, ...], tuple[str, ...]]:
     """The tasks of a text, and the targets that it names. Raises FileFormatError."""
     try:
