@@ -53,9 +53,7 @@ def add_tune_command(commands: Any) -> None:
         "--resume", action="store_true", help="take at once what a run that was ended had begun"
     )
     tune.add_argument("--again", choices=("failed", "all"), help="finished tasks to tune again")
-    tune.add_argument(
-        "--limit", type=float, metavar="S", help="seconds after which a task hangs"
-    )
+    tune.add_argument("--limit", type=float, metavar="S", help="seconds after which a task hangs")
     tune.add_argument(
         "--attempts", type=int, default=3, help="that may fail before a task is given up (3)"
     )

@@ -1,9 +1,9 @@
 """Many tasks: collected from a script or a file, mutated, and tuned by a farm of workers.
 
-    with tp.tuning.record() as tasks:          what calls ask
-        my_script()
-    tasks.write("tasks.toml")                  to be edited
-    tp.tuning.farm("tasks.toml", "tuning.sqlite", workers=2)
+with tp.tuning.record() as tasks:          what calls ask
+    my_script()
+tasks.write("tasks.toml")                  to be edited
+tp.tuning.farm("tasks.toml", "tuning.sqlite", workers=2)
 """
 
 from __future__ import annotations

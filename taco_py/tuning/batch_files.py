@@ -1,8 +1,8 @@
 """A target that answers to no scheduler: jobs go out in a file, and their outcomes come back in one.
 
-    here            tasks waiting for "c@pi"  →  jobs.jsonl
-    there           taco-py tune --run-batch jobs.jsonl --log log.jsonl
-    here            log.jsonl  →  the store, each job FINISHED once
+here            tasks waiting for "c@pi"  →  jobs.jsonl
+there           taco-py tune --run-batch jobs.jsonl --log log.jsonl
+here            log.jsonl  →  the store, each job FINISHED once
 """
 
 from __future__ import annotations

@@ -138,7 +138,9 @@ class DaskWorkers:
                 pure=False,
             )
         except Exception as error:  # of pickling, or of the connection
-            raise FarmError(f"Expected a job that can be sent to a worker, found {error}") from error
+            raise FarmError(
+                f"Expected a job that can be sent to a worker, found {error}"
+            ) from error
         self._running[future] = (job, slot.worker)
 
     def ended(self, seconds: float) -> list[tuple[Job, Outcome]]:

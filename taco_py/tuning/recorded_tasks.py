@@ -1,8 +1,8 @@
 """Tasks collected from a script: what its calls ask, each once.
 
-    with tp.tuning.record() as tasks:
-        y = tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=x)
-    tasks[0]    the text, and what A and x are like: sizes, formats, how entries are spread
+with tp.tuning.record() as tasks:
+    y = tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=x)
+tasks[0]    the text, and what A and x are like: sizes, formats, how entries are spread
 """
 
 from __future__ import annotations

@@ -189,9 +189,7 @@ def _farmed(store: TuningStore, tasks: tuple[TuningTask, ...], asked: FarmOption
         batch.complete(journal)
     workers = _workers(asked)
     name = f"{PREFIX}{process_name()}"
-    loop = FarmLoop(
-        store, workers, asked.batches, hashes, name, asked.limit, asked.attempts, told
-    )
+    loop = FarmLoop(store, workers, asked.batches, hashes, name, asked.limit, asked.attempts, told)
     try:
         loop.run()
     finally:

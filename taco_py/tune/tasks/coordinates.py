@@ -136,9 +136,9 @@ def _of_degrees(
     degrees: Sequence[tuple[float, float]], size: int, rng: np.random.Generator
 ) -> Sampler:
     """So many coordinates with so many entries each, in an order by chance."""
-    counts = np.repeat(
-        [length for _, length in degrees], [round(count) for count, _ in degrees]
-    )[:size]
+    counts = np.repeat([length for _, length in degrees], [round(count) for count, _ in degrees])[
+        :size
+    ]
     if not len(counts) or counts.sum() <= 0:
         return lambda count: rng.integers(0, size, count)
     names, ends = rng.permutation(size)[: len(counts)], np.cumsum(counts)

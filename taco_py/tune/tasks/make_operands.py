@@ -127,7 +127,9 @@ def _described(data: TensorData, kind: str, entries: Entries | None) -> OperandD
         entries.spread(mode).groups if entries.known(mode) and data.nnz else ()
         for mode in range(len(data.shape))
     )
-    index = next(a.dtype.name for each in data.levels for a in (each.crd, each.pos) if a is not None)
+    index = next(
+        a.dtype.name for each in data.levels for a in (each.crd, each.pos) if a is not None
+    )
     return OperandDescription(
         data.shape,
         dtype,

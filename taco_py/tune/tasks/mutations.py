@@ -1,7 +1,7 @@
 """Rules that make many tasks of one, addressed by position, after Lorien (Yu et al. 2021, 3.1).
 
-    size of operand 0, mode 1: values 64, 128     ×     density of operand 0: multiples 0.1, 1
-    →  4 tasks; the sizes of all modes that share an index go together
+size of operand 0, mode 1: values 64, 128     ×     density of operand 0: multiples 0.1, 1
+→  4 tasks; the sizes of all modes that share an index go together
 """
 
 from __future__ import annotations

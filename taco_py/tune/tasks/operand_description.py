@@ -1,6 +1,6 @@
 """What an operand is like, without its values: enough to make one like it, the same every time.
 
-    {"shape": [1000, 800], "format": "csr_array", "density": 0.01, "rows": "power", "seed": 3}
+{"shape": [1000, 800], "format": "csr_array", "density": 0.01, "rows": "power", "seed": 3}
 """
 
 from __future__ import annotations
@@ -131,9 +131,7 @@ def _check_whole(made: OperandDescription, given: Mapping[str, Any]) -> None:
     if made.file:
         wrong = sorted({"shape", "density", "nnz", "degrees", "run", "rows", "seed"} & set(given))
         if wrong:
-            raise KeyedError(
-                f"Expected no {wrong[0]} beside file, which has its own", (wrong[0],)
-            )
+            raise KeyedError(f"Expected no {wrong[0]} beside file, which has its own", (wrong[0],))
         return
     if "shape" not in given:
         raise KeyedError("Expected shape or file, found neither", (), "as in shape = [1000, 800]")
@@ -161,9 +159,7 @@ def _check_whole(made: OperandDescription, given: Mapping[str, Any]) -> None:
             "as in format = 'csr_array', or 'ds' for a Tensor",
         )
     if made.nnz is not None and made.nnz > prod(made.shape):
-        raise KeyedError(
-            f"Expected at most {prod(made.shape)} entries, found {made.nnz}", ("nnz",)
-        )
+        raise KeyedError(f"Expected at most {prod(made.shape)} entries, found {made.nnz}", ("nnz",))
     if made.degrees and len(made.degrees) != len(made.shape):
         raise KeyedError(
             f"Expected a list for each of {len(made.shape)} modes, found {len(made.degrees)}",

@@ -1,14 +1,14 @@
 """Tasks in a file of TOML: read with errors that name line, table and key; written to be edited.
 
-    [options]                                   # of all tasks
-    trials = 50
+[options]                                   # of all tasks
+trials = 50
 
-    [[task]]
-    name = "spmv"
-    text = "y[i] = A[i,j] * x[j]"
-    operands.A = { shape = [1000, 800], format = "csr_array", density = 0.01 }
-    operands.x = { shape = [800] }
-    mutate = [ { size = "A.0", multiples = [1, 2, 4] }, { format = "A", values = ["csr_array"] } ]
+[[task]]
+name = "spmv"
+text = "y[i] = A[i,j] * x[j]"
+operands.A = { shape = [1000, 800], format = "csr_array", density = 0.01 }
+operands.x = { shape = [800] }
+mutate = [ { size = "A.0", multiples = [1, 2, 4] }, { format = "A", values = ["csr_array"] } ]
 """
 
 from __future__ import annotations
@@ -103,9 +103,7 @@ class _Places:
     def __init__(self, text: str, path: str) -> None:
         self._lines, self._path = text.splitlines(), path
 
-    def each(
-        self, name: str, tables: Any, above: Path_, read: Callable[[Any], T]
-    ) -> tuple[T, ...]:
+    def each(self, name: str, tables: Any, above: Path_, read: Callable[[Any], T]) -> tuple[T, ...]:
         """What is read of each table of an array."""
         if not isinstance(tables, list):
             wrong = KeyedError(f"Expected [[{name}]], an array of tables, found a value", (name,))

@@ -94,7 +94,9 @@ class TuningTask:
         workload = json.dumps(self.as_json(), sort_keys=True)
         own = {**self.as_json(), "options": {}, "name": ""}
         search = {"target": target, **dict(self.options)}
-        options = json.dumps({name: _plain(value) for name, value in search.items()}, sort_keys=True)
+        options = json.dumps(
+            {name: _plain(value) for name, value in search.items()}, sort_keys=True
+        )
         return Job(sha256([own, options]), workload, options)
 
 
