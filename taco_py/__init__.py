@@ -87,9 +87,11 @@ if TYPE_CHECKING:
     from taco_py.api.symmetric import symmetric
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
+    from taco_py.api.tune import tune, tuning_store
     from taco_py.asymptotic.frontier_search import Frontier
     from taco_py.call.kernel import Kernel
     from taco_py.call.program_call import Program
+    from taco_py.call.tuning.tuned_plans import TunedCall
     from taco_py.call.tuning.tuning_store import TuningStore
     from taco_py.formats import (
         BCSR,
@@ -150,8 +152,10 @@ _LATER = {
     "taco_py.api.symmetric": ("symmetric",),
     "taco_py.api.tensor": ("tensor",),
     "taco_py.api.threads": ("get_threads", "set_threads"),
+    "taco_py.api.tune": ("tune", "tuning_store"),
     "taco_py.call.kernel": ("Kernel",),
     "taco_py.call.program_call": ("Program",),
+    "taco_py.call.tuning.tuned_plans": ("TunedCall",),
     "taco_py.call.tuning.tuning_store": ("TuningStore",),
     "taco_py.formats": (
         "BCSR",
@@ -247,6 +251,7 @@ __all__ = [
     "StructureError",
     "TacoError",
     "Tensor",
+    "TunedCall",
     "TuningRecord",
     "TuningStore",
     "TuningStoreError",
@@ -281,7 +286,9 @@ __all__ = [
     "set_threads",
     "symmetric",
     "tensor",
+    "tune",
     "tuning",
+    "tuning_store",
     "write",
 ]  # fmt: skip
 

@@ -152,7 +152,9 @@ class ChildProcess:
         return status
 
 
-def _alarm(process: subprocess.Popen[bytes], late: threading.Event, seconds: float) -> threading.Timer:
+def _alarm(
+    process: subprocess.Popen[bytes], late: threading.Event, seconds: float
+) -> threading.Timer:
     """A timer that is running, and ends the process after so many seconds."""
 
     def end() -> None:

@@ -67,8 +67,8 @@ def compute(
             remember_shown(key, look)
         return look.function()(*objects.values())
     begin, objects = _begun(assignment, objects, out)
-    if settings.measure:
-        settings = measured(assignment, objects, settings, squeezed).settings
+    stored = settings.tuned  # in a store that later processes look into again
+    settings = chosen(assignment, objects, settings, squeezed)[0]
     prepared, usual = prepare(assignment, objects, settings, squeezed)
     key = key if usual else None
     execution = start(prepared, settings, writable(out, prepared, settings))
@@ -82,11 +82,26 @@ def compute(
         once = execution.wide or prepared.copied
         task = None if once else task_of(prepared, objects, out, begin, axes)
         if task is not None:
-            remember(key, task, settings, execution.threads, cautions)
+            remember(key, task, settings, execution.threads, cautions, not stored)
     if out is not None:
         return written(out, data)
     found = hand_out(data, prepared.kind)
     return found.transpose(axes) if axes else found
+
+
+def chosen(
+    assignment: Assignment, objects: Mapping[str, Any], settings: Settings, squeezed: Squeezed
+) -> tuple[Settings, str]:
+    """The settings that a call is carried out with, and what was measured for them, for explain()."""
+    if settings.measure:
+        found = measured(assignment, objects, settings, squeezed)
+        return found.settings, "\n".join(told_times(found)) + "\n"
+    if settings.tuned:
+        from taco_py.call.tuning.tuned_schedule import resolved
+
+        plan = resolved(assignment, objects, settings, squeezed)
+        return plan.settings, "\n".join(plan.told) + "\n"
+    return settings, ""
 
 
 def _begun(
@@ -154,14 +169,17 @@ def remember(
     settings: Settings,
     threads: int,
     cautions: tuple[UserWarning, ...] = (),
+    kept: bool = True,
 ) -> None:
     """The short way for later calls with this key and, where it can be, for later processes.
+
+    kept  whether for later processes too
 
     Calls that are warned are so each time, and a later process finds what to warn of by itself.
     """
     call, parts = make_call(task, by_place, threads)
     KERNELS.memo.put(key, warned(call, cautions) if cautions else call)
-    if not cautions:
+    if kept and not cautions:
         keep_call(key, parts, settings.threads)
 
 
@@ -193,10 +211,7 @@ def planned_text(
     from taco_py.explanation.plan_report import explain as explain_plan
     from taco_py.explanation.plan_schedule import recipe_of
 
-    times = ""
-    if settings.measure:
-        found = measured(assignment, objects, settings, squeezed)
-        settings, times = found.settings, "\n".join(told_times(found)) + "\n"
+    settings, times = chosen(assignment, objects, settings, squeezed)
     prepared, _ = prepare(assignment, objects, settings, squeezed)
     steps = prepared.plan.kernels
     kernels = compile_recipes([recipe_of(step) for step in steps])

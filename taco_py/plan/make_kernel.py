@@ -60,9 +60,7 @@ def with_kernel(program: Program, context: Context, wanted: TensorType, names: N
     draft = draft_of(assignment, program.facts, request)
     terms = split_terms(assignment.value)
     orders = tuple(_order(draft, place, term, stats, request) for place, term in enumerate(terms))
-    kernel, copies = _kernel(
-        draft, Loops(assignment, orders), program.facts, request, names, stats
-    )
+    kernel, copies = _kernel(draft, Loops(assignment, orders), program.facts, request, names, stats)
     why = next((e.why for e in context.log.of("copy_into_rows") if e.target == program.result), "")
     steps = (*copies.steps, kernel, *_as_wanted(kernel.problem, wanted, names, why))
     return _with_steps(program, copies.facts, wanted, steps)

@@ -1,4 +1,4 @@
-"""`taco-py tune tasks.toml --store FILE`: many tasks tuned by workers; where they stand; batches."""
+"""`taco-py tune tasks.toml --store FILE`: many tasks on workers; where they stand; batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from time import sleep
 from typing import Any
 
 from taco_py.tool.flags import UsageError
-
 
 FAILED = 1
 EVERY = 2.0

@@ -29,7 +29,7 @@ from taco_py.schedule.apply import loops_of
 from taco_py.schedule.legality import check
 from taco_py.ways.recipe import Recipe
 from taco_py.ways.way import Question
-from taco_py.ways.ways import WAYS, check_recipe
+from taco_py.ways.ways import WAYS, check_recipe, graph_of
 
 Shape = tuple[int, ...]
 
@@ -60,7 +60,11 @@ def parsed_plan(text: str) -> Program:
         verify(program)
     except (NotationError, InternalError, ValueError, KeyError, IndexError) as error:
         raise ScheduleError(f"Expected the text of a plan, found another: {error}") from error
-    if len(program.results) != 1 or program.after or any(isinstance(step, Define) for step in program.steps):
+    if (
+        len(program.results) != 1
+        or program.after
+        or any(isinstance(step, Define) for step in program.steps)
+    ):
         raise ScheduleError("Expected a plan of one result, with its kernels, found another")
     return program
 
@@ -97,8 +101,11 @@ def _check_result(made: TensorType, request: Request) -> None:
         raise _misfit("result", wanted, made)
 
 
-def check_kernel(step: KernelStep, target: str) -> None:
-    """Raise ScheduleError where a kernel cannot be made as its schedule says."""
+def check_kernel(step: KernelStep, target: str, loops_alone: bool = False) -> None:
+    """Raise ScheduleError where a kernel cannot be made as its schedule says.
+
+    loops_alone  whether it is enough that its loops can be so, which takes less time
+    """
     way = WAYS.get(step.schedule.make.way)
     if way is None or way.target != target:
         raise _misfit("kernels of", target, step.schedule.make)
@@ -115,7 +122,11 @@ def check_kernel(step: KernelStep, target: str) -> None:
             f"{loops}",
             hint="a result of other levels takes them; plan for these loops",
         )
-    check_recipe(Recipe(problem, step.schedule))
+    recipe = Recipe(problem, step.schedule)
+    if loops_alone:
+        graph_of(recipe)
+    else:
+        check_recipe(recipe)
 
 
 # ---------------------------------------------------------------- sizes

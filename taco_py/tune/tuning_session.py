@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from math import inf
 from random import Random
 from time import monotonic
@@ -69,17 +69,16 @@ class Attempt:
 
     rival  the text of the plan that it took turns with, "" for none
     last   whether that was the last comparison with the plan that is chosen without timing
+    share  of the time of that plan, by way of the plans that took turns in between
     """
 
     point: Point
+    label: str
     text: str
     timed: Timed
     rival: str = ""
     last: bool = False
-
-    @property
-    def label(self) -> str:
-        return label_of(self.point)
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ class Session:
                 stale = stale + 1 if attempt is None else 0
                 if attempt is not None and attempt.timed.result == OK and attempt is not usual:
                     best = attempt
-                point = _sent(search, Told(point, _seconds_of(attempt)))
+                point = _sent(search, Told(point, _seconds_of(attempt, usual)))
         except KeyboardInterrupt:
             why = "it was interrupted"
         return self._ended(usual, best, why)
@@ -166,7 +165,7 @@ class Session:
         timed = self.bench.time(text)
         if timed.seconds is None:
             raise InternalError(f"Expected auto's plan to run, found {timed.result}: {timed.note}")
-        attempt = Attempt((), text, timed)
+        attempt = Attempt((), label_of(()), text, timed)
         self._note(attempt)
         return attempt
 
@@ -187,7 +186,11 @@ class Session:
             self.counts["pruned"] += 1
             return None
         timed = self.bench.race(text, best.text, False)
-        attempt = Attempt(point, text, timed, best.text)
+        label = label_of(point, self.space.features(point))
+        share = best.share
+        if timed.seconds and timed.rival:
+            share *= timed.seconds / timed.rival
+        attempt = Attempt(point, label, text, timed, best.text, share=share)
         self._note(attempt)
         return attempt
 
@@ -203,7 +206,7 @@ class Session:
         if best is not usual:
             timed = self.bench.race(best.text, usual.text, True)
             seconds, usual_seconds = timed.seconds, timed.rival
-            last = Attempt(best.point, best.text, timed, usual.text, last=True)
+            last = replace(best, timed=timed, rival=usual.text, last=True)
             if self.watch is not None:
                 self.watch(last, self.trials, self.clock() - self.begin)
             best = last if timed.result == OK else usual
@@ -224,8 +227,8 @@ def _sent(search: object, told: Told) -> Point | None:
     return found
 
 
-def _seconds_of(attempt: Attempt | None) -> float | None:
-    """The seconds of a plan that was measured, be it slower."""
+def _seconds_of(attempt: Attempt | None, usual: Attempt) -> float | None:
+    """The seconds of a plan that was measured, be it slower, as if all were run at one time."""
     if attempt is None or attempt.timed.result not in (OK, SLOWER):
         return None
-    return attempt.timed.seconds
+    return attempt.share * (usual.timed.seconds or 0.0)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from taco_py.tune.tasks.task_file import read_tasks, write_tasks
     from taco_py.tune.tasks.tuning_task import TuningTask
     from taco_py.tuning.batch_files import read_batch, run_batch, write_batch
-    from taco_py.tuning.tuning_farm import FarmReport, farm
     from taco_py.tuning.farm_status import FarmStatus, status_of
     from taco_py.tuning.make_tasks import mutated, task
     from taco_py.tuning.recorded_tasks import record
+    from taco_py.tuning.tuning_farm import FarmReport, farm
     from taco_py.tuning.usual_job import tune_task
 
 _HOMES = {

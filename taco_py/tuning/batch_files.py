@@ -1,4 +1,4 @@
-"""A target that answers to no scheduler: jobs go out in a file, and their outcomes come back in one.
+"""A target that answers to no scheduler: jobs go out in a file, outcomes come back in another.
 
 here            tasks waiting for "c@pi"  →  jobs.jsonl
 there           taco-py tune --run-batch jobs.jsonl --log log.jsonl

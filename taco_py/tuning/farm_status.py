@@ -1,4 +1,4 @@
-"""Where a farm stands, read off the journal: as lines, as a bar, and as a page that reloads itself."""
+"""Where a farm stands, read off the journal: as lines, a bar, and a page that reloads itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 import sys
 from collections.abc import Sequence
 from html import escape
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from time import monotonic, time
 from typing import TextIO
 
@@ -21,6 +23,8 @@ WIDTH = 30
 EVERY = 2.0
 """Seconds between two writings of a page, and two lines where there is no terminal."""
 LISTED = 20
+PAUSE = 10.0
+"""Times the usual gap between two jobs beyond which a farm stood still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +77,13 @@ class FarmStatus:
         return "\n".join(lines)
 
     def page(self) -> str:
-        """Return it as a page of HTML that is loaded again every two seconds while jobs are left."""
+        """Return it as a page of HTML reloaded every two seconds while jobs are left."""
         left = self.count(FINISHED) < len(self.jobs)
         again = f'<meta http-equiv="refresh" content="{EVERY:g}">' if left else ""
         part = 100.0 * self.count(FINISHED) / max(1, len(self.jobs))
         bar = (
-            '<div style="border:1px solid gray;height:1.2em;max-width:40em"><div style="height:100%;'
-            f'width:{part:.1f}%;background:steelblue"></div></div>'
+            '<div style="border:1px solid gray;height:1.2em;max-width:40em">'
+            f'<div style="height:100%;width:{part:.1f}%;background:steelblue"></div></div>'
         )
         tuned = [each for each in self.jobs if each.state == TUNING]
         parts = [f"<h1>Tuning</h1><p>{escape(self.line)}</p>{bar}"]
@@ -103,9 +107,9 @@ def status_of(store: TuningStore, hashes: Sequence[str] | frozenset[str] = ()) -
 
 def _rate(last: Sequence[Transition]) -> float | None:
     """Jobs a second among those that finished last."""
-    if len(last) < 2 or last[-1].made <= last[0].made:
-        return None
-    return (len(last) - 1) / (last[-1].made - last[0].made)
+    gaps = [after.made - before.made for before, after in pairwise(last)]
+    usual = [gap for gap in gaps if gap <= PAUSE * median(gaps)]  # others are pauses
+    return len(usual) / sum(usual) if sum(usual) > 0 else None
 
 
 def label_of(job: Job) -> str:

@@ -130,7 +130,8 @@ def _tuned(
     except Exception as error:
         told = f"{type(error).__name__}: {error}"
         return with_reason(NO_VALID_RESULT, f"a fault of what tunes: {told}")
-    if any(each.result == OK for each in store.records(all=True)):
-        return NORMAL
-    tried = [f"{each.result} {each.note}" for each in store.records(all=True)]
+    records = tuple(store.records(all=True))
+    if any(each.result == OK for each in records):
+        return with_reason(NORMAL, f"{len(records)} trials")
+    tried = [f"{each.result} {each.note}" for each in records]
     return with_reason(NO_VALID_RESULT, f"{len(tried)} trials, {'; '.join(tried[:3]) or 'none'}")

@@ -53,8 +53,17 @@ class BenchHere:
             return Timed("crashed", note=str(error))
         except TacoError as error:
             return Timed("refused", note=error.message)
-        return found if not note else Timed(
-            found.result, found.seconds, found.spread, found.trials, found.rival, f"unchecked: {note}"
+        return (
+            found
+            if not note
+            else Timed(
+                found.result,
+                found.seconds,
+                found.spread,
+                found.trials,
+                found.rival,
+                f"unchecked: {note}",
+            )
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 from math import inf
 from typing import Any
@@ -91,5 +91,3 @@ def _facts(prepared: Prepared, squeezed: Squeezed) -> dict[str, Operand]:
     """What is known of the operands as the assignment reads them."""
     facts = {name: g.operand for name, g in prepared.given.items()}
     return facts | {name: squeezed_facts(facts[name], axes) for name, axes in squeezed}
-
-

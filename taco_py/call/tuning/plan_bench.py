@@ -1,8 +1,8 @@
 """The plans of one call, each run as its texts say: compiled, checked, timed in turns.
 
-    build    the kernels of a plan are compiled, and it runs once
-    check    its result on small operands is that of the oracle, and on the call's that of auto's plan
-    race     it takes turns with another plan of the same call
+build    the kernels of a plan are compiled, and it runs once
+check    its result on small operands is that of the oracle, and on the call's that of auto's plan
+race     it takes turns with another plan of the same call
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from taco_py.replay.make_call import make_call
 from taco_py.storage.pack import to_dense, unpack
 from taco_py.storage.tensor_data import TensorData, converted_to, on_host
 from taco_py.tune.fitted_plan import plan_of_text
-from taco_py.tune.measure.small_operands import small_sizes, small_tensors, stored_places
 from taco_py.tune.measure.sequential_test import SURE
+from taco_py.tune.measure.small_operands import small_sizes, small_tensors, stored_places
 from taco_py.tune.measure.turns import Times, Turns, alone, in_turns
 from taco_py.values.operands import joined_of, type_of
 from taco_py.values.settings import Settings
@@ -129,14 +129,19 @@ class PlanBench:
         request = Request(prepared.plan.result, self.settings.static, any_order=True)
         machine = replace(prepared.plan.machine, parallel_iterations=0)
         facts = {n: g.operand for n, g in prepared.given.items()}
-        own = {n: replace(facts[n], shape=t.shape, nnz=float(t.nnz), entries=None) for n, t in tensors.items()}
+        own = {
+            n: replace(facts[n], shape=t.shape, nnz=float(t.nnz), entries=None)
+            for n, t in tensors.items()
+        }
         plan = plan_of_text(text, own, request.on(self.settings.target))
         found = self._run_small(plan, tensors, prepared, machine)
         if not alike(to_dense(found), wanted, found.dtype.name):
             raise WrongResultError("the result on small operands differs from the oracle's")
         return ""
 
-    def _run_small(self, plan: Plan, tensors: Mapping[str, TensorData], prepared: Prepared, machine: Any) -> TensorData:
+    def _run_small(
+        self, plan: Plan, tensors: Mapping[str, TensorData], prepared: Prepared, machine: Any
+    ) -> TensorData:
         threads = self.settings.threads or KERNELS.cores
         sizes = _sizes(prepared.assignment, tensors, dict(self.squeezed))
         shape = tuple(sizes[i] for i in prepared.assignment.target.indices)
@@ -147,7 +152,9 @@ class PlanBench:
         """The call prepared, its operands small, and what the oracle makes of them; why not."""
         if "small" not in self.checks:
             self.checks["small"] = self._made_small()
-        found: tuple[Prepared, dict[str, TensorData], np.ndarray[Any, Any]] | str = self.checks["small"]
+        found: tuple[Prepared, dict[str, TensorData], np.ndarray[Any, Any]] | str = self.checks[
+            "small"
+        ]
         return found
 
     def _made_small(self) -> tuple[Prepared, dict[str, TensorData], np.ndarray[Any, Any]] | str:
@@ -165,13 +172,17 @@ class PlanBench:
         return prepared, tensors, _by_oracle(prepared, tensors, facts, axes)
 
 
-def _sizes(assignment: Assignment, tensors: Mapping[str, TensorData], axes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+def _sizes(
+    assignment: Assignment, tensors: Mapping[str, TensorData], axes: Mapping[str, tuple[int, ...]]
+) -> dict[str, int]:
     """The size of each index."""
     found: dict[str, int] = {}
     for access in accesses(assignment):
         if access.tensor in tensors:
             left_out = axes.get(access.tensor, ())
-            kept = (n for mode, n in enumerate(tensors[access.tensor].shape) if mode not in left_out)
+            kept = (
+                n for mode, n in enumerate(tensors[access.tensor].shape) if mode not in left_out
+            )
             found.update(zip(access.indices, kept, strict=True))
     return found
 

@@ -1,6 +1,6 @@
 """A call tuned: plans are searched for, timed on its operands, and kept in a store.
 
-    text, operands, options  →  key, space  →  search on a bench  →  records in the store  →  best plan
+text, operands, options  →  key, space  →  search on a bench  →  records in the store  →  best plan
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from taco_py.call.tuning.plan_bench import PlanBench
 from taco_py.call.tuning.text_key import KEYED, key_of_call, refuse_unkeyed
 from taco_py.notation.nodes import Assignment
 from taco_py.tune.searches.search_table import search_of
+from taco_py.tune.space.axis import NO_OPTIONS
 from taco_py.tune.store.tuning_record import OK, SLOWER, TuningKey, TuningRecord
 from taco_py.tune.tuning_session import Attempt, Bench, Bound, Limits, Outcome, Session
 from taco_py.values.settings import Settings, settings_of
@@ -142,5 +143,5 @@ def records_of(key: TuningKey, attempt: Attempt) -> tuple[TuningRecord, ...]:
     if not attempt.rival or timed.rival is None or not (won or attempt.last):
         return (own,)
     word = SLOWER if won else OK
-    label = "as auto plans it" if attempt.last else "the best before"
+    label = NO_OPTIONS if attempt.last else "the best before"
     return own, TuningRecord(key, attempt.rival, label, timed.rival, 0.0, timed.trials, word)

@@ -78,6 +78,11 @@ class TuningStore:
             self._file.close()
 
     @property
+    def file(self) -> StoreFile:
+        """Return what is open, for calls that look into it."""
+        return self._file
+
+    @property
     def path(self) -> Path | None:
         """Return the file, None of a store in memory."""
         return self._file.path

@@ -9,7 +9,6 @@ what must be positive is. Dense ones have the same order of strides, and gaps wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import cycle
 from math import prod
 
@@ -65,7 +64,9 @@ def small_tensors(
             left = iter(access.indices)
             axes = squeezed.get(access.tensor, ())
             order = len(tensors[access.tensor].shape)
-            shapes[access.tensor] = tuple(1 if m in axes else sizes[next(left)] for m in range(order))
+            shapes[access.tensor] = tuple(
+                1 if m in axes else sizes[next(left)] for m in range(order)
+            )
     known: dict[tuple[int, tuple[int, ...]], TensorData] = {}
     found = {}
     for name, shape in shapes.items():
@@ -103,7 +104,9 @@ def _dense_like(
     inside = tuple(slice(0, n) for n in stored[:-1])
     array = memory[(*inside, slice(0, stored[-1] * step, step))] if stored else memory
     array[...] = _drawn(data.values, prod(shape), numbers).reshape(stored)
-    return dense_data(array.transpose(np.argsort(order)) if stored else array, data.format, data.fill)
+    return dense_data(
+        array.transpose(np.argsort(order)) if stored else array, data.format, data.fill
+    )
 
 
 def _drawn(values: Array, count: int, numbers: np.random.Generator) -> Array:
@@ -119,5 +122,3 @@ def stored_places(data: TensorData, coordinates: Sequence[Array]) -> Array:
     found = np.zeros(data.shape, bool)
     found[tuple(coordinates)] = True
     return found
-
-

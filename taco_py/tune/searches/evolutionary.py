@@ -1,7 +1,7 @@
 """Points that are bred: the fastest so far, changed at an axis or two, or two of them crossed.
 
-    population   the fastest PARENTS of all that were measured
-    a child      mutation of one of them, or options of two of them at random
+population   the fastest PARENTS of all that were measured
+a child      mutation of one of them, or options of two of them at random
 """
 
 from __future__ import annotations

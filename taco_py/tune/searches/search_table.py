@@ -1,9 +1,9 @@
 """The searches by name: a line each, with what it is for.
 
-    exhaustive     small spaces, whole
-    random         a baseline
-    evolutionary   large spaces, where prices say little
-    model          the usual one: prices first, then what measurements correct
+exhaustive     small spaces, whole
+random         a baseline
+evolutionary   large spaces, where prices say little
+model          the usual one: prices first, then what measurements correct
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ Each option has a `kind`, its name without indices: what is learned of it is lea
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from codegen.records import dataclass
@@ -69,6 +70,15 @@ def point_of(choices: dict[str, str]) -> Point:
     return tuple(sorted((axis, name) for axis, name in choices.items() if name != USUAL))
 
 
-def label_of(point: Point) -> str:
-    """A point in words: "kernel y share: serial(); plan libraries: none"."""
-    return "; ".join(f"{axis} = {name}" for axis, name in point) or "as auto plans it"
+NO_OPTIONS = "as auto plans it"
+"""The label of the point whose options are all the usual ones."""
+
+
+def label_of(point: Point, features: Iterable[str] = ()) -> str:
+    """A point in words, with what its options are learned by.
+
+    "kernel y: share = serial(); plan: libraries = none [serial + no libraries]"
+    """
+    named = "; ".join(f"{axis} = {name}" for axis, name in point)
+    learned = " + ".join(features)
+    return f"{named}{learned and f' [{learned}]'}" if named else NO_OPTIONS

@@ -39,8 +39,8 @@ from taco_py.schedule.commands import (
     Vectorize,
 )
 from taco_py.schedule.schedule import Schedule
-from taco_py.tune.space.axis import AS_PLANNED, KERNEL, Axis, Option
 from taco_py.tune.fitted_plan import check_kernel
+from taco_py.tune.space.axis import AS_PLANNED, KERNEL, Axis, Option
 from taco_py.ways.way import Question
 from taco_py.ways.ways import WAYS, way_of
 
@@ -95,7 +95,7 @@ def _is_legal(step: KernelStep, option: Option) -> bool:
     if changed.schedule == step.schedule:
         return False
     try:
-        check_kernel(changed, way_of(step.schedule.make).target)
+        check_kernel(changed, way_of(step.schedule.make).target, loops_alone=True)
     except ScheduleError:
         return False
     return True

@@ -58,10 +58,17 @@ class PricedFor:
                 return machine.kernel_call_seconds + self.kernel(step, facts)
             case Reformat(source=source):
                 entries = facts[source].nnz
-                cost = machine.sorted_entry_steps if len(facts[source].shape) > 2 else machine.transposed_entry_steps
+                cost = (
+                    machine.sorted_entry_steps
+                    if len(facts[source].shape) > 2
+                    else machine.transposed_entry_steps
+                )
                 return machine.plan_step_seconds + entries * cost * machine.step_seconds
             case Gather(source=source) | Cast(source=source):
-                return machine.plan_step_seconds + prod(facts[source].shape) * machine.copied_element_seconds
+                return (
+                    machine.plan_step_seconds
+                    + prod(facts[source].shape) * machine.copied_element_seconds
+                )
         return machine.plan_step_seconds
 
     def kernel(self, step: KernelStep, facts: Mapping[str, Operand]) -> float:
@@ -77,7 +84,9 @@ class PricedFor:
         if len(orders) != len(terms):
             return inf
         pairs = zip(terms, orders, strict=True)
-        cost = sum(order_cost(step.problem, as_sum(step.problem, t), stats, order) for t, order in pairs)
+        cost = sum(
+            order_cost(step.problem, as_sum(step.problem, t), stats, order) for t, order in pairs
+        )
         seconds = cost * self.machine.step_seconds
         small = seconds < self.machine.parallel_iterations * 1e-9
         return seconds if small else REGION_SECONDS + seconds / self._gain(step)
@@ -96,5 +105,3 @@ class PricedFor:
         except ScheduleError:
             return False
         return any(loop.mode.parallel is not None for loop in graph.loops)
-
-

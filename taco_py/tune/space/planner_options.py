@@ -1,12 +1,12 @@
 """The axes of the planner: what it may be told to decide otherwise.
 
-    libraries    called · none
-    look up      where it pays · never
-    forms        the cheaper · sums as they are written · multiplied out
-    contraction  chosen · one kernel · each other tree
-    loops of T   chosen · the next best orders, for each tensor that a kernel makes
-    decision …   each comparison of prices the other way round, the closest first
-    rule …       each rule that was used, and that kernels can do without, left out
+libraries    called · none
+look up      where it pays · never
+forms        the cheaper · sums as they are written · multiplied out
+contraction  chosen · one kernel · each other tree
+loops of T   chosen · the next best orders, for each tensor that a kernel makes
+decision …   each comparison of prices the other way round, the closest first
+rule …       each rule that was used, and that kernels can do without, left out
 """
 
 from __future__ import annotations
@@ -102,7 +102,10 @@ def _orders(
         return
     program = plan.chosen.program.with_facts(dict(operands))
     for define in program.defines:
-        yield f"loops of {define.target}", tuple(_orders_of(define.assignment, program.facts, plan, request))
+        yield (
+            f"loops of {define.target}",
+            tuple(_orders_of(define.assignment, program.facts, plan, request)),
+        )
 
 
 def _orders_of(

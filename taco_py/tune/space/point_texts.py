@@ -1,8 +1,8 @@
 """The space of a call's plans: points, their plans as text, their axes and neighbours.
 
-    ()                                              the plan that is chosen without timing
-    (("kernel y: share", "serial()"),)              the same on one thread
-    (("plan: contraction", "one kernel"), …)        another program; its kernels have axes of their own
+()                                              the plan that is chosen without timing
+(("kernel y: share", "serial()"),)              the same on one thread
+(("plan: contraction", "one kernel"), …)        another program; its kernels have axes of their own
 """
 
 from __future__ import annotations
@@ -57,8 +57,11 @@ class Space:
     def chosen(self, point: Point) -> dict[str, Option]:
         """The options of a point that there are, by the names of their axes."""
         wanted = dict(point)
-        pairs = ((axis, axis.option(wanted[axis.name])) for axis in self.axes(point) if axis.name in wanted)
-        return {axis.name: option for axis, option in pairs if option is not None}
+        axes = self.planner
+        if any(name.startswith(KERNEL) for name in wanted):
+            axes = self.axes(point)
+        named = ((axis, axis.option(wanted.get(axis.name, USUAL))) for axis in axes)
+        return {a.name: o for a, o in named if o is not None and a.name in wanted}
 
     def settled(self, point: Point) -> Point:
         """The point without what its plan has no axis or no option for."""
@@ -73,7 +76,9 @@ class Space:
             option = axis.option(chosen.get(axis.name, USUAL))
             for name, value in () if option is None else option.changes:
                 own = getattr(settings, name)
-                settings = replace(settings, **{name: own | value if isinstance(own, frozenset) else value})
+                settings = replace(
+                    settings, **{name: own | value if isinstance(own, frozenset) else value}
+                )
         return settings
 
     def _plan(self, settings: Settings) -> Plan | None:
@@ -142,7 +147,7 @@ class Space:
         return point
 
     def every(self) -> Iterator[Point]:
-        """All points, those with few options first at each axis of the planner."""
+        """All points, the planner's options in the outer loops."""
         for options in product(*(axis.options for axis in self.planner)):
             names = (axis.name for axis in self.planner)
             planned = point_of({n: o.name for n, o in zip(names, options, strict=True)})

@@ -4,9 +4,9 @@
        ▲                  │
        └───── give back, lease ran out, taken over ◄──────┘
 
-Each `claim` raises the job's number of attempts; only who has the newest attempt may end it, so that
-a job finishes once however many workers still work at it. (The job states of Lorien, Yu et al. 2021,
-section 3.3; leases and attempts are ours.)
+Each `claim` raises the job's number of attempts; only who has the newest attempt may end it, so
+that a job finishes once however many workers still work at it. (The job states of Lorien, Yu et al.
+2021, section 3.3; leases and attempts are ours.)
 """
 
 from __future__ import annotations

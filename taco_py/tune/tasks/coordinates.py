@@ -1,8 +1,8 @@
 """Coordinates of a sparse operand that are like a description says, the same every time.
 
 Each mode has a sampler; entries take a coordinate of each, are told apart, and those that fell
-together are drawn again. With `degrees` a mode's coordinates are those of a graph with given degrees
-(the configuration model, Bollobás 1980).
+together are drawn again. With `degrees` a mode's coordinates are those of a graph with given
+degrees (the configuration model, Bollobás 1980).
 """
 
 from __future__ import annotations

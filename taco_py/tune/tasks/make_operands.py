@@ -1,4 +1,4 @@
-"""Operands made of their descriptions, and descriptions of operands: one leads back to the other."""
+"""Operands made of their descriptions, and descriptions of operands."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _stored(description: OperandDescription, columns: list[Any], values: Any) ->
     if description.format not in KINDS:
         levels, index = description.levels, description.index or None
         return Tensor(pack_coo(columns, values, description.shape, levels, index))
-    found = sp.coo_array((values, tuple(columns)), shape=description.shape)
+    found: Any = sp.coo_array((values, tuple(columns)), shape=description.shape)
     made = found.asformat(description.format.partition("_")[0])
     made = CLASSES[description.format](made)
     small = max(*description.shape, len(values)) <= INT32_MAX

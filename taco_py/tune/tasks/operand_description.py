@@ -22,7 +22,7 @@ from taco_py.storage.borrow import as_dtype
 ARRAY = "ndarray"
 RANDOM, EVEN, POWER, BAND = "random", "even", "power", "band"
 ROWS = (RANDOM, EVEN, POWER, BAND)
-"""How entries are spread over the rows: by chance; as many in each; a power law; near a diagonal."""
+"""How entries are spread over rows: by chance; as many in each; a power law; near a diagonal."""
 INDEX_TYPES = ("int32", "int64")
 Degrees = tuple[tuple[tuple[float, float], ...], ...]
 

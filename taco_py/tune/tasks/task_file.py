@@ -59,7 +59,7 @@ def tasks_in(text: str, path: str) -> tuple[tuple[TuningTask, ...], tuple[str, .
     rules = place.each("mutate", found.get("mutate", []), (), mutation_of)
     tables = found.get("task", [])
     tasks = place.each("task", tables, (), lambda table: _task(table, dict(shared)))
-    made = []
+    made: list[TuningTask] = []
     for number, (task, table) in enumerate(zip(tasks, tables, strict=True)):
         own = place.each("mutate", table.get("mutate", []), ("task", number), mutation_of)
         made += _mutated(task, (*rules, *own), place, ("task", number))
