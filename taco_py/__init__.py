@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from taco_py.api.symmetric import symmetric
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
-    from taco_py.api.tune import tune, tuning_store
+    from taco_py.api.tuning.tune import tune, tuning_store
     from taco_py.asymptotic.frontier_search import Frontier
     from taco_py.call.kernel import Kernel
     from taco_py.call.program_call import Program
@@ -151,7 +151,7 @@ _LATER = {
     "taco_py.api.symmetric": ("symmetric",),
     "taco_py.api.tensor": ("tensor",),
     "taco_py.api.threads": ("get_threads", "set_threads"),
-    "taco_py.api.tune": ("tune", "tuning_store"),
+    "taco_py.api.tuning.tune": ("tune", "tuning_store"),
     "taco_py.call.kernel": ("Kernel",),
     "taco_py.call.program_call": ("Program",),
     "taco_py.call.tuning.tuned_plans": ("TunedCall",),

@@ -1,8 +1,8 @@
 """A search for the fastest plan of a call: points in turn, each against the fastest so far.
 
-    point → text → bound: it cannot be faster than the best     pruned
-                 → built, checked                                refused · wrong · crashed · timed out
-                 → timed in turns with the best                  slower, or the best from now on
+    point → text → it cannot be faster, by its bound    pruned
+                 → built, checked                   refused · wrong · crashed · timed out
+                 → timed in turns with the best     slower, or the best from now on
 
 In the end the best takes turns with the plan that is chosen without timing, which stays unless it
 is clearly beaten.

@@ -1,4 +1,4 @@
-"""What the process that runs plans answers: a call is opened once, then its plans are run by texts."""
+"""What the process that runs plans answers: a call is opened once, then its plans are run."""
 
 from __future__ import annotations
 
