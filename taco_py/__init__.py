@@ -31,6 +31,7 @@ _require_own("codegen")
 _require_own("polyhedral")
 
 import taco_py.schedule  # noqa: E402, F401 - its first import would hide the function of that name
+import taco_py.tune  # noqa: E402 - likewise; the function is imported when it is first asked for
 from taco_py.api.einsum import einsum  # noqa: E402
 from taco_py.api.evaluate import evaluate, explain  # noqa: E402
 from taco_py.api.schedule import schedule  # noqa: E402
@@ -62,6 +63,7 @@ from taco_py.release import VERSION  # noqa: E402
 from taco_py.values.behaviour import BEHAVIOUR  # noqa: E402
 
 BEHAVIOUR.home = "taco_py.arrays.operations"
+del globals()["tune"]
 
 if TYPE_CHECKING:
     from taco_py import graph

@@ -16,9 +16,18 @@ import taco_py as tp
 
 FUNCTIONS = sorted(name for name in tp.__all__ if inspect.isfunction(getattr(tp, name)))
 CLASSES = (
-    "DeviceTensor", "Format", "Kernel", "Program", "Schedule", "Tensor", "TunedCall", "TuningRecord",
-    "TuningStore",
+    "DeviceTensor", "Format", "Kernel", "Program", "Schedule", "Tensor", "TunedCall",
+    "TuningRecord", "TuningStore",
 )  # fmt: skip
+GLOBALS: dict[str, Any] = {"tp": tp, "np": np, "sp": sp, **{n: getattr(tp, n) for n in tp.__all__}}
+OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+
+
+def methods(cls: type) -> Iterator[tuple[str, Any]]:
+    """The public methods, class methods and properties of a class."""
+    for name, found in vars(cls).items():
+        if not name.startswith("_") and not inspect.ismemberdescriptor(found):
+            yield name, getattr(found, "__func__", found)
 
 
 def public() -> Iterator[tuple[str, Any]]:
