@@ -31,6 +31,7 @@ _require_own("codegen")
 _require_own("polyhedral")
 
 import taco_py.schedule  # noqa: E402, F401 - its first import would hide the function of that name
+import taco_py.tune  # noqa: E402 - likewise; the function is imported when it is first asked for
 from taco_py.api.einsum import einsum  # noqa: E402
 from taco_py.api.evaluate import evaluate, explain  # noqa: E402
 from taco_py.api.schedule import schedule  # noqa: E402
@@ -63,6 +64,7 @@ from taco_py.release import VERSION  # noqa: E402
 from taco_py.values.behaviour import BEHAVIOUR  # noqa: E402
 
 BEHAVIOUR.home = "taco_py.arrays.operations"
+del globals()["tune"]
 
 if TYPE_CHECKING:
     from taco_py import graph, tuning
@@ -87,7 +89,7 @@ if TYPE_CHECKING:
     from taco_py.api.symmetric import symmetric
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
-    from taco_py.api.tune import tune, tuning_store
+    from taco_py.api.tuning.tune import tune, tuning_store
     from taco_py.asymptotic.frontier_search import Frontier
     from taco_py.call.kernel import Kernel
     from taco_py.call.program_call import Program
@@ -152,7 +154,7 @@ _LATER = {
     "taco_py.api.symmetric": ("symmetric",),
     "taco_py.api.tensor": ("tensor",),
     "taco_py.api.threads": ("get_threads", "set_threads"),
-    "taco_py.api.tune": ("tune", "tuning_store"),
+    "taco_py.api.tuning.tune": ("tune", "tuning_store"),
     "taco_py.call.kernel": ("Kernel",),
     "taco_py.call.program_call": ("Program",),
     "taco_py.call.tuning.tuned_plans": ("TunedCall",),

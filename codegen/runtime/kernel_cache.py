@@ -101,7 +101,8 @@ class KernelCache:
     flags     more compiler flags
 
     `memory` says how much users allow. `told` is for what users tell callers for this process.
-    `memo` is for what callers derive from kernels; it is cleared with them. What else is derived from them and holds a number of threads is `derived`.
+    `memo` is for what callers derive from kernels; it is cleared with them. What else is derived
+    from them and holds a number of threads is `derived`.
     `host_functions` has those of the host by name, none before it is loaded.
     """
 

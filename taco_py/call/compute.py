@@ -10,7 +10,7 @@ import numpy as np
 from taco_py.call.devices.on_device import remember_on_device, stay, told_place
 from taco_py.call.prepare import Prepared, note_fit, start
 from taco_py.call.prepare import prepare_within as prepare
-from taco_py.call.timing import measured, told_times
+from taco_py.call.tuning.timing import measured, told_times
 from taco_py.call.views import shared_look
 from taco_py.convert.in_type import values_in_type
 from taco_py.diagnostics.cautions import give
@@ -92,7 +92,7 @@ def compute(
 def chosen(
     assignment: Assignment, objects: Mapping[str, Any], settings: Settings, squeezed: Squeezed
 ) -> tuple[Settings, str]:
-    """The settings that a call is carried out with, and what was measured for them, for explain()."""
+    """The settings that a call is carried out with, and what explain() says of how they came."""
     if settings.measure:
         found = measured(assignment, objects, settings, squeezed)
         return found.settings, "\n".join(told_times(found)) + "\n"

@@ -18,10 +18,10 @@ from dataclasses import replace
 from taco_py.diagnostics.errors import InternalError, NotationError, ScheduleError
 from taco_py.execute.step_shapes import shape_made
 from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Gather, KernelStep, Operand, Step, TakeSide, Unfuse
+from taco_py.plan.ir.nodes import Gather, KernelStep, Operand, Step, Unfuse
 from taco_py.plan.ir.parser import parse_program
 from taco_py.plan.ir.plan import Plan
-from taco_py.plan.ir.program import Define, Program
+from taco_py.plan.ir.program import Define, Node, Program
 from taco_py.plan.ir.verify import verify
 from taco_py.plan.make_kernel import beyond_scatter
 from taco_py.problem import Problem, TensorType
@@ -48,7 +48,7 @@ def plan_of_text(text: str, operands: Mapping[str, Operand], request: Request) -
     shapes = {name: operand.shape for name, operand in operands.items()}
     given = {name: operands[name] for name in program.facts if name in operands}
     program = program.with_facts(given).without_entries
-    program = replace(program, steps=tuple(_with_own_sizes(program.steps, shapes)))
+    program = replace(program, steps=tuple(_with_own_sizes(program, shapes)))
     type = request.type if made.format.is_dense else made
     return Plan(program, type, machine=request.machine)
 
@@ -132,21 +132,22 @@ def check_kernel(step: KernelStep, target: str, loops_alone: bool = False) -> No
 # ---------------------------------------------------------------- sizes
 
 
-def _with_own_sizes(steps: tuple[Step, ...], given: Mapping[str, Shape]) -> Iterator[Step]:
+def _with_own_sizes(program: Program, given: Mapping[str, Shape]) -> Iterator[Node]:
     """The steps without sizes compiled in that indices do not have here."""
     shapes: dict[str, Shape] = dict(given)
-    for step in steps:
-        if isinstance(step, KernelStep):
+    for step in program.steps:
+        if isinstance(step, Define):
+            yield step
+        elif isinstance(step, KernelStep):
             sizes = {i: _size(shapes, step.source(name), mode) for i, name, mode in step.sizes}
             yield replace(step, problem=_without_others(step.problem, sizes))
             shape = tuple(sizes.get(i) for i in step.problem.assignment.target.indices)
             if None not in shape:
                 shapes[step.target] = tuple(n for n in shape if n is not None)
-            continue
-        yield step
-        source = shapes.get(step.source)
-        if source is not None and not isinstance(step, TakeSide):
-            made = shape_made(step, source, 0, shapes)
+        else:
+            yield step
+            source = shapes.get(step.source)
+            made = None if source is None else shape_made(step, source, 0, shapes)
             if made is not None:
                 shapes[step.target] = made
 

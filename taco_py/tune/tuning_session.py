@@ -1,8 +1,8 @@
 """A search for the fastest plan of a call: points in turn, each against the fastest so far.
 
-    point → text → bound: it cannot be faster than the best     pruned
-                 → built, checked                                refused · wrong · crashed · timed out
-                 → timed in turns with the best                  slower, or the best from now on
+    point → text → it cannot be faster, by its bound    pruned
+                 → built, checked                   refused · wrong · crashed · timed out
+                 → timed in turns with the best     slower, or the best from now on
 
 In the end the best takes turns with the plan that is chosen without timing, which stays unless it
 is clearly beaten.
@@ -161,7 +161,7 @@ class Session:
     def _first(self) -> Attempt:
         """The plan that is chosen without timing, which all others are measured by."""
         text = self.space.text(())
-        self.met.add(text)
+        self.met.add(self.space.identity(self.space.plan(())))
         timed = self.bench.time(text)
         if timed.seconds is None:
             raise InternalError(f"Expected auto's plan to run, found {timed.result}: {timed.note}")
@@ -177,10 +177,11 @@ class Session:
         except ScheduleError:
             self.counts["refused"] += 1
             return None
-        if text in self.met:
+        identity = self.space.identity(plan)
+        if identity in self.met:
             self.counts["alike"] += 1
             return None
-        self.met.add(text)
+        self.met.add(identity)
         least = None if self.bound is None else self.bound(plan)
         if least is not None and least >= (best.timed.seconds or inf):
             self.counts["pruned"] += 1

@@ -15,7 +15,10 @@ import scipy.sparse as sp
 import taco_py as tp
 
 FUNCTIONS = sorted(name for name in tp.__all__ if inspect.isfunction(getattr(tp, name)))
-CLASSES = ("DeviceTensor", "Format", "Kernel", "Program", "Schedule", "Tensor")
+CLASSES = (
+    "DeviceTensor", "Format", "Kernel", "Program", "Schedule", "Tensor", "TunedCall",
+    "TuningRecord", "TuningStore",
+)  # fmt: skip
 GLOBALS: dict[str, Any] = {"tp": tp, "np": np, "sp": sp, **{n: getattr(tp, n) for n in tp.__all__}}
 OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 

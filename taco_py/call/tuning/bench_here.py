@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from codegen.records import dataclass
 from taco_py.call.tuning.plan_bench import PlanBench, WrongResultError
-from taco_py.diagnostics.errors import CompilerError, InternalError, ScheduleError, TacoError
+from taco_py.diagnostics.errors import InternalError, TacoError
 from taco_py.tune.measure.sequential_test import Verdict
 from taco_py.tune.measure.turns import Turns
 from taco_py.tune.store.tuning_record import OK, SLOWER
@@ -14,57 +15,77 @@ from taco_py.tune.tuning_session import Timed
 
 PATIENCE = 3.0
 """Seconds of taking turns after which no more are begun."""
+BUILT = Timed(OK)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BenchHere:
-    """A bench whose plans run in this process."""
+    """A bench whose plans run in this process, a step at a time."""
 
     plans: PlanBench
 
     def time(self, text: str) -> Timed:
         """Build a plan, check it, and time it by itself."""
-
-        def timed() -> Timed:
-            found = self.plans.time(text, PATIENCE)
-            return Timed(OK, found.seconds, found.spread, found.count)
-
-        return self._checked(text, timed)
+        return self._after_steps(text, lambda: self.alone(text))
 
     def race(self, text: str, rival: str, last: bool) -> Timed:
         """Build a plan, check it, and time it in turns with another one."""
+        return self._after_steps(text, lambda: self.turns(text, rival, last))
 
-        def timed() -> Timed:
+    def _after_steps(self, text: str, timed: Callable[[], Timed]) -> Timed:
+        for step in (self.build, self.first):
+            found = step(text)
+            if found.result != OK:
+                return found
+        return replace(timed(), note=found.note)
+
+    # ------------------------------------------------------------ steps
+
+    def build(self, text: str) -> Timed:
+        """Compile a plan."""
+
+        def build() -> Timed:
+            self.plans.build(text)
+            return BUILT
+
+        return _in_words(build)
+
+    def first(self, text: str) -> Timed:
+        """Run a plan once, and compare its results; the note says what could not be."""
+
+        def first() -> Timed:
+            self.plans.first(text)
+            why = self.plans.check(text)
+            return replace(BUILT, note=f"unchecked: {why}" if why else "")
+
+        return _in_words(first)
+
+    def alone(self, text: str) -> Timed:
+        """Time a plan that ran before."""
+        found = self.plans.time(text, PATIENCE)
+        return Timed(OK, found.seconds, found.spread, found.count)
+
+    def turns(self, text: str, rival: str, last: bool) -> Timed:
+        """Time two plans in turns, of which the first ran before."""
+
+        def turns() -> Timed:
             self.plans.build(rival)
+            self.plans.first(rival)
             return timed_of(self.plans.race(text, rival, PATIENCE * (1 + last), last))
 
-        return self._checked(text, timed)
+        return _in_words(turns)
 
-    def _checked(self, text: str, timed: Callable[[], Timed]) -> Timed:
-        try:
-            self.plans.build(text)
-            note = self.plans.check(text)
-            found = timed()
-        except WrongResultError as error:
-            return Timed("wrong", note=str(error))
-        except (ScheduleError, CompilerError) as error:
-            return Timed("refused", note=error.message)
-        except (InternalError, MemoryError) as error:
-            return Timed("crashed", note=str(error))
-        except TacoError as error:
-            return Timed("refused", note=error.message)
-        return (
-            found
-            if not note
-            else Timed(
-                found.result,
-                found.seconds,
-                found.spread,
-                found.trials,
-                found.rival,
-                f"unchecked: {note}",
-            )
-        )
+
+def _in_words(step: Callable[[], Timed]) -> Timed:
+    """What came of a step."""
+    try:
+        return step()
+    except WrongResultError as error:
+        return Timed("wrong", note=str(error))
+    except (InternalError, MemoryError) as error:
+        return Timed("crashed", note=str(error))
+    except TacoError as error:
+        return Timed("refused", note=error.message)
 
 
 def timed_of(turns: Turns) -> Timed:

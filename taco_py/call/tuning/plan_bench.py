@@ -16,12 +16,14 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.call.prepare import Prepared, prepare, start
+from taco_py.driver import compile_recipes
 from taco_py.execute.run import Execution, run
 from taco_py.kernels import KERNELS
 from taco_py.notation.checks import accesses
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
 from taco_py.oracle import evaluate_stored
+from taco_py.phase import EVALUATE
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.plan import Plan
 from taco_py.replay.call_text import by_place
@@ -34,6 +36,7 @@ from taco_py.tune.measure.small_operands import small_sizes, small_tensors, stor
 from taco_py.tune.measure.turns import Times, Turns, alone, in_turns
 from taco_py.values.operands import joined_of, type_of
 from taco_py.values.settings import Settings
+from taco_py.ways.recipe import Recipe
 
 Call = Callable[[], object]
 TOLERANCE = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 2e-4, "complex64": 2e-4}
@@ -53,7 +56,8 @@ class WrongResultError(Exception):
 class PlanBench:
     """A call whose plans are run.
 
-    calls    the plans that were built, by their texts
+    ready    the plans that were compiled, by their texts
+    calls    those that ran
     checks   what the oracle gives for small operands, found once
     """
 
@@ -61,20 +65,31 @@ class PlanBench:
     objects: Mapping[str, Any]
     settings: Settings
     squeezed: Squeezed = ()
+    ready: dict[str, Prepared] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
     checks: dict[str, Any] = field(default_factory=dict)
 
     # ------------------------------------------------------------ building
 
     def build(self, text: str) -> None:
-        """Compile a plan and run it once. Raises ScheduleError where it cannot be so."""
-        if text in self.calls:
+        """Compile a plan. Raises ScheduleError where it cannot be so, and CompilerError."""
+        if text in self.ready:
             return
         settings = replace(self.settings, plan=text)
         prepared = prepare(self.assignment, self.objects, settings, self.squeezed)
+        steps = prepared.plan.kernels
+        recipes = [Recipe(step.problem, step.schedule) for step in steps]
+        for step, kernel in zip(steps, compile_recipes(recipes), strict=True):
+            prepared.kernels[step.target, EVALUATE] = kernel
+        self.ready[text] = prepared
+
+    def first(self, text: str) -> None:
+        """Run a plan once that was built. Raises WrongResultError."""
+        if text in self.calls:
+            return
+        prepared, settings = self.ready[text], replace(self.settings, plan=text)
         execution = start(prepared, settings, None)
-        result = on_host(run(prepared.plan, execution))
-        self._compare("result", result)
+        self._compare("result", on_host(run(prepared.plan, execution)))
         self.calls[text] = self._call(prepared, settings, execution.threads)
 
     def _call(self, prepared: Prepared, settings: Settings, threads: int) -> Call:

@@ -5,7 +5,9 @@ text, operands, options  →  key, space  →  search on a bench  →  records i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 from codegen.records import dataclass
@@ -13,11 +15,16 @@ from taco_py.call.over_semirings import over_numbers, over_of
 from taco_py.call.prepare import statements_of
 from taco_py.call.texts.in_blocks import concerns
 from taco_py.call.tuning.bench_here import BenchHere
-from taco_py.call.tuning.call_space import CallSpace, space_of
+from taco_py.call.tuning.bench_process import bench_process
+from taco_py.call.tuning.call_key import key_of_call
+from taco_py.call.tuning.call_space import space_of
 from taco_py.call.tuning.plan_bench import PlanBench
-from taco_py.call.tuning.text_key import KEYED, key_of_call, refuse_unkeyed
+from taco_py.call.tuning.text_key import KEYED, refuse_unkeyed
+from taco_py.kernels import KERNELS
 from taco_py.notation.nodes import Assignment
+from taco_py.tune.measure.operand_file import UnpassableError
 from taco_py.tune.searches.search_table import search_of
+from taco_py.tune.searches.store_lessons import lessons_of
 from taco_py.tune.space.axis import NO_OPTIONS
 from taco_py.tune.store.tuning_record import OK, SLOWER, TuningKey, TuningRecord
 from taco_py.tune.tuning_session import Attempt, Bench, Bound, Limits, Outcome, Session
@@ -36,11 +43,15 @@ class Records(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuned:
-    """What tuning a call has found: its key, and how the search went."""
+    """What tuning a call has found: its key, and how the search went.
+
+    where  why plans ran in this process, "" where they did not
+    """
 
     key: TuningKey
     outcome: Outcome
     search: str
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +93,7 @@ def tune_text(
     store: Records,
     watch: Watch | None = None,
     bound: Bound | None = None,
+    isolated: bool = True,
 ) -> Tuned:
     """Search for the fastest plan of a call, time it on its operands, and keep what was found.
 
@@ -90,6 +102,7 @@ def tune_text(
     search   a name of `searches.search_table`
     store    takes a record of each plan as soon as it was tried
     bound    the least seconds that a plan can take, None where it is not known: it prunes
+    isolated whether plans run in a process of their own
 
     Raises what the call raises. An interrupt ends the search, and what was found is kept.
     """
@@ -97,19 +110,48 @@ def tune_text(
     call = tunable(text, objects, options)
     key = key_of_call(call.assignment, call.objects, call.settings)
     found = space_of(call.assignment, call.objects, call.settings)
-    session = Session(
-        found.space,
-        _bench(found),
-        found.price,
-        Limits(trials, seconds),
-        bound,
-        _recording(key, store, watch),
-    )
-    return Tuned(key, session.run(start, seed, {}), search)
+    content = call.assignment, call.objects, _with_threads(call.settings)
+    with _bench(content, isolated) as (bench, where):
+        session = Session(
+            found.space,
+            bench,
+            found.price,
+            Limits(trials, seconds),
+            bound,
+            _recording(key, store, watch),
+        )
+        outcome = session.run(start, seed, _lessons(store))
+    return Tuned(key, outcome, search, where)
 
 
-def _bench(found: CallSpace) -> Bench:
-    return BenchHere(PlanBench(found.assignment, found.objects, found.settings, found.squeezed))
+@contextmanager
+def _bench(content: tuple[Any, ...], isolated: bool) -> Iterator[tuple[Bench, str]]:
+    """Where the plans of a call run, and why that is this process, "" where it is not."""
+    if not isolated:
+        yield BenchHere(PlanBench(*content)), "in this process, as asked"
+        return
+    with ExitStack() as stack:
+        try:
+            bench: Bench = stack.enter_context(bench_process(content))
+            why = ""
+        except UnpassableError as error:
+            bench = BenchHere(PlanBench(*content))
+            why = f"in this process, for the call cannot be passed to another one: {error}"
+        yield bench, why
+
+
+def _with_threads(settings: Settings) -> Settings:
+    """The settings with the threads of this process, which the other one does not know."""
+    return replace(settings, threads=settings.threads or KERNELS.cores)
+
+
+def _lessons(store: Records) -> dict[str, float]:
+    """What trials of other calls in the store say of options."""
+    file = getattr(store, "file", None)
+    if file is None:
+        return {}
+    with file.read() as connection:
+        return dict(lessons_of(connection).weights)
 
 
 def _recording(key: TuningKey, store: Records, watch: Watch | None) -> Watch:

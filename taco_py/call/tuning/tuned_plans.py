@@ -58,7 +58,7 @@ class TunedCall:
 
     @property
     def speedup(self) -> float:
-        """Return how many times as fast the best plan is as the one that is chosen without timing."""
+        """Return how many times as fast the best plan is as auto's."""
         return self.auto_seconds / self.seconds if self.seconds > 0 else 1.0
 
     def rows(self) -> list[tuple[str, str]]:

@@ -1,9 +1,8 @@
 """`schedule="tuned"`: the plan of a call from the store, without a measurement.
 
-    exact        timed on this machine, for such operands                          taken
-    hint, near   timed elsewhere, or for other sizes                               taken where its price
-                                                                                   says so too
-    zero-shot    no such record: the best of the space by price                    remembered as such
+    exact        timed on this machine, for such operands          taken
+    hint, near   timed elsewhere, or for other sizes               taken unless its price is high
+    zero-shot    no such record: the best of the space by price    remembered as such
     auto         nothing is expected to be faster
 
 It is looked for when a plan is made. Calls that were made before do not come here.
@@ -122,7 +121,7 @@ class _Found:
         return self.made
 
     def in_store(self, file: StoreFile) -> tuple[str, tuple[str, ...]] | None:
-        """The text of the first plan that fits, in the names of the call, and what is told of it."""
+        """The text of the first plan that fits, in the call's names, and what is told of it."""
         try:
             with file.read() as connection:
                 every = list(plans_of(connection, self.key, FAR, True))

@@ -79,7 +79,8 @@ def _expected(call: CallSpace, lessons: Lessons, point: Point) -> float:
 
 def _walk(call: CallSpace, lessons: Lessons, until: float) -> tuple[Point, int]:
     """The best point that is reached by one axis after the other, and how many were priced."""
-    best, least, tried = (), _expected(call, lessons, ()), 1
+    best: Point = ()
+    least, tried = _expected(call, lessons, ()), 1
     for _ in range(STEPS):
         better: Point | None = None
         for point in _shuffled(call, best):

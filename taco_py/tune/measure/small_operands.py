@@ -1,6 +1,6 @@
 """Small operands of the same kinds as those of a call, for a check against the oracle.
 
-    A ds/float64/int32 of 100 000 by 80 000   →   A ds/float64/int32 of 37 by 29, a third of it stored
+    A: ds/float64/int32 of 100 000 by 80 000   →   A: ds/float64/int32 of 37 by 29
 
 Sizes that plans compile in stay as they are. Values are drawn from those of the operand, so that
 what must be positive is. Dense ones have the same order of strides, and gaps where it has gaps.

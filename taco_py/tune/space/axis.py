@@ -4,7 +4,7 @@
     kernel y: share         as planned · serial() · parallelize(i,CPUThread,NoRaces) · …
     kernel y: inner loop    as planned · unroll(j,4) · …
 
-Each option has a `kind`, its name without indices: what is learned of it is learned for all kernels.
+Each option has a `kind`, its name without indices, by which what it is worth is learned.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Axis:
 
 
 Point = tuple[tuple[str, str], ...]
-"""The names of axes with those of their options, in order of the axes; usual options are left out."""
+"""The names of axes with those of their options, sorted; usual options are left out."""
 
 
 def point_of(choices: dict[str, str]) -> Point:

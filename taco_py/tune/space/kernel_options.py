@@ -155,14 +155,14 @@ def _by_entries(step: KernelStep, loops: tuple[str, ...]) -> Iterator[Option]:
             continue
         if loops[: len(stored)] != stored:
             continue
-        fuses, whole = [], stored[0]
+        fuses, whole = list[Fuse](), stored[0]
         for inner in stored[1:]:
             fused = f"{whole}{inner}_f"
             fuses.append(Fuse(whole, inner, fused))
             whole = fused
         position = Pos(whole, "p_e", access.tensor)
         for size in ENTRIES:
-            derive = (*fuses, position, Split("p_e", "p_c", "p_i", size))
+            derive: tuple[Command, ...] = (*fuses, position, Split("p_e", "p_c", "p_i", size))
             for race in _races(step):
                 shared = Parallelize("p_c", race)
                 name = f"entries of {access.tensor} by {size}, {race.value}"

@@ -1,6 +1,6 @@
 """What a planned program is expected to take, in seconds, read off its kernels as they are.
 
-    loops(i,j) of y        the iterations of its loops, what they meet out of order, by `cost.machine`
+    loops(i,j) of y        the iterations of its loops, and what they meet out of order
     make(tiles)            products of dense tensors at the machine's rate
     A_ji = reformat(…)     an entry that is moved
     share, serial()        loops that threads share take their part of it, and waking them

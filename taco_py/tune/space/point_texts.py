@@ -18,9 +18,12 @@ from taco_py.diagnostics.errors import ScheduleError
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.printer import program_text
 from taco_py.plan.ir.program import Program
+from taco_py.schedule.commands import Nest
+from taco_py.schedule.schedule import Schedule
 from taco_py.tune.space.axis import KERNEL, PLAN, USUAL, Axis, Option, Point, point_of
 from taco_py.tune.space.kernel_options import axes_of_kernel, edited
 from taco_py.values.settings import Settings
+from taco_py.ways.ways import way_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,6 +116,16 @@ class Space:
     def text(self, point: Point) -> str:
         """The text of a point's plan. Raises ScheduleError where it has none."""
         return program_text(self.plan(point).program)
+
+    def identity(self, plan: Plan) -> str:
+        """What plans have in common that do the same: the text, without the loop orders of kernels
+        that are no loops."""
+        program = plan.program
+        for step in program.kernels:
+            if not way_of(step.schedule.make).in_loops:
+                commands = (c for c in step.schedule.commands if not isinstance(c, Nest))
+                program = program.with_kernel(replace(step, schedule=Schedule(tuple(commands))))
+        return program_text(program)
 
     def features(self, point: Point) -> tuple[str, ...]:
         """What the point's options are learned by."""

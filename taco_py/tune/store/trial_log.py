@@ -40,7 +40,8 @@ _BEST = f"""
             sum(trials) OVER (PARTITION BY plan) AS total,
             max(result IN {DISPROVED!r}) OVER (PARTITION BY plan) AS disproved,
             max(CASE result WHEN '{SLOWER}' THEN id ELSE 0 END) OVER (PARTITION BY plan) AS beaten,
-            max(CASE WHEN result IN ('{OK}', '{EXPECTED}') THEN id ELSE 0 END) OVER (PARTITION BY plan) AS won
+            max(CASE WHEN result IN ('{OK}', '{EXPECTED}') THEN id ELSE 0 END)
+                OVER (PARTITION BY plan) AS won
         FROM log WHERE key = :key AND (:plan IS NULL OR plan = :plan))
     WHERE NOT disproved AND seconds IS NOT NULL AND won > beaten
     GROUP BY plan ORDER BY min(seconds), plan LIMIT {KEPT}"""
