@@ -84,6 +84,9 @@ def main() -> None:
         kinds[change] = kinds.get(change, 0) + 1
     print(f"{found.jobs} jobs, {found.trials} trials, {found.seconds:.0f} s")
     print(json.dumps(kinds, indent=1))
+    for each in found.transitions:
+        if each.error.partition(" ")[0] not in ("", "NORMAL:") or "taken over" in each.error:
+            print(each.job[:8], each.before, each.after, each.error, each.worker)
 
 
 if __name__ == "__main__":

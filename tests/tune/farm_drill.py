@@ -89,7 +89,8 @@ def check(drill: Drill, count: int) -> None:
     }
     assert drill.trials == drill.told > 0
     lost = [each for each in drill.transitions if each.error.startswith(FAIL_TO_GET_RESULT)]
-    assert [each.after for each in lost] == ["WAITING"]
+    assert lost
+    assert {each.after for each in lost} == {"WAITING"}
     taken = [each for each in drill.transitions if "taken over" in each.error]
     assert 1 <= len(taken) <= 2
     _check_order(drill)
