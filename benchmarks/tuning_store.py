@@ -106,7 +106,8 @@ def _looked_up(
     rng = np.random.default_rng(2)
     order = rng.integers(0, len(known), ASKED)
     yield told("hit", times(lambda n: store.best(known[order[n]])))
-    off = [replace(known[n], buckets=(known[n].buckets[0] + 2, *known[n].buckets[1:])) for n in order]
+    chosen = [known[n] for n in order]
+    off = [replace(key, buckets=(key.buckets[0] + 2, *key.buckets[1:])) for key in chosen]
     yield told("near", times(lambda n: store.best(off[n])))
     other = replace(base, problem="another")
     yield told("miss", times(lambda n: store.best(other)))

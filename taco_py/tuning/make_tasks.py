@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from taco_py.diagnostics.errors import OperandTypeError
-from taco_py.tune.tasks.make_operands import description_of
 from taco_py.tune.tasks.mutations import mutate, mutation_of
 from taco_py.tune.tasks.operand_description import OperandDescription, described
+from taco_py.tune.tasks.operands_like import description_of
 from taco_py.tune.tasks.tuning_task import TuningTask, check_task, options_of
 
 

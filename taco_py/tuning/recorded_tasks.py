@@ -17,8 +17,8 @@ from typing import Any, overload
 from taco_py.diagnostics.errors import TacoError
 from taco_py.notation.printer import to_text
 from taco_py.replay.call_watch import WATCH
-from taco_py.tune.tasks.make_operands import description_of
 from taco_py.tune.tasks.operand_description import KeyedError
+from taco_py.tune.tasks.operands_like import description_of
 from taco_py.tune.tasks.task_file import write_tasks
 from taco_py.tune.tasks.tuning_task import TuningTask, options_of, task_of
 from taco_py.values.settings import Settings

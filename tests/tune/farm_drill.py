@@ -16,7 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import taco_py as tp
-from taco_py.tune.store.job_journal import FAIL_TO_GET_RESULT, FINISHED, NORMAL, TUNING, Transition
+from taco_py.tune.store.job_journal import (
+    FAIL_TO_GET_RESULT,
+    FINISHED,
+    NORMAL,
+    TUNING,
+    Transition,
+    code_of,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 120.0
@@ -81,12 +88,11 @@ def killed_and_resumed(
 
 def check(drill: Drill, count: int) -> None:
     """Each job was queued once and finished once; each trial that was told of is in the log."""
-    ends = Counter(each.job for each in drill.transitions if each.after == FINISHED)
+    last = [each for each in drill.transitions if each.after == FINISHED]
+    ends = Counter(each.job for each in last)
     assert drill.jobs == len(ends) == count
     assert set(ends.values()) == {1}
-    assert {each.error.partition(":")[0] for each in drill.transitions if each.after == FINISHED} == {
-        NORMAL
-    }
+    assert {code_of(each.error) for each in last} == {NORMAL}
     assert drill.trials == drill.told > 0
     lost = [each for each in drill.transitions if each.error.startswith(FAIL_TO_GET_RESULT)]
     assert lost

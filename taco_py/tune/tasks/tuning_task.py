@@ -15,8 +15,8 @@ from taco_py.notation.nodes import Assignment
 from taco_py.notation.statements import parse_statements
 from taco_py.tune.store.fingerprint import sha256
 from taco_py.tune.store.job_journal import Job
-from taco_py.tune.tasks.make_operands import make_operands
 from taco_py.tune.tasks.operand_description import KeyedError, OperandDescription, described
+from taco_py.tune.tasks.operands_like import make_operands
 
 CALL_OPTIONS = (
     "format", "dtype", "casting", "threads", "static", "libraries", "forbid", "allow", "semiring",

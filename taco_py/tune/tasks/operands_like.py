@@ -17,7 +17,7 @@ from taco_py.storage import files
 from taco_py.storage.pack import pack_coo
 from taco_py.storage.tensor_data import TensorData
 from taco_py.tune.store.operand_buckets import run_of
-from taco_py.tune.tasks.coordinates import coordinates_of
+from taco_py.tune.tasks.drawn_entries import coordinates_of
 from taco_py.tune.tasks.operand_description import ARRAY, OperandDescription
 from taco_py.values.operands import INT32_MAX, describe, is_number
 from taco_py.values.tensor import Tensor
