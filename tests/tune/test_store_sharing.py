@@ -104,7 +104,9 @@ def test_the_nearest_of_many_keys_is_found() -> None:
     with tp.TuningStore() as store:
         store.add(*(replace(record(1e-3 * (n + 1)), key=key) for n, key in enumerate(keys)))
         for each in (KEY, replace(KEY, buckets=(KEY.buckets[0] + 3, *KEY.buckets[1:]))):
-            apart = [sum(abs(a - b) for a, b in zip(k.buckets, each.buckets, strict=True)) for k in keys]
+            apart = [
+                sum(abs(a - b) for a, b in zip(k.buckets, each.buckets, strict=True)) for k in keys
+            ]
             found = store.best(each, far=50)
             assert found is not None
             assert found.match.startswith(f"nearest bucket, distance {min(apart)}:")
