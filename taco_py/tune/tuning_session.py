@@ -28,6 +28,8 @@ from taco_py.tune.store.tuning_record import OK, SLOWER
 
 STALE = 400
 """Points without a plan of their own, one after the other, after which the search is over."""
+INTERRUPTED = "it was interrupted"
+"""Why a search ended that Ctrl-C has ended."""
 
 Bound = Callable[[Plan], float | None]
 """The least seconds that a plan can take, None where that is not known."""
@@ -147,7 +149,7 @@ class Session:
                     best = attempt
                 point = _sent(search, Told(point, _seconds_of(attempt, usual)))
         except KeyboardInterrupt:
-            why = "it was interrupted"
+            why = INTERRUPTED
         return self._ended(usual, best, why)
 
     def _over(self, stale: int) -> str | None:

@@ -9,9 +9,8 @@ from taco_py.call.tuning.tune_call import tune_text
 from taco_py.call.tuning.tuning_store import TuningStore
 from taco_py.tune.searches.search_table import USUAL_SEARCH
 from taco_py.tune.tasks.tuning_task import TuningTask, plain_options
+from taco_py.tune.tuning_session import INTERRUPTED
 
-INTERRUPTED = "it was interrupted"
-"""Why a search ended, in the words of `tune.tuning_session`."""
 TRIALS, SECONDS = 100, 30.0
 """Of a task that says none."""
 
