@@ -7,8 +7,11 @@ Each worker has one job at a time, which is pinned to it; a worker says its targ
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Mapping
 from contextlib import suppress
+from threading import Thread
 from time import sleep
 from typing import Any
 
@@ -27,6 +30,8 @@ CONFIG = {
     "distributed.admin.tick.limit": "60s",
     "distributed.worker.daemon": False,  # a job starts processes of its own, to measure in
 }
+READY = "taco_py.tuning.usual_job"
+"""What a worker imports before it takes a job, so that no job waits for it."""
 SECONDS = 60.0
 """Within which a scheduler answers and a worker starts again."""
 
@@ -47,7 +52,7 @@ class DaskWorkers:
         self._tune, self._folder = tune, folder
         self._cluster: Any = None
         self._running: dict[Any, tuple[Job, str]] = {}
-        self._lost: list[tuple[Job, Outcome]] = []
+        self._ending: set[str] = set()
         if not scheduler:
             self._cluster = self._started(count)
         try:
@@ -71,7 +76,7 @@ class DaskWorkers:
                 "cls": dask.Nanny,
                 "options": {
                     "nthreads": 1, "resources": {RESOURCE + target: 1}, "host": "127.0.0.1",
-                    "dashboard": False, "silence_logs": 50,
+                    "dashboard": False, "silence_logs": 50, "preload": [READY],
                 },
             }
             for target, most in count.items()
@@ -107,10 +112,12 @@ class DaskWorkers:
 
     def free(self) -> list[Slot]:
         """Workers without a job."""
-        busy = {address for _, address in self._running.values()}
+        known = self._known()
+        self._ending &= set(known)
+        busy = {address for _, address in self._running.values()} | self._ending
         return [
             Slot(address, target)
-            for address, each in self._known().items()
+            for address, each in known.items()
             if address not in busy
             for target in _targets(each)
         ]
@@ -152,7 +159,7 @@ class DaskWorkers:
                 dask.wait(futures, timeout=seconds, return_when="FIRST_COMPLETED")
         else:
             sleep(seconds)
-        found, self._lost = self._lost, []
+        found = []
         for future in [each for each in self._running if each.done()]:
             job, _ = self._running.pop(future)
             found.append((job, _outcome(future)))
@@ -164,13 +171,28 @@ class DaskWorkers:
         return found
 
     def end(self, job: Job) -> None:
-        """Restart the worker of a job, whose process ends."""
+        """Restart the worker of a job, whose process ends. Nobody waits for it."""
         for future, (each, address) in list(self._running.items()):
             if each.hash == job.hash:
                 del self._running[future]
                 future.cancel()
-                with suppress(Exception):  # what has no nanny stays; nobody waits for it
-                    self._client.restart_workers([address], timeout=SECONDS, raise_for_error=False)
+                self._ending.add(address)
+                self._restart(address)
+
+    def _restart(self, address: str) -> None:
+        """End a worker's process, which its nanny then starts again; without one it ends alone."""
+        nannies = () if self._cluster is None else self._cluster.workers.values()
+        for nanny in nannies:
+            if nanny.worker_address == address and nanny.process is not None:
+                with suppress(OSError):
+                    os.kill(nanny.process.pid, signal.SIGKILL)
+                return
+
+        def ask() -> None:
+            with suppress(Exception):  # the scheduler may be gone; what hangs there stays
+                self._client.restart_workers([address], timeout=SECONDS, raise_for_error=False)
+
+        Thread(target=ask, daemon=True).start()
 
     def close(self) -> None:
         """Let go of the workers; those that were started here end."""

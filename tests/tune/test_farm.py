@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,9 +24,10 @@ from taco_py.tune.store.job_journal import (
     WAITING,
 )
 from taco_py.tune.tasks.tuning_task import TuningTask
+from taco_py.tuning.farm_status import label_of
 from tests.tune.farm_drill import check, killed_and_resumed
+from tests.tune.farm_jobs import interrupted, quick, troubled
 
-PLAN = "B: ds/float64/int32 of 3 by 3, 3 entries\nreturn B"
 VECTOR = {"shape": [40]}
 
 
@@ -38,40 +37,6 @@ def task(name: str, **options: Any) -> TuningTask:
 
 def tasks(count: int) -> list[TuningTask]:
     return [task(f"task {n}", seed=n) for n in range(count)]
-
-
-def quick(task: TuningTask, operands: Mapping[str, Any], target: str, store: Any) -> None:
-    """Note a trial that took as many seconds as the task's seed."""
-    key = store.key(task.text, operands, target=target)
-    seconds = 1.0 + task.search_options.get("seed", 0)
-    store.add(tp.TuningRecord(key, PLAN, target, seconds))
-
-
-def troubled(task: TuningTask, operands: Mapping[str, Any], target: str, store: Any) -> None:
-    """Do what the name of a task says."""
-    match task.name:
-        case "refused":
-            key = store.key(task.text, operands, target=target)
-            store.add(tp.TuningRecord(key, "", result="refused", note="too long"))
-        case "unfit":
-            raise tp.OperandError("Expected something else")
-        case "fault":
-            raise ZeroDivisionError("oh")
-        case "full":
-            raise tp.TuningStoreError("Expected room, found none")
-        case "crash":
-            os._exit(7)
-        case "hang":
-            time.sleep(600)
-        case _:
-            quick(task, operands, target, store)
-
-
-def interrupted(task: TuningTask, operands: Mapping[str, Any], target: str, store: Any) -> None:
-    """Be interrupted in the second task."""
-    if task.search_options["seed"] == 1:
-        raise KeyboardInterrupt
-    quick(task, operands, target, store)
 
 
 def codes(store: tp.TuningStore) -> dict[str, str]:
@@ -275,19 +240,19 @@ def test_the_command_line(
 
 def test_workers_that_crash_and_hang_are_started_again(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
-    every = [*tasks(3), task("crash", trials=1), task("hang", trials=2)]
+    every = [*tasks(1), task("crash", trials=1), task("hang", trials=2)]
     with tp.TuningStore(tmp_path / "a") as store:
         report = tp.tuning.farm(
             every, store, workers={"c": 1, "cuda-emulated": 1}, targets=("c", "cuda-emulated"),
-            tune=troubled, progress=False, limit=1.5, attempts=1,
+            tune=troubled, progress=False, limit=4.0, attempts=1,
         )  # fmt: skip
-        assert report.finished == 10
-        found = codes(store)
-        assert {found.pop(name) for name in ("crash", "hang")} == {FAIL_TO_GET_RESULT}
-        assert set(found.values()) == {NORMAL}
-        kinds = {each.label for each in store.records(all=True)}
-        assert (len(store), kinds) == (6, {"c", "cuda-emulated"})
-        assert len({job.error for job in store.journal.jobs() if job.code != NORMAL}) >= 2
+        assert report.finished == 6
+        failed = {label_of(job)[9:]: job.error for job in report.status.failed}
+        assert set(failed) == {"crash on c", "hang on cuda-emulated"}, failed
+        assert failed["crash on c"].startswith(FAIL_TO_GET_RESULT)
+        assert failed["hang on cuda-emulated"].startswith(f"{FAIL_TO_GET_RESULT}: no result within")
+        kinds = sorted(each.label for each in store.records(all=True))
+        assert kinds == ["c", "c", "cuda-emulated", "cuda-emulated"]
 
 
 def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
