@@ -61,7 +61,7 @@ def drill(count: int, folder: Path) -> Drill:
     chosen = every[:: max(1, len(every) // count)][:count]
     path, store = folder / "tasks.toml", folder / "tuning.sqlite"
     tp.tuning.write_tasks(path, chosen)
-    found = killed_and_resumed(path, store, count // 5, count // 2, PATIENCE)
+    found = killed_and_resumed(path, store, count // 5, count // 2, patience=PATIENCE)
     check(found, len(chosen))
     return found
 

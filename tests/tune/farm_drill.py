@@ -27,6 +27,7 @@ from taco_py.tune.store.job_journal import (
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 120.0
+TUNE = ("taco_py", "tune")
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,20 @@ class Drill:
 
 
 def killed_and_resumed(
-    tasks: Path, store: Path, before_worker: int, before_master: int, patience: float = PATIENCE
+    tasks: Path,
+    store: Path,
+    before_worker: int,
+    before_master: int,
+    command: tuple[str, ...] = TUNE,
+    patience: float = PATIENCE,
 ) -> Drill:
     """Run a farm of two workers; kill one once so many jobs are finished, and the farm later; then
-    go on with --resume to the end."""
+    go on with --resume to the end.
+
+    command  that takes a file of tasks, --store and --workers, as `taco-py tune` does
+    """
     start = time.monotonic()
-    running = _started(tasks, store, "--limit", "600")
+    running = _started(command, tasks, store)
     try:
         _until(lambda: len(_finished(store)) >= before_worker, running, patience)
         worker = _worker_of(store)
@@ -65,7 +74,7 @@ def killed_and_resumed(
     finally:
         os.kill(running.pid, signal.SIGKILL)
         running.wait()
-    resumed = _started(tasks, store, "--resume")
+    resumed = _started(command, tasks, store, "--resume")
     try:
         assert resumed.wait(patience) == 0
     finally:
@@ -110,8 +119,10 @@ def _check_order(drill: Drill) -> None:
         states[each.job] = each.after
 
 
-def _started(tasks: Path, store: Path, *more: str) -> subprocess.Popen[bytes]:
-    words = ("-m", "taco_py", "tune", str(tasks), "--store", str(store), "--workers", "2", *more)
+def _started(
+    command: tuple[str, ...], tasks: Path, store: Path, *more: str
+) -> subprocess.Popen[bytes]:
+    words = ("-m", *command, str(tasks), "--store", str(store), "--workers", "2", *more)
     return subprocess.Popen(
         [sys.executable, *words], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )

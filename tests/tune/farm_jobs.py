@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,12 @@ def quick(task: TuningTask, operands: Mapping[str, Any], target: str, store: Any
     key = store.key(task.text, operands, target=target)
     seconds = 1.0 + task.search_options.get("seed", 0)
     store.add(tp.TuningRecord(key, PLAN, target, seconds))
+
+
+def steady(task: TuningTask, operands: Mapping[str, Any], target: str, store: Any) -> None:
+    """Take half a second, in which a worker may be killed."""
+    time.sleep(0.5)
+    quick(task, operands, target, store)
 
 
 def troubled(task: TuningTask, operands: Mapping[str, Any], target: str, store: Any) -> None:
@@ -45,3 +52,13 @@ def interrupted(task: TuningTask, operands: Mapping[str, Any], target: str, stor
     if task.search_options["seed"] == 1:
         raise KeyboardInterrupt
     quick(task, operands, target, store)
+
+
+if __name__ == "__main__":
+    from taco_py.cli import main
+    from taco_py.tuning import tuning_farm
+    from tests.tune.farm_jobs import steady as by_name  # as workers find it
+
+    defaults: Any = tuning_farm.farm.__kwdefaults__
+    defaults["tune"] = by_name
+    sys.exit(main(["tune", *sys.argv[1:], "--quiet"]))
