@@ -12,6 +12,7 @@ rule …       each rule that was used, and that kernels can do without, left ou
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import inf
 
 from taco_py.concrete.terms import split_terms
@@ -100,16 +101,17 @@ def _orders(
     """Loop orders for each assignment of the program, one term at a time."""
     if plan.chosen is None:
         return
-    program = plan.chosen.program.with_facts(dict(operands))
+    program = plan.chosen.program
+    known = {n: o for n, o in operands.items() if program.facts.get(n) == o}  # with coordinates
+    facts = program.with_facts(known).facts
     for define in program.defines:
-        yield (
-            f"loops of {define.target}",
-            tuple(_orders_of(define.assignment, program.facts, plan, request)),
-        )
+        own = replace(request, type=facts[define.target].type)
+        options = tuple(_orders_of(define.assignment, facts, own))
+        yield f"loops of {define.target}", options
 
 
 def _orders_of(
-    assignment: Assignment, facts: Mapping[str, Operand], plan: Plan, request: Request
+    assignment: Assignment, facts: Mapping[str, Operand], request: Request
 ) -> Iterator[Option]:
     target = assignment.target.tensor
     stats = statistics(assignment, facts, request.machine)
