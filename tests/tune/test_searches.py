@@ -1,4 +1,4 @@
-"""Searches: equal seeds give equal points, budgets hold, and auto's plan stays unless it is beaten."""
+"""Searches: equal seeds give equal points, budgets hold, auto stays unless it is beaten."""
 
 from __future__ import annotations
 
