@@ -139,7 +139,7 @@ def every_task() -> Iterator[Task]:
     for name, A in matrices():
         yield from of_matrix(name, A, numbers)
     for name, T in tensors():
-        I, J, K = T.shape
+        _, J, K = T.shape
         C, D = numbers.random((J, COLUMNS)), numbers.random((K, COLUMNS))
         yield Task(
             f"mttkrp {name}", "M[i,r] = T[i,j,k] * C[j,r] * D[k,r]", {"T": T, "C": C, "D": D}
