@@ -80,10 +80,7 @@ class Space:
         for axis in self.planner:
             option = axis.option(chosen.get(axis.name, USUAL))
             for name, value in () if option is None else option.changes:
-                own = getattr(settings, name)
-                settings = replace(
-                    settings, **{name: own | value if isinstance(own, frozenset) else value}
-                )
+                settings = replace(settings, **{name: _added(getattr(settings, name), name, value)})
         return settings
 
     def _plan(self, settings: Settings) -> Plan | None:
@@ -174,3 +171,10 @@ class Space:
     def count(self, most: int = 100_000) -> int:
         """How many points there are, at most so many."""
         return sum(1 for _ in islice(self.every(), most))
+
+
+def _added(own: Any, name: str, value: Any) -> Any:
+    """The value of a field of settings: of sets and of static sizes, with those that are there."""
+    if isinstance(own, frozenset):
+        return own | value
+    return tuple(sorted((*own, *value))) if name == "static" else value
