@@ -30,8 +30,8 @@ def _require_own(package: str) -> None:
 _require_own("codegen")
 _require_own("polyhedral")
 
-import taco_py.schedule  # noqa: E402, F401 - its first import would hide the function of that name
-import taco_py.tune  # noqa: E402 - likewise; the function is imported when it is first asked for
+import taco_py.schedule  # noqa: E402 - its first import would hide the function of that name
+import taco_py.tune  # noqa: E402, F401 - likewise; the function is imported when it is asked for
 from taco_py.api.einsum import einsum  # noqa: E402
 from taco_py.api.evaluate import evaluate, explain  # noqa: E402
 from taco_py.api.schedule import schedule  # noqa: E402

@@ -247,7 +247,9 @@ def beyond_scatter(problem: Problem, loops: Loops) -> int | None:
     prefix = shared_prefix(problem, terms, orders, loops.provenance)
     depth = len(result_indices(problem, prefix))
     rest = len(result_order(problem)) - depth
-    return None if rest < 2 or can_scatter(problem, depth) else depth
+    form = problem.result.format
+    can = rest < 2 or can_scatter(problem, depth) or with_chain(form, depth).levels == form.levels
+    return None if can else depth
 
 
 def _copies(

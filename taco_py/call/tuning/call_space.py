@@ -82,7 +82,7 @@ def space_of(
         settings,
         squeezed,
         prepared,
-        Space(settings, planned, axes),
+        Space(settings, planned, axes, threads),
         PricedFor(given, request.machine, threads),
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.schedule.commands import Command, Make
+from taco_py.schedule.commands import Command, Make, Threads
 
 USUAL = "as planned"
 """The first option of each axis, which changes nothing."""
@@ -25,11 +25,12 @@ PLAN, KERNEL = "plan: ", "kernel "
 class Option:
     """What may be chosen at an axis.
 
-    changes  fields of `Settings` with their values; sets are added to those that are there
+    changes  fields of `Settings` with their values; sets and static sizes are added to others
     derive   commands that derive or order loops
     mark     commands on loops as they are then
     drops    kinds of planned commands that these take the place of
     make     the way that the kernel is made, None for the planned one
+    threads  that run the kernel, None for as many as are planned
     """
 
     name: str
@@ -39,6 +40,7 @@ class Option:
     mark: tuple[Command, ...] = ()
     drops: tuple[type, ...] = ()
     make: Make | None = None
+    threads: Threads | None = None
 
     @property
     def feature(self) -> str:

@@ -3,6 +3,7 @@
     share       which loop threads share, and by which strategy; ranges of entries in its place
     tile        a loop in strips that run outermost
     inner loop  unrolled, or in the lanes of a vector
+    threads     how many run the kernel
     merge       how operands meet
     assembly    how a sparse result is assembled
     workspace   a part of a product first, in a row
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from codegen.records import dataclass
 from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.concrete.terms import split_terms
 from taco_py.diagnostics.errors import ScheduleError
@@ -35,6 +37,7 @@ from taco_py.schedule.commands import (
     Precompute,
     Reorder,
     Serial,
+    Threads,
     Unroll,
     Vectorize,
 )
@@ -55,6 +58,8 @@ STRIPS = (16, 64, 256, 1024)
 UNROLLS = (2, 4, 8)
 WIDTHS = (8, 16, 32, 64)
 """Columns of a register tile at most."""
+HEIGHTS, DEPTHS = (2, 4, 6, 8, 12), (64, 128, 256, 512)
+"""Rows of a register tile, and terms of a block that stays in the nearest cache."""
 
 
 def edited(step: KernelStep, options: tuple[Option, ...]) -> KernelStep:
@@ -70,20 +75,26 @@ def edited(step: KernelStep, options: tuple[Option, ...]) -> KernelStep:
     mark = tuple(c for option in options for c in option.mark)
     if not way_of(make).in_loops:  # it runs no loops that commands could be about
         derive, kept, mark = (), (), tuple(c for c in mark if isinstance(c, Serial))
-    nests = Schedule.of_orders(step.schedule.orders)
-    schedule = nests.with_way(make).then(Schedule((*derive, *kept, *mark)))
+    nests, way = Schedule.of_orders(step.schedule.orders), Schedule().with_way(make)
+    team = tuple(o.threads for o in options if o.threads is not None)
+    schedule = nests.then(way).then(Schedule((*team, *derive, *kept, *mark)))
     why = step.why if make == step.schedule.make else ""
     return replace(step, schedule=schedule, why=why)
 
 
-def axes_of_kernel(step: KernelStep, libraries: bool) -> tuple[Axis, ...]:
-    """The axes of a kernel, those of one option left out.
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What kernels may use: routines of libraries, and so many threads."""
 
-    libraries  whether routines may be called
-    """
+    libraries: bool
+    threads: int
+
+
+def axes_of_kernel(step: KernelStep, allowed: Allowed) -> tuple[Axis, ...]:
+    """The axes of a kernel, those of one option left out."""
     found = []
     for name, options in TABLE:
-        legal = tuple(each for each in options(step, libraries) if _is_legal(step, each))
+        legal = tuple(each for each in options(step, allowed) if _is_legal(step, each))
         if legal:
             found.append(Axis(f"{KERNEL}{step.target}: {name}", (AS_PLANNED, *legal)))
     return tuple(found)
@@ -94,6 +105,8 @@ def _is_legal(step: KernelStep, option: Option) -> bool:
     changed = edited(step, (option,))
     if changed.schedule == step.schedule:
         return False
+    if option.threads is not None:
+        return True
     try:
         check_kernel(changed, way_of(step.schedule.make).target, loops_alone=True)
     except ScheduleError:
@@ -111,7 +124,7 @@ def _loops(step: KernelStep) -> tuple[str, ...]:
 # ---------------------------------------------------------------- threads
 
 
-def _share(step: KernelStep, _: bool) -> Iterator[Option]:
+def _share(step: KernelStep, _: Allowed) -> Iterator[Option]:
     """One thread; or a loop by a strategy, for sums that are rounded alike for any number of
     threads."""
     yield Option("serial()", "serial", mark=(Serial(),), drops=(Parallelize,))
@@ -171,10 +184,19 @@ def _by_entries(step: KernelStep, loops: tuple[str, ...]) -> Iterator[Option]:
                 yield Option(name, kind, derive=derive, mark=(shared,), drops=drops)
 
 
+def _threads(_: KernelStep, allowed: Allowed) -> Iterator[Option]:
+    """As many threads as there may be, and half as many time and again, whatever the work is."""
+    count = allowed.threads
+    while count >= 1:
+        command = Threads(count)
+        yield Option(str(command), f"threads 1/{allowed.threads // count}", threads=command)
+        count //= 2
+
+
 # ---------------------------------------------------------------- loops
 
 
-def _tile(step: KernelStep, _: bool) -> Iterator[Option]:
+def _tile(step: KernelStep, _: Allowed) -> Iterator[Option]:
     """Strips of a loop over dense tensors alone, outermost."""
     loops = _loops(step)
     sparse = {
@@ -193,7 +215,7 @@ def _tile(step: KernelStep, _: bool) -> Iterator[Option]:
             yield Option(f"{split}, {order}", f"strips {size}", derive=(split, order))
 
 
-def _inner(step: KernelStep, _: bool) -> Iterator[Option]:
+def _inner(step: KernelStep, _: Allowed) -> Iterator[Option]:
     """The innermost loop, or the one around it, unrolled or in vectors."""
     for depth, index in enumerate(reversed(_loops(step)[-2:])):
         for factor in UNROLLS:
@@ -205,7 +227,7 @@ def _inner(step: KernelStep, _: bool) -> Iterator[Option]:
             yield Option(str(lanes), "vectorize", mark=(lanes,), drops=(Unroll, Vectorize))
 
 
-def _merge(step: KernelStep, _: bool) -> Iterator[Option]:
+def _merge(step: KernelStep, _: Allowed) -> Iterator[Option]:
     """How operands meet."""
     if not step.may_merge:
         return
@@ -215,7 +237,7 @@ def _merge(step: KernelStep, _: bool) -> Iterator[Option]:
             yield Option(str(command), f"merge {merge.value}", mark=(command,), drops=(MergeBy,))
 
 
-def _assembly(step: KernelStep, _: bool) -> Iterator[Option]:
+def _assembly(step: KernelStep, _: Allowed) -> Iterator[Option]:
     """A sparse result appended to, or counted first."""
     if is_full(step.problem.result.format):
         return
@@ -225,7 +247,7 @@ def _assembly(step: KernelStep, _: bool) -> Iterator[Option]:
         yield Option(str(command), kind, mark=(command,), drops=(Assemble,))
 
 
-def _workspace(step: KernelStep, _: bool) -> Iterator[Option]:
+def _workspace(step: KernelStep, _: Allowed) -> Iterator[Option]:
     """A product of some of the factors first, in a row over the innermost loop."""
     loops = _loops(step)
     factors = _factors(step)
@@ -267,12 +289,12 @@ def _factors(step: KernelStep) -> tuple[Access, ...]:
 # ---------------------------------------------------------------- ways
 
 
-def _way(step: KernelStep, libraries: bool) -> Iterator[Option]:
+def _way(step: KernelStep, allowed: Allowed) -> Iterator[Option]:
     """The other ways that can make the kernel, with their parameters."""
     question, target = Question(step.problem), way_of(step.schedule.make).target
     for way in WAYS.values():
         called = way.lower is None
-        if way.target != target or (called and not libraries) or not way.can(question):
+        if way.target != target or (called and not allowed.libraries) or not way.can(question):
             continue
         for parameters in _parameters(way.name):
             make = Make(way.name, parameters)
@@ -284,11 +306,14 @@ def _parameters(way: str) -> Iterator[tuple[int, ...]]:
     yield ()
     if way == "tiles":
         yield from ((width,) for width in WIDTHS)
+        yield from ((0, height) for height in HEIGHTS)
+        yield from ((0, 0, depth) for depth in DEPTHS)
 
 
-TABLE: tuple[tuple[str, Callable[[KernelStep, bool], Iterator[Option]]], ...] = (
+TABLE: tuple[tuple[str, Callable[[KernelStep, Allowed], Iterator[Option]]], ...] = (
     ("way", _way),
     ("share", _share),
+    ("threads", _threads),
     ("tile", _tile),
     ("workspace", _workspace),
     ("inner loop", _inner),

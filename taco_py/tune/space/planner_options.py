@@ -4,6 +4,7 @@ libraries    called · none
 look up      where it pays · never
 forms        the cheaper · sums as they are written · multiplied out
 contraction  chosen · one kernel · each other tree
+size of k    a run-time argument · compiled in, where it is small
 loops of T   chosen · the next best orders, for each tensor that a kernel makes
 decision …   each comparison of prices the other way round, the closest first
 rule …       each rule that was used, and that kernels can do without, left out
@@ -12,9 +13,11 @@ rule …       each rule that was used, and that kernels can do without, left ou
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import inf
 
 from taco_py.concrete.terms import split_terms
+from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Assignment
 from taco_py.order.orders import ranked_orders
 from taco_py.plan.ir.goal import Request, draft_of, statistics
@@ -30,6 +33,8 @@ from taco_py.values.settings import Settings
 ORDERS = 6
 """Loop orders of a kernel."""
 DECISIONS, RULES = 8, 8
+SMALLEST, SMALL, COMPILED = 4, 256, 3
+"""Sizes that may be compiled in, and for how many indices that is tried."""
 
 
 def planner_axes(
@@ -52,6 +57,7 @@ def planner_axes(
         out = Option("multiplied out", "forms multiplied out", (("forms", True),))
         found.append(("forms", (written, out)))
         found.append(("contraction", tuple(_contractions(trees))))
+    found += list(_sizes(plan, settings))
     found += [(f"decision {_told(d)}", (o,)) for d, o in _decisions(plan)]
     found += [(f"rule {name}", (option,)) for name, option in _rules(plan)]
     found += list(_orders(plan, operands, request))
@@ -62,6 +68,20 @@ def _contractions(trees: tuple[Choice, ...]) -> Iterator[Option]:
     yield Option("one kernel", "one kernel", (("contract", False),))
     for choice in trees:
         yield Option(choice.label, "other contraction", (("path", choice.settings.path),))
+
+
+def _sizes(plan: Plan, settings: Settings) -> Iterator[tuple[str, tuple[Option, ...]]]:
+    """Small sizes compiled in, those of the text's indices."""
+    if plan.chosen is None:
+        return
+    text = plan.chosen.text
+    known = {index for index, _ in settings.static}
+    every = [i for i in all_indices(text.last) if i in text.sizes and i not in known]
+    small = [i for i in every if SMALLEST <= text.sizes[i] <= SMALL]
+    for index in small[:COMPILED]:
+        size = int(text.sizes[index])
+        changes = (("static", ((index, size),)),)
+        yield f"size of {index}", (Option(f"{size} compiled in", "size compiled in", changes),)
 
 
 def _decisions(plan: Plan) -> Iterator[tuple[tuple[str, str, int], Option]]:
@@ -100,16 +120,17 @@ def _orders(
     """Loop orders for each assignment of the program, one term at a time."""
     if plan.chosen is None:
         return
-    program = plan.chosen.program.with_facts(dict(operands))
+    program = plan.chosen.program
+    known = {n: o for n, o in operands.items() if program.facts.get(n) == o}  # with coordinates
+    facts = program.with_facts(known).facts
     for define in program.defines:
-        yield (
-            f"loops of {define.target}",
-            tuple(_orders_of(define.assignment, program.facts, plan, request)),
-        )
+        own = replace(request, type=facts[define.target].type)
+        options = tuple(_orders_of(define.assignment, facts, own))
+        yield f"loops of {define.target}", options
 
 
 def _orders_of(
-    assignment: Assignment, facts: Mapping[str, Operand], plan: Plan, request: Request
+    assignment: Assignment, facts: Mapping[str, Operand], request: Request
 ) -> Iterator[Option]:
     target = assignment.target.tensor
     stats = statistics(assignment, facts, request.machine)

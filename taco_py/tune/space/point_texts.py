@@ -21,7 +21,7 @@ from taco_py.plan.ir.program import Program
 from taco_py.schedule.commands import Nest
 from taco_py.schedule.schedule import Schedule
 from taco_py.tune.space.axis import KERNEL, PLAN, USUAL, Axis, Option, Point, point_of
-from taco_py.tune.space.kernel_options import axes_of_kernel, edited
+from taco_py.tune.space.kernel_options import Allowed, axes_of_kernel, edited
 from taco_py.values.settings import Settings
 from taco_py.ways.ways import way_of
 
@@ -33,12 +33,14 @@ class Space:
     settings  of the call
     planned   the plan of a call with other settings; raises ScheduleError where there is none
     planner   axes that are about the planner
+    threads   that kernels may use
     known     what was found: programs by settings, axes of their kernels by theirs
     """
 
     settings: Settings
     planned: Callable[[Settings], Plan]
     planner: tuple[Axis, ...]
+    threads: int = 1
     known: dict[Any, Any] = field(default_factory=dict)
 
     # ------------------------------------------------------------ what there is
@@ -52,8 +54,8 @@ class Space:
         if key not in self.known:
             plan = self._plan(settings)
             steps = () if plan is None else plan.kernels
-            libraries = settings.libraries and settings.target == "c"
-            self.known[key] = tuple(a for s in steps for a in axes_of_kernel(s, libraries))
+            allowed = Allowed(settings.libraries and settings.target == "c", self.threads)
+            self.known[key] = tuple(a for s in steps for a in axes_of_kernel(s, allowed))
         found: tuple[Axis, ...] = self.known[key]
         return found
 
@@ -78,10 +80,7 @@ class Space:
         for axis in self.planner:
             option = axis.option(chosen.get(axis.name, USUAL))
             for name, value in () if option is None else option.changes:
-                own = getattr(settings, name)
-                settings = replace(
-                    settings, **{name: own | value if isinstance(own, frozenset) else value}
-                )
+                settings = replace(settings, **{name: _added(getattr(settings, name), name, value)})
         return settings
 
     def _plan(self, settings: Settings) -> Plan | None:
@@ -172,3 +171,10 @@ class Space:
     def count(self, most: int = 100_000) -> int:
         """How many points there are, at most so many."""
         return sum(1 for _ in islice(self.every(), most))
+
+
+def _added(own: Any, name: str, value: Any) -> Any:
+    """The value of a field of settings: of sets and of static sizes, with those that are there."""
+    if isinstance(own, frozenset):
+        return own | value
+    return tuple(sorted((*own, *value))) if name == "static" else value
