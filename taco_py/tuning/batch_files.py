@@ -19,6 +19,7 @@ from taco_py.diagnostics.errors import FileFormatError
 from taco_py.tune.store.job_journal import TUNING, Job, code_of
 from taco_py.tune.store.journal import Journal
 from taco_py.tuning.run_job import Outcome, TuneTask, outcome_of, run_job
+from taco_py.tuning.usual_job import tune_task
 from taco_py.tuning.workers import TRIED_AGAIN
 
 DAYS = 7
@@ -75,7 +76,20 @@ class Batch:
 
 
 def write_batch(store: TuningStore, path: str | Path, target: str) -> int:
-    """Write the jobs that wait for a target into a file, which may have others; how many.
+    """Write the jobs that wait for a target into a file, and return how many.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "jobs.jsonl"
+    >>> task = tp.tuning.task("y[i] = 2 * x[i]", {"x": {"shape": [8]}})
+    >>> with tp.TuningStore() as store:
+    ...     store.journal.add([task.job("c@pi")])
+    ...     tp.tuning.write_batch(store, path, "c@pi")
+    1
+    1
+
+    store   whose journal has the jobs
+    path    of the file, which may have other jobs before
+    target  for which they wait
 
     They are that file's for seven days.
     """
@@ -86,12 +100,26 @@ def write_batch(store: TuningStore, path: str | Path, target: str) -> int:
 def run_batch(
     path: str | Path,
     log: str | Path,
-    tune: TuneTask,
+    tune: TuneTask = tune_task,
     told: Callable[[int, int], None] = lambda done, all: None,
 ) -> int:
-    """Do the jobs of a file, a line of the log each; those that are in the log are done. How many.
+    """Do the jobs of a file, write a line of a log for each, and return how many.
 
-    It may be interrupted and begun again. It needs no store. Raises FileFormatError, OSError.
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> with tp.TuningStore() as store:
+    ...     tp.tuning.write_batch(store, folder / "jobs.jsonl", "c@pi")
+    0
+    >>> (folder / "jobs.jsonl").touch()
+    >>> tp.tuning.run_batch(folder / "jobs.jsonl", folder / "log.jsonl")
+    0
+
+    path  of the file of jobs
+    log   of the file that is written; jobs that are in it are done already
+    tune  what tunes a task, as `farm` has it
+    told  is called with the numbers of jobs done and of all, after each
+
+    It may be interrupted and begun again, and needs no store. Raises FileFormatError, OSError.
     """
     jobs = list(_lines(Path(path)))
     logged = Path(log)
@@ -106,10 +134,19 @@ def run_batch(
 
 
 def read_batch(store: TuningStore, log: str | Path) -> tuple[int, int]:
-    """Write the outcomes of a log into a store: how many jobs it finished, and how many it could
-    not, for they are finished or were given to others.
+    """Write the outcomes of a log into a store, and return how many, and how many were refused.
 
-    Raises FileFormatError, before anything is written, and OSError.
+    >>> import tempfile, pathlib
+    >>> log = pathlib.Path(tempfile.mkdtemp()) / "log.jsonl"
+    >>> log.touch()
+    >>> with tp.TuningStore() as store:
+    ...     tp.tuning.read_batch(store, log)
+    (0, 0)
+
+    store  whose journal has the jobs
+    log    that `run_batch` wrote
+
+    Refused is what others have finished, or were given, in the meantime. Raises FileFormatError, before anything is written, and OSError.
     """
     lines = [(each, outcome_of(each)) for each in _lines(Path(log))]
     journal, finished, refused = store.journal, 0, 0

@@ -99,7 +99,20 @@ class FarmStatus:
 
 
 def status_of(store: TuningStore, hashes: Sequence[str] | frozenset[str] = ()) -> FarmStatus:
-    """Return where the jobs of a store stand, or those with some hashes."""
+    """Return where the jobs of a store stand, or those with some hashes.
+
+    >>> with tp.TuningStore() as store:
+    ...     task = tp.tuning.task("y[i] = 2 * x[i]", {"x": {"shape": [8]}})
+    ...     count = store.journal.add([task.job()])
+    ...     print(tp.tuning.status_of(store))
+    [..............................] 0 of 1 finished, 0 tuned
+      WAITING  1 jobs
+    >>> print(tp.tuning.status_of(tp.TuningStore()).line)
+    0 of 0 finished, 0 tuned
+
+    store   whose journal is read
+    hashes  of the jobs that are told of; all where none is named
+    """
     own = frozenset(hashes)
     jobs = tuple(job for job in store.journal.jobs() if not own or job.hash in own)
     return FarmStatus(jobs, _rate(store.journal.last_finished(WINDOW)), time())

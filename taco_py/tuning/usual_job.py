@@ -20,6 +20,17 @@ def tune_task(
 ) -> None:
     """Search for plans of a task as its options say, and keep what was timed.
 
+    >>> task = tp.tuning.task("y[i] = 2 * x[i]", {"x": {"shape": [8]}}, trials=1, threads=1)
+    >>> with tp.TuningStore() as store:
+    ...     tp.tuning.tune_task(task, task.make_operands(), "c", store)
+    ...     len(store) > 0
+    True
+
+    task      what is tuned
+    operands  that were made for it
+    target    "c", "cuda" or "cuda-emulated"
+    store     that takes the trials
+
     Raises what the call raises, and KeyboardInterrupt where the search was interrupted.
     """
     search = task.search_options

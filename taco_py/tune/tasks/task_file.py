@@ -32,7 +32,19 @@ Path_ = tuple[str | int, ...]
 
 
 def read_tasks(path: str | Path) -> tuple[TuningTask, ...]:
-    """The tasks of a file, mutated, each once. Raises OSError and FileFormatError."""
+    """Read the tasks of a file of TOML, with those that its rules make, each once.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "tasks.toml"
+    >>> tp.tuning.write_tasks(path, [tp.tuning.task("y[i] = 2 * x[i]", {"x": {"shape": [8]}})])
+    1
+    >>> tp.tuning.read_tasks(path)[0].text
+    'y[i] = 2 * x[i]'
+
+    path  of the file; docs/tuning.md has its tables
+
+    Raises OSError, and FileFormatError that names line, table and key.
+    """
     return tasks_in(Path(path).read_text(encoding="utf-8"), str(path))[0]
 
 
@@ -191,7 +203,18 @@ def _spelled(path: Path_) -> str:
 
 
 def write_tasks(path: str | Path, tasks: Iterable[TuningTask]) -> int:
-    """Write tasks into a file that `read_tasks` reads; how many there are."""
+    """Write tasks into a file of TOML that `read_tasks` reads, and return how many there are.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "tasks.toml"
+    >>> tp.tuning.write_tasks(path, [tp.tuning.task("y[i] = 2 * x[i]", {"x": {"shape": [8]}})])
+    1
+    >>> print(path.read_text().splitlines()[1])
+    text = "y[i] = 2 * x[i]"
+
+    path   of the file, which is written over
+    tasks  that it is to have
+    """
     texts = [_written(task) for task in tasks]
     Path(path).write_text("\n".join(texts), encoding="utf-8")
     return len(texts)
