@@ -42,9 +42,9 @@ Call = Callable[[], object]
 TOLERANCE = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 2e-4, "complex64": 2e-4}
 """Of the largest element, where a type has another one than float64."""
 USUAL_TOLERANCE = 1e-9
-ROUNDS, LAST_ROUNDS = 12, 40
+ROUNDS, LAST_ROUNDS = 12, 100
 """Pairs of times of a candidate, and of the last comparison, at most."""
-CLEAR = 0.03
+CLEAR = 0.02
 """The share by which the best has to be faster in a pair of the last comparison."""
 
 

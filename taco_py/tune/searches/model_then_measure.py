@@ -17,6 +17,7 @@ from taco_py.tune.space.axis import Point
 
 EXPLORED = 5
 """One of so many points is taken at random among candidates."""
+TIE = 1e-3
 RANDOM = 16
 """Random candidates that come with each fastest point."""
 
@@ -60,8 +61,8 @@ class Ranking:
         for each in found:
             if each not in self.met and each not in self.candidates:
                 price = self.asked.price(each)
-                if price < inf:
-                    self.candidates[each] = price
+                if price < inf:  # equal prices are told apart by chance, not by their names
+                    self.candidates[each] = price * (1.0 + TIE * numbers.random())
 
     def learn(self, point: Point, seconds: float, usual: float) -> None:
         """Refit the factors with what a point took."""
