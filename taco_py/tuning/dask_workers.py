@@ -30,7 +30,7 @@ CONFIG = {
     "distributed.admin.tick.limit": "60s",
     "distributed.worker.daemon": False,  # a job starts processes of its own, to measure in
 }
-READY = "taco_py.tuning.usual_job"
+READY = "taco_py.tuning.worker_setup"
 """What a worker imports before it takes a job, so that no job waits for it."""
 SECONDS = 60.0
 """Within which a scheduler answers and a worker starts again."""
@@ -105,7 +105,8 @@ class DaskWorkers:
                 hint="start the farm again with --resume",
             )
         try:
-            found: dict[str, Any] = self._client.scheduler_info()["workers"]
+            # scheduler_info() may return what the client keeps, which names no workers
+            found: dict[str, Any] = self._client.sync(self._client.scheduler.identity)["workers"]
         except (OSError, RuntimeError) as error:
             raise FarmError(f"Expected the scheduler to answer, found {error}") from error
         return found
