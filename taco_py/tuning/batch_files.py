@@ -146,7 +146,8 @@ def read_batch(store: TuningStore, log: str | Path) -> tuple[int, int]:
     store  whose journal has the jobs
     log    that `run_batch` wrote
 
-    Refused is what others have finished, or were given, in the meantime. Raises FileFormatError, before anything is written, and OSError.
+    Refused is what others have finished, or were given, in the meantime. Raises FileFormatError,
+    before anything is written, and OSError.
     """
     lines = [(each, outcome_of(each)) for each in _lines(Path(log))]
     journal, finished, refused = store.journal, 0, 0
