@@ -68,7 +68,7 @@ def add_tune_command(commands: Any) -> None:
 
 
 def run_tune(options: argparse.Namespace) -> int:
-    """Do what a `tune` command says; 1 where a task failed.
+    """Do what a `tune` command says; 1 where a task failed, or has no worker.
 
     Raises UsageError, FileFormatError, TuningStoreError, FarmError or OSError.
     """
@@ -105,7 +105,7 @@ def _farm(options: argparse.Namespace) -> int:
         progress=not options.quiet,
     )
     print(report)
-    return FAILED if report.failed else 0
+    return FAILED if report.failed or report.waiting else 0
 
 
 def _targets(options: argparse.Namespace) -> tuple[str, ...]:

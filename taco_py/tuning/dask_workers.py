@@ -59,6 +59,14 @@ class DaskWorkers:
             self._client = self._dask.Client(
                 scheduler or self._cluster, timeout=SECONDS, set_as_default=False
             )
+            if scheduler:
+                self._client.wait_for_workers(1, timeout=SECONDS)
+        except self._dask.TimeoutError as error:
+            self._client.close()
+            raise FarmError(
+                f"Expected workers of the scheduler {scheduler}, found none in {SECONDS:g} s",
+                hint='dask worker tcp://… --nthreads 1 --resources "tacopy-c=1" starts one',
+            ) from error
         except (OSError, ValueError) as error:
             self._close_cluster()
             raise FarmError(

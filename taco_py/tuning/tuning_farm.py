@@ -24,7 +24,7 @@ from taco_py.tune.tasks.task_file import read_tasks
 from taco_py.tune.tasks.tuning_task import TuningTask
 from taco_py.tuning.batch_files import Batch
 from taco_py.tuning.dask_workers import DaskWorkers
-from taco_py.tuning.farm_loop import FarmLoop
+from taco_py.tuning.farm_loop import FarmLoop, target_of
 from taco_py.tuning.farm_status import FarmStatus, Progress, status_of
 from taco_py.tuning.run_job import TuneTask, process_name
 from taco_py.tuning.usual_job import tune_task
@@ -65,9 +65,21 @@ class FarmReport:
         """Return the texts of failed tasks, with the errors."""
         return tuple((job.workload, job.error) for job in self.status.failed)
 
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Return the targets of jobs that wait still, for no worker here has them."""
+        left = (job for job in self.status.jobs if job.state != FINISHED)
+        return tuple(sorted({target_of(job) for job in left}))
+
     def __str__(self) -> str:
         known = f", {self.known} were in the journal before" if self.known else ""
-        return f"{self.status}\n{self.seconds:.1f} s{known}"
+        lines = [str(self.status), f"{self.seconds:.1f} s{known}"]
+        if self.waiting:
+            lines.append(
+                f"No worker here has the target {' or '.join(self.waiting)}: start one with "
+                f'--resources "tacopy-{self.waiting[0]}=1", or write a batch'
+            )
+        return "\n".join(lines)
 
 
 def farm(

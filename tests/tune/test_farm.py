@@ -255,6 +255,22 @@ def test_workers_that_crash_and_hang_are_started_again(tmp_path: Path) -> None:
         assert kinds == ["c", "c", "cuda-emulated", "cuda-emulated"]
 
 
+def test_workers_of_a_scheduler() -> None:
+    distributed = pytest.importorskip("distributed")
+    cluster = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://",
+        dashboard_address=None,
+    )  # fmt: skip
+    with cluster, tp.TuningStore() as store:
+        address = cluster.scheduler_address
+        asked = {"scheduler": address, "tune": quick, "progress": False}
+        report = tp.tuning.farm(tasks(3), store, targets=("c", "cuda@lab"), **asked)
+        assert (report.finished, report.failed, report.waiting) == (3, (), ("cuda@lab",))
+        assert '--resources "tacopy-cuda@lab=1"' in str(report)
+        assert len(cluster.workers) == 1  # which the farm did not start, and does not end
+        assert tp.tuning.farm(tasks(4), store, **asked).queued == 1
+
+
 def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     from taco_py.tuning import dask_workers
