@@ -12,7 +12,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import Thread
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 from taco_py.diagnostics.errors import FarmError
@@ -23,15 +23,20 @@ from taco_py.tuning.workers import Slot
 
 RESOURCE = "tacopy-"
 """What a worker's resources begin with that say its target."""
+RUNNING = "running"
+"""What the scheduler says of a worker that takes jobs."""
 USUAL = "c"
 """The target of workers that say none."""
 CONFIG = {
     "distributed.scheduler.allowed-failures": 0,  # the journal counts attempts
     "distributed.admin.tick.limit": "60s",
+    "distributed.deploy.lost-worker-timeout": "1 hour",  # one that starts again may take long
     "distributed.worker.daemon": False,  # a job starts processes of its own, to measure in
 }
 READY = "taco_py.tuning.worker_setup"
 """What a worker imports before it takes a job, so that no job waits for it."""
+LONG = 600.0
+"""Seconds after which no worker will come any more."""
 SECONDS = 60.0
 """Within which a scheduler answers and a worker starts again."""
 
@@ -53,6 +58,7 @@ class DaskWorkers:
         self._cluster: Any = None
         self._running: dict[Any, tuple[Job, str]] = {}
         self._ending: set[str] = set()
+        self._met = monotonic()
         if not scheduler:
             self._cluster = self._started(count)
         try:
@@ -122,14 +128,25 @@ class DaskWorkers:
     def free(self) -> list[Slot]:
         """Workers without a job."""
         known = self._known()
+        self._look_for_any(known)
         self._ending &= set(known)
         busy = {address for _, address in self._running.values()} | self._ending
         return [
             Slot(address, target)
             for address, each in known.items()
-            if address not in busy
+            if address not in busy and each.get("status", RUNNING) == RUNNING
             for target in _targets(each)
         ]
+
+    def _look_for_any(self, known: Mapping[str, Any]) -> None:
+        """Raise FarmError where there has been no worker for long."""
+        if known:
+            self._met = monotonic()
+        elif monotonic() - self._met > LONG:
+            raise FarmError(
+                f"Expected a worker to start within {LONG:g} s, found none",
+                hint="tune on this process alone, with workers=0, to see what is wrong",
+            )
 
     def targets(self) -> set[str]:
         """The targets of all workers, also of those that are about to start."""
@@ -170,8 +187,10 @@ class DaskWorkers:
             sleep(seconds)
         found = []
         for future in [each for each in self._running if each.done()]:
-            job, _ = self._running.pop(future)
+            job, address = self._running.pop(future)
             found.append((job, _outcome(future)))
+            if _has_died(future):
+                self._ending.add(address)  # the scheduler may name it for a moment yet
         there = self._known() if self._running else {}
         for future in [each for each, (_, at) in self._running.items() if at not in there]:
             job, address = self._running.pop(future)
@@ -222,6 +241,11 @@ def _targets(worker: Mapping[str, Any]) -> list[str]:
     """The targets that a worker says it has."""
     names = [name for name in worker.get("resources", {}) if name.startswith(RESOURCE)]
     return [name.removeprefix(RESOURCE) for name in names] or [USUAL]
+
+
+def _has_died(future: Any) -> bool:
+    """Whether the worker of a job died."""
+    return future.status == "error" and type(future.exception()).__name__ == "KilledWorker"
 
 
 def _outcome(future: Any) -> Outcome:
