@@ -23,6 +23,9 @@ from taco_py.plan.ir.printer import program_text
 from taco_py.storage.pack import to_dense
 from taco_py.tune.fitted_plan import parsed_plan, plan_of_text, renamed
 from taco_py.tune.space.axis import label_of, point_of
+from tests.corpus.data import operands
+from tests.corpus.expressions import CASES, Case
+from tests.corpus.formats import operand_options, store
 
 RANDOM = np.random.default_rng(0)
 A = sp.random_array((60, 50), density=0.1, format="csr", rng=RANDOM)
@@ -60,7 +63,7 @@ def test_every_point_is_a_text_that_runs_by_itself(name: str) -> None:
     points = [(), *found.space.neighbours(())]
     points += [found.space.random(numbers, 3) for _ in range(10)]
     run_ = 0
-    for point in [(), *numbers.sample(points, min(len(points), 6))]:
+    for point in [(), *numbers.sample(points, 4)]:
         try:
             text = found.space.text(point)
             assert program_text(parse_program(text)) == text
@@ -69,7 +72,21 @@ def test_every_point_is_a_text_that_runs_by_itself(name: str) -> None:
             continue
         np.testing.assert_allclose(got, wanted, rtol=1e-12, err_msg=label_of(point))
         run_ += 1
-    assert run_ > 2
+    assert run_ > 1
+
+
+@pytest.mark.parametrize("case", CASES[::3], ids=lambda case: case.name)
+def test_auto_s_plan_is_made_again_from_its_text(case: Case) -> None:
+    arrays = operands(case, "mixed")
+    options = {name: operand_options(np.ndim(each), more=True) for name, each in arrays.items()}
+    objects = {
+        name: store(each, options[name][len(case.text) % len(options[name])])
+        for name, each in arrays.items()
+    }
+    call = tunable(case.text, objects, {})
+    text = program_text(prepare(call.assignment, call.objects, call.settings).plan.program)
+    again = prepare(call.assignment, call.objects, replace(call.settings, plan=text))
+    assert program_text(again.plan.program) == text
 
 
 def test_sums_of_floats_are_shared_alike_for_any_number_of_threads() -> None:
@@ -94,7 +111,8 @@ def test_axes_of_another_program_are_those_of_its_kernels() -> None:
 
 
 def test_small_spaces_are_listed_whole() -> None:
-    found = space("sum").space
+    whole = space("sum").space
+    found = replace(whole, planner=whole.planner[:2])
     every = list(found.every())
     assert len(every) == len(set(every)) == found.count()
     assert () in every
