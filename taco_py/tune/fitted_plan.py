@@ -163,8 +163,8 @@ def _size(shapes: Mapping[str, Shape], name: str, mode: int) -> int | None:
 
 
 def _without_others(problem: Problem, sizes: Mapping[str, int | None]) -> Problem:
-    """The problem with the static sizes that indices have."""
-    kept = tuple((i, size) for i, size in problem.static if sizes.get(i) == size)
+    """The problem without the static sizes that its indices do not have."""
+    kept = tuple((i, n) for i, n in problem.static if i not in sizes or sizes[i] == n)
     return problem if kept == problem.static else replace(problem, static=kept)
 
 
