@@ -17,12 +17,15 @@ from taco_py.call.prepare import prepare, start
 from taco_py.call.tuning.call_space import CallSpace, space_of
 from taco_py.call.tuning.tune_call import tunable
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.driver import compile_recipe
 from taco_py.execute.run import run
 from taco_py.plan.ir.parser import parse_program
 from taco_py.plan.ir.printer import program_text
 from taco_py.storage.pack import to_dense
 from taco_py.tune.fitted_plan import parsed_plan, plan_of_text, renamed
 from taco_py.tune.space.axis import label_of, point_of
+from taco_py.tune.space.kernel_options import edited
+from taco_py.ways.recipe import Recipe
 from tests.corpus.data import operands
 from tests.corpus.expressions import CASES, Case
 from tests.corpus.formats import operand_options, store
@@ -183,3 +186,40 @@ def test_loops_that_make_a_result_out_of_order_are_refused() -> None:
 
         request = Request(found.prepared.plan.result)
         plan_of_text(text.replace("loops(i,k,l,r)", loops), facts, request)
+
+
+# ---------------------------------------------------------------- commands of planned kernels
+
+
+def test_how_many_threads_run_a_kernel_is_part_of_its_text() -> None:
+    found = space("spmv")
+    text = found.space.text(()).replace("by loops(i,j)", "by loops(i,j), threads(2)")
+    (kernel,) = parse_program(text).kernels
+    assert kernel.schedule.threads == 2
+    assert program_text(parse_program(text)) == text
+    assert Recipe(kernel.problem, kernel.schedule) == Recipe(
+        kernel.problem, kernel.schedule.of_code
+    )
+    np.testing.assert_allclose(result(found, text), A @ np.ones(50))
+    assert edited(kernel, ()).schedule == kernel.schedule
+    with pytest.raises(tp.ScheduleError, match="scheduling command"):
+        tp.Schedule.parse("threads(2)")
+
+
+def test_rows_and_depth_of_register_tiles_are_part_of_a_text() -> None:
+    a, b = RANDOM.random((70, 90)), RANDOM.random((90, 50))
+    call = tunable("C[i,j] = A[i,k] * B[k,j]", {"A": a, "B": b}, {"libraries": False})
+    found = space_of(call.assignment, call.objects, call.settings)
+    (name,) = [axis.name for axis in found.space.axes(()) if axis.name.endswith(": way")]
+    told = set()
+    for way in ("make(tiles,0,4)", "make(tiles,0,0,64)", "make(tiles,8)"):
+        text = found.space.text(point_of({name: way}))
+        assert way in text
+        np.testing.assert_allclose(result(found, text), a @ b)
+        (kernel,) = prepare(
+            call.assignment, call.objects, replace(call.settings, plan=text)
+        ).plan.kernels
+        told.add(compile_recipe(Recipe(kernel.problem, kernel.schedule)).report.tiles[0])
+    assert len(told) == 3
+    assert any("tiles of 4 rows" in line for line in told)
+    assert any("depth 64" in line for line in told)

@@ -78,6 +78,7 @@ def edited(step: KernelStep, options: tuple[Option, ...]) -> KernelStep:
         derive, kept, mark = (), (), tuple(c for c in mark if isinstance(c, Serial))
     nests, way = Schedule.of_orders(step.schedule.orders), Schedule().with_way(make)
     team = tuple(o.threads for o in options if o.threads is not None)
+    team = team or tuple(c for c in step.schedule.commands if isinstance(c, Threads))
     schedule = nests.then(way).then(Schedule((*team, *derive, *kept, *mark)))
     why = step.why if make == step.schedule.make else ""
     return replace(step, schedule=schedule, why=why)
