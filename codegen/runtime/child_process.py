@@ -27,6 +27,8 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 Answer = Callable[[Mapping[str, Any], Sequence[Array]], tuple[Mapping[str, Any], Sequence[Any]]]
+ENDING = 0.2
+"""Seconds that a process that closed its pipes may take to end."""
 SECONDS = 2.0
 """After which a process looks whether the one that started it is there."""
 START = "import sys; sys.path[:0] = {path!r}; from {own} import serve; serve({target!r}, {parent})"
@@ -90,7 +92,7 @@ class ChildProcess:
                 send(process.stdin, head, arrays)
                 return receive(process.stdout)
             except (OSError, EOFError, ValueError) as error:
-                status = self._end()
+                status = self._end(ENDING)
                 if late.is_set():
                     raise ChildLateError(f"no answer within {seconds:.3g} s") from error
                 raise ChildEndedError(f"the process has ended {status}: {error}") from error
@@ -135,13 +137,13 @@ class ChildProcess:
             atexit.register(_close, weakref.ref(self))
         return self._process
 
-    def _end(self) -> str:
-        """End the process; how it ended, if it had before."""
+    def _end(self, seconds: float = 0.0) -> str:
+        """End the process; how it ended, if it had before, or does within so many seconds."""
         process, self._process = self._process, None
         status = ""
         if process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                code = process.wait(timeout=0.1 if process.poll() is None else 0)
+                code = process.wait(timeout=seconds)
                 status = f"by signal {-code}" if code < 0 else f"with status {code}"
             process.kill()
             for pipe in (process.stdin, process.stdout):

@@ -211,7 +211,8 @@ def prepare(
     """All checks, then the plan."""
     checked = check(assignment, objects, settings, squeezed)
     assignment, given, sizes = checked.assignment, checked.given, checked.sizes
-    key = ("plan", assignment, squeezed, settings, facts(given, settings.counts))
+    exact = settings.counts or bool(settings.plan)  # which may have sizes compiled in
+    key = ("plan", assignment, squeezed, settings, facts(given, exact))
     planned = KERNELS.memo.get(key)
     if planned is None:
         planned = _planned(assignment, given, settings, squeezed, sizes)

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from taco_py.diagnostics.errors import InternalError, NotationError, ScheduleError
 from taco_py.execute.step_shapes import shape_made
+from taco_py.legal.stored import is_full
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Gather, KernelStep, Operand, Step, Unfuse
 from taco_py.plan.ir.parser import parse_program
@@ -93,11 +94,14 @@ def _check_operands(program: Program, operands: Mapping[str, Operand]) -> None:
 
 def _check_result(made: TensorType, request: Request) -> None:
     """Raise ScheduleError unless the result is stored as it is wanted; a sparse one may be in any
-    order of its modes where nobody asks for one."""
+    order of its modes where nobody asks for one, a dense one may have neighbours as one mode."""
     wanted = request.type
     same = replace(made, format=wanted.format, unit_stride=wanted.unit_stride) == wanted
     levels = made.format.levels == wanted.format.levels
-    if not same or not levels or not (made.format == wanted.format or request.any_order):
+    stored = levels and (made.format == wanted.format or request.any_order)
+    dense = is_full(wanted.format) and is_full(made.format)
+    fused = dense and made.format.order < wanted.format.order
+    if not same or not (stored or fused):
         raise _misfit("result", wanted, made)
 
 
@@ -115,7 +119,8 @@ def check_kernel(step: KernelStep, target: str, loops_alone: bool = False) -> No
             raise _misfit("kernel made by", way.name, problem)
         return
     loops = loops_of(problem.assignment, step.schedule)
-    check(loops, problem)
+    if step.schedule.shapes:  # those that planning orders are legal
+        check(loops, problem)
     if beyond_scatter(problem, loops) is not None:
         raise ScheduleError(
             f"Expected loops that make {step.target} in the order in which it is stored, found "
@@ -158,8 +163,8 @@ def _size(shapes: Mapping[str, Shape], name: str, mode: int) -> int | None:
 
 
 def _without_others(problem: Problem, sizes: Mapping[str, int | None]) -> Problem:
-    """The problem with the static sizes that indices have."""
-    kept = tuple((i, size) for i, size in problem.static if sizes.get(i) == size)
+    """The problem without the static sizes that its indices do not have."""
+    kept = tuple((i, n) for i, n in problem.static if i not in sizes or sizes[i] == n)
     return problem if kept == problem.static else replace(problem, static=kept)
 
 

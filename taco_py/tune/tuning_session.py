@@ -135,7 +135,7 @@ class Session:
         self.begin = self.clock()
         usual = self._first()
         best = usual
-        asked = Asked(self.space, Random(seed), self.price, weights, self.limits.trials)
+        asked = Asked(self.space, Random(seed), self.price, weights)
         search, stale, why = start(asked), 0, "all points were tried"
         try:
             point = next(search, None)

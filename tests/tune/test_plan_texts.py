@@ -17,12 +17,18 @@ from taco_py.call.prepare import prepare, start
 from taco_py.call.tuning.call_space import CallSpace, space_of
 from taco_py.call.tuning.tune_call import tunable
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.driver import compile_recipe
 from taco_py.execute.run import run
 from taco_py.plan.ir.parser import parse_program
 from taco_py.plan.ir.printer import program_text
 from taco_py.storage.pack import to_dense
 from taco_py.tune.fitted_plan import parsed_plan, plan_of_text, renamed
 from taco_py.tune.space.axis import label_of, point_of
+from taco_py.tune.space.kernel_options import edited
+from taco_py.ways.recipe import Recipe
+from tests.corpus.data import operands
+from tests.corpus.expressions import CASES, Case
+from tests.corpus.formats import operand_options, store
 
 RANDOM = np.random.default_rng(0)
 A = sp.random_array((60, 50), density=0.1, format="csr", rng=RANDOM)
@@ -60,7 +66,7 @@ def test_every_point_is_a_text_that_runs_by_itself(name: str) -> None:
     points = [(), *found.space.neighbours(())]
     points += [found.space.random(numbers, 3) for _ in range(10)]
     run_ = 0
-    for point in [(), *numbers.sample(points, min(len(points), 6))]:
+    for point in [(), *numbers.sample(points, 4)]:
         try:
             text = found.space.text(point)
             assert program_text(parse_program(text)) == text
@@ -69,7 +75,21 @@ def test_every_point_is_a_text_that_runs_by_itself(name: str) -> None:
             continue
         np.testing.assert_allclose(got, wanted, rtol=1e-12, err_msg=label_of(point))
         run_ += 1
-    assert run_ > 2
+    assert run_ > 1
+
+
+@pytest.mark.parametrize("case", CASES[::3], ids=lambda case: case.name)
+def test_auto_s_plan_is_made_again_from_its_text(case: Case) -> None:
+    arrays = operands(case, "mixed")
+    options = {name: operand_options(np.ndim(each), more=True) for name, each in arrays.items()}
+    objects = {
+        name: store(each, options[name][len(case.text) % len(options[name])])
+        for name, each in arrays.items()
+    }
+    call = tunable(case.text, objects, {})
+    text = program_text(prepare(call.assignment, call.objects, call.settings).plan.program)
+    again = prepare(call.assignment, call.objects, replace(call.settings, plan=text))
+    assert program_text(again.plan.program) == text
 
 
 def test_sums_of_floats_are_shared_alike_for_any_number_of_threads() -> None:
@@ -94,7 +114,8 @@ def test_axes_of_another_program_are_those_of_its_kernels() -> None:
 
 
 def test_small_spaces_are_listed_whole() -> None:
-    found = space("sum").space
+    whole = space("sum").space
+    found = replace(whole, planner=whole.planner[:2])
     every = list(found.every())
     assert len(every) == len(set(every)) == found.count()
     assert () in every
@@ -165,3 +186,40 @@ def test_loops_that_make_a_result_out_of_order_are_refused() -> None:
 
         request = Request(found.prepared.plan.result)
         plan_of_text(text.replace("loops(i,k,l,r)", loops), facts, request)
+
+
+# ---------------------------------------------------------------- commands of planned kernels
+
+
+def test_how_many_threads_run_a_kernel_is_part_of_its_text() -> None:
+    found = space("spmv")
+    text = found.space.text(()).replace("by loops(i,j)", "by loops(i,j), threads(2)")
+    (kernel,) = parse_program(text).kernels
+    assert kernel.schedule.threads == 2
+    assert program_text(parse_program(text)) == text
+    assert Recipe(kernel.problem, kernel.schedule) == Recipe(
+        kernel.problem, kernel.schedule.of_code
+    )
+    np.testing.assert_allclose(result(found, text), A @ np.ones(50))
+    assert edited(kernel, ()).schedule == kernel.schedule
+    with pytest.raises(tp.ScheduleError, match="scheduling command"):
+        tp.Schedule.parse("threads(2)")
+
+
+def test_rows_and_depth_of_register_tiles_are_part_of_a_text() -> None:
+    a, b = RANDOM.random((70, 90)), RANDOM.random((90, 50))
+    call = tunable("C[i,j] = A[i,k] * B[k,j]", {"A": a, "B": b}, {"libraries": False})
+    found = space_of(call.assignment, call.objects, call.settings)
+    (name,) = [axis.name for axis in found.space.axes(()) if axis.name.endswith(": way")]
+    told = set()
+    for way in ("make(tiles,0,4)", "make(tiles,0,0,64)", "make(tiles,8)"):
+        text = found.space.text(point_of({name: way}))
+        assert way in text
+        np.testing.assert_allclose(result(found, text), a @ b)
+        (kernel,) = prepare(
+            call.assignment, call.objects, replace(call.settings, plan=text)
+        ).plan.kernels
+        told.add(compile_recipe(Recipe(kernel.problem, kernel.schedule)).report.tiles[0])
+    assert len(told) == 3
+    assert any("tiles of 4 rows" in line for line in told)
+    assert any("depth 64" in line for line in told)

@@ -30,7 +30,7 @@ from taco_py.replay.call_text import by_place
 from taco_py.replay.make_call import make_call
 from taco_py.storage.pack import to_dense, unpack
 from taco_py.storage.tensor_data import TensorData, converted_to, on_host
-from taco_py.tune.fitted_plan import plan_of_text
+from taco_py.tune.fitted_plan import parsed_plan, plan_of_text
 from taco_py.tune.measure.sequential_test import SURE
 from taco_py.tune.measure.small_operands import small_sizes, small_tensors, stored_places
 from taco_py.tune.measure.turns import Times, Turns, alone, in_turns
@@ -39,6 +39,9 @@ from taco_py.values.settings import Settings
 from taco_py.ways.recipe import Recipe
 
 Call = Callable[[], object]
+Sizes = tuple[tuple[str, int], ...]
+Small = tuple[Prepared, dict[str, TensorData], np.ndarray[Any, Any]]
+"""A call prepared, small operands of its kinds, and the result for them."""
 TOLERANCE = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 2e-4, "complex64": 2e-4}
 """Of the largest element, where a type has another one than float64."""
 USUAL_TOLERANCE = 1e-9
@@ -67,7 +70,7 @@ class PlanBench:
     squeezed: Squeezed = ()
     ready: dict[str, Prepared] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
-    checks: dict[str, Any] = field(default_factory=dict)
+    checks: dict[Any, Any] = field(default_factory=dict)
 
     # ------------------------------------------------------------ building
 
@@ -137,7 +140,7 @@ class PlanBench:
 
         Raises WrongResultError.
         """
-        small = self._small()
+        small = self._small(parsed_plan(text).static)
         if isinstance(small, str):
             return small
         prepared, tensors, wanted = small
@@ -163,22 +166,25 @@ class PlanBench:
         execution = Execution(dict(tensors), threads, machine=machine, shape=shape)
         return on_host(run(plan, execution))
 
-    def _small(self) -> tuple[Prepared, dict[str, TensorData], np.ndarray[Any, Any]] | str:
-        """The call prepared, its operands small, and what the oracle makes of them; why not."""
-        if "small" not in self.checks:
-            self.checks["small"] = self._made_small()
-        found: tuple[Prepared, dict[str, TensorData], np.ndarray[Any, Any]] | str = self.checks[
-            "small"
-        ]
+    def _small(self, static: Sizes) -> Small | str:
+        """The call prepared, its operands small, and what the oracle makes of them; why not.
+
+        static  sizes that a plan has compiled in, which stay
+        """
+        if static not in self.checks:
+            self.checks[static] = self._made_small(static)
+        found: Small | str = self.checks[static]
         return found
 
-    def _made_small(self) -> tuple[Prepared, dict[str, TensorData], np.ndarray[Any, Any]] | str:
+    def _made_small(self, static: Sizes) -> Small | str:
         prepared = prepare(self.assignment, self.objects, self.settings, self.squeezed)
         axes = dict(self.squeezed)
         whole = {name: g.data for name, g in prepared.given.items()}
         facts = {name: g.operand for name, g in prepared.given.items()}
         sizes = _sizes(prepared.assignment, whole, axes)
-        small = small_sizes(prepared.assignment, sizes, dict(self.settings.static))
+        compiled = (index for index, size in static if sizes.get(index) == size)
+        kept = {**dict(self.settings.static), **dict.fromkeys(compiled, 0)}
+        small = small_sizes(prepared.assignment, sizes, kept)
         tensors = small_tensors(prepared.assignment, whole, facts, small, axes)
         for name, data in tensors.items():
             wanted, own = facts[name], type_of(data)

@@ -20,6 +20,7 @@ from taco_py.call.tuning.call_key import key_of_call
 from taco_py.call.tuning.call_space import space_of
 from taco_py.call.tuning.plan_bench import PlanBench
 from taco_py.call.tuning.text_key import KEYED, refuse_unkeyed
+from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.kernels import KERNELS
 from taco_py.notation.nodes import Assignment
 from taco_py.tune.measure.operand_file import UnpassableError
@@ -28,6 +29,7 @@ from taco_py.tune.searches.store_lessons import lessons_of
 from taco_py.tune.space.axis import NO_OPTIONS
 from taco_py.tune.store.tuning_record import OK, SLOWER, TuningKey, TuningRecord
 from taco_py.tune.tuning_session import Attempt, Bench, Bound, Limits, Outcome, Session
+from taco_py.values.device_tensor import place_of
 from taco_py.values.settings import Settings, settings_of
 
 Watch = Callable[[Attempt, int, float], None]
@@ -70,6 +72,7 @@ def tunable(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -
 
     Raises what the call raises, and OperandError for calls that have no key.
     """
+    _refuse_devices(objects)
     read = statements_of(text, objects)
     refuse_unkeyed(read, concerns(objects.values(), options.get("format")))
     settings = settings_of(options.get("format"), None, *(options.get(n, KEYED[n]) for n in KEYED))
@@ -79,6 +82,16 @@ def tunable(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -
         return Tunable(assignment, objects, settings)
     ready = over_numbers(assignment, objects, settings, over)
     return Tunable(ready.assignment, ready.objects, ready.settings)
+
+
+def _refuse_devices(objects: Mapping[str, Any]) -> None:
+    """Raise OperandTypeError for operands in the memory of a GPU."""
+    for name, each in objects.items():
+        if place_of((each,)):
+            raise OperandTypeError(
+                f"Expected operands on the host, where plans are timed, found {name} on a GPU",
+                hint="tune with .to_host(); plans of GPUs are not searched for yet",
+            )
 
 
 def tune_text(

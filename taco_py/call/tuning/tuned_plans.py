@@ -44,6 +44,7 @@ class TunedCall:
     counts        how many were ok, slower, wrong, crashed, timed out, refused, pruned by bounds, or
                   the same as another one
     search, took, why   the search, how long it took, and why it ended
+    where         why plans ran in this process, "" where they ran in one of their own
     """
 
     plan: str
@@ -55,6 +56,7 @@ class TunedCall:
     search: str
     took: float
     why: str
+    where: str = ""
 
     @property
     def speedup(self) -> float:
@@ -72,6 +74,7 @@ class TunedCall:
             ("auto", f"{self.auto_seconds:.3g} s"),
             ("trials", f"{self.trials}{failed and f', {failed}'}; {passed}"),
             ("ended", f"after {self.took:.3g} s, for {self.why}; search {self.search}"),
+            *([("ran", self.where)] if self.where else []),
         ]
 
     def __repr__(self) -> str:
@@ -94,6 +97,7 @@ def _summary(found: Tuned) -> TunedCall:
         found.search,
         outcome.seconds,
         outcome.why,
+        found.where,
     )
 
 

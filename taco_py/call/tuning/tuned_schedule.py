@@ -78,8 +78,9 @@ def _looked_up(
     if plan is not None:
         return Resolved(replace(plain, plan=plan[0]), (*plan[1], *search.passed()))
     text, told = zero_shot(search.space, file)
-    if text and file is not None and search.timed == 0:
-        _remember(file, TuningRecord(key, text, "zero-shot", told.expected, 0.0, 1, EXPECTED))
+    if file is not None and search.timed == 0:
+        kept = text or search.space.space.text(())
+        _remember(file, TuningRecord(key, kept, told.label, told.expected, 0.0, 1, EXPECTED))
     return Resolved(replace(plain, plan=text), (*told.lines, *search.passed()))
 
 
@@ -187,7 +188,8 @@ def _told(found: TunedPlan, file: StoreFile) -> Iterator[str]:
             f"spread {record.spread:.0%}"
         )
         return
-    yield f"tuned     zero-shot: chosen by price on {when}, not timed; {found.match}, from {where}"
+    yield f"tuned     {record.label}; {found.match}, from {where}"
+    yield f"  timed        never; it was chosen by price on {when}"
 
 
 def where_none() -> str:

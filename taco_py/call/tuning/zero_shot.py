@@ -36,10 +36,12 @@ STEPS = 4
 class ZeroShot:
     """What was chosen by price.
 
+    label     what it is called in a store
     expected  seconds of it
     lines     for explain()
     """
 
+    label: str
     expected: float
     lines: tuple[str, ...]
 
@@ -55,10 +57,14 @@ def zero_shot(call: CallSpace, file: StoreFile | None) -> tuple[str, ZeroShot]:
     where = f"{tried} plans by price, {lessons.count} trials of others to learn from"
     if found == () or expected * LEAST_GAIN > usual or not _can(call, found):
         line = f"tuned     as auto plans it: no record, and none of {where} promises more"
-        return "", ZeroShot(usual, (line,))
+        return "", ZeroShot(_label(()), usual, (line,))
     gain = f"{usual / expected:.2g} times as fast as auto's plan is expected to be"
-    lines = (f"tuned     zero-shot: {label_of(found)}", f"  expected     {gain}; {where}")
-    return call.space.text(found), ZeroShot(expected, lines)
+    lines = (f"tuned     {_label(found)}", f"  expected     {gain}; {where}")
+    return call.space.text(found), ZeroShot(_label(found), expected, lines)
+
+
+def _label(point: Point) -> str:
+    return f"zero-shot: {label_of(point)}"
 
 
 def _lessons(file: StoreFile | None) -> Lessons:

@@ -37,14 +37,12 @@ class Asked:
     numbers  its source of random choices
     price    the expected seconds of a point, infinite where it has no plan
     weights  what is known of features from earlier measurements, as logarithms of factors
-    trials   points that are measured at most
     """
 
     space: Space
     numbers: Random
     price: Callable[[Point], float]
     weights: dict[str, float]
-    trials: int
 
 
 Start = Callable[[Asked], Search]

@@ -14,8 +14,9 @@ Options that a kernel's loops do not allow are left out, by the checks of the co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
+from math import inf
 
 from codegen.records import dataclass
 from taco_py.concrete.nodes import Assembly, Merge, Race
@@ -26,7 +27,7 @@ from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.notation.operators import MUL
-from taco_py.plan.ir.nodes import KernelStep
+from taco_py.plan.ir.nodes import KernelStep, Operand
 from taco_py.provenance.relations import Fuse, Pos, Split
 from taco_py.schedule.commands import (
     Assemble,
@@ -77,6 +78,7 @@ def edited(step: KernelStep, options: tuple[Option, ...]) -> KernelStep:
         derive, kept, mark = (), (), tuple(c for c in mark if isinstance(c, Serial))
     nests, way = Schedule.of_orders(step.schedule.orders), Schedule().with_way(make)
     team = tuple(o.threads for o in options if o.threads is not None)
+    team = team or tuple(c for c in step.schedule.commands if isinstance(c, Threads))
     schedule = nests.then(way).then(Schedule((*team, *derive, *kept, *mark)))
     why = step.why if make == step.schedule.make else ""
     return replace(step, schedule=schedule, why=why)
@@ -84,10 +86,26 @@ def edited(step: KernelStep, options: tuple[Option, ...]) -> KernelStep:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What kernels may use: routines of libraries, and so many threads."""
+    """What kernels may use: routines of libraries, and so many threads; and how large they are.
+
+    sizes, entries  of the indices and of the operands of the kernel, by their names in it
+    """
 
     libraries: bool
     threads: int
+    sizes: Mapping[str, float] = field(default_factory=dict)
+    entries: Mapping[str, float] = field(default_factory=dict)
+
+    def for_kernel(self, step: KernelStep, facts: Mapping[str, Operand]) -> Allowed:
+        """The same with the sizes of a kernel of a program with these facts."""
+        own = {name: facts[step.source(name)] for name, _ in step.problem.operands}
+        sizes = {i: float(own[name].shape[mode]) for i, name, mode in step.sizes}
+        return replace(self, sizes=sizes, entries={n: each.nnz for n, each in own.items()})
+
+    def tiles(self, index: str, sizes: tuple[int, ...]) -> Iterator[int]:
+        """The sizes of tiles of which an index has two at least."""
+        extent = self.sizes.get(index, inf)
+        return (size for size in sizes if 2 * size <= extent)
 
 
 def axes_of_kernel(step: KernelStep, allowed: Allowed) -> tuple[Axis, ...]:
@@ -124,7 +142,7 @@ def _loops(step: KernelStep) -> tuple[str, ...]:
 # ---------------------------------------------------------------- threads
 
 
-def _share(step: KernelStep, _: Allowed) -> Iterator[Option]:
+def _share(step: KernelStep, allowed: Allowed) -> Iterator[Option]:
     """One thread; or a loop by a strategy, for sums that are rounded alike for any number of
     threads."""
     yield Option("serial()", "serial", mark=(Serial(),), drops=(Parallelize,))
@@ -135,8 +153,8 @@ def _share(step: KernelStep, _: Allowed) -> Iterator[Option]:
             command = Parallelize(index, race)
             yield _marking(command, f"share {place} {race.value}")
     for index in loops[:1]:
-        yield from _in_chunks(step, index)
-        yield from _by_entries(step, loops)
+        yield from _in_chunks(index, allowed)
+        yield from _by_entries(step, loops, allowed)
 
 
 def _races(step: KernelStep) -> Iterator[Race]:
@@ -150,17 +168,17 @@ def _marking(command: Command, kind: str) -> Option:
     return Option(str(command), kind, mark=(command,), drops=(Parallelize, Serial))
 
 
-def _in_chunks(step: KernelStep, index: str) -> Iterator[Option]:
+def _in_chunks(index: str, allowed: Allowed) -> Iterator[Option]:
     """Tiles of the outermost loop, which threads take one by one."""
     outer, inner = f"{index}_c", f"{index}_e"
-    for size in CHUNKS:
+    for size in allowed.tiles(index, CHUNKS):
         derive, shared = Split(index, outer, inner, size), Parallelize(outer)
         name = f"{derive}, {shared}"
         kind, drops = f"share chunks {size}", (Parallelize, Serial)
         yield Option(name, kind, derive=(derive,), mark=(shared,), drops=drops)
 
 
-def _by_entries(step: KernelStep, loops: tuple[str, ...]) -> Iterator[Option]:
+def _by_entries(step: KernelStep, loops: tuple[str, ...], allowed: Allowed) -> Iterator[Option]:
     """Tiles of equally many entries of a sparse operand whose modes are the outermost loops."""
     for access in dict.fromkeys(accesses(step.problem.assignment)):
         stored = step.problem.stored(access)
@@ -174,7 +192,8 @@ def _by_entries(step: KernelStep, loops: tuple[str, ...]) -> Iterator[Option]:
             fuses.append(Fuse(whole, inner, fused))
             whole = fused
         position = Pos(whole, "p_e", access.tensor)
-        for size in ENTRIES:
+        most = allowed.entries.get(access.tensor, inf)
+        for size in (each for each in ENTRIES if 2 * each <= most):
             derive: tuple[Command, ...] = (*fuses, position, Split("p_e", "p_c", "p_i", size))
             for race in _races(step):
                 shared = Parallelize("p_c", race)
@@ -196,7 +215,7 @@ def _threads(_: KernelStep, allowed: Allowed) -> Iterator[Option]:
 # ---------------------------------------------------------------- loops
 
 
-def _tile(step: KernelStep, _: Allowed) -> Iterator[Option]:
+def _tile(step: KernelStep, allowed: Allowed) -> Iterator[Option]:
     """Strips of a loop over dense tensors alone, outermost."""
     loops = _loops(step)
     sparse = {
@@ -210,7 +229,7 @@ def _tile(step: KernelStep, _: Allowed) -> Iterator[Option]:
             continue
         outer, inner = f"{index}_s", f"{index}_t"
         others = tuple(inner if each == index else each for each in loops)
-        for size in STRIPS:
+        for size in allowed.tiles(index, STRIPS):
             split, order = Split(index, outer, inner, size), Reorder((outer, *others))
             yield Option(f"{split}, {order}", f"strips {size}", derive=(split, order))
 

@@ -53,11 +53,15 @@ class Space:
         key = "axes", settings
         if key not in self.known:
             plan = self._plan(settings)
-            steps = () if plan is None else plan.kernels
-            allowed = Allowed(settings.libraries and settings.target == "c", self.threads)
-            self.known[key] = tuple(a for s in steps for a in axes_of_kernel(s, allowed))
+            self.known[key] = () if plan is None else self._axes_of_kernels(plan, settings)
         found: tuple[Axis, ...] = self.known[key]
         return found
+
+    def _axes_of_kernels(self, plan: Plan, settings: Settings) -> tuple[Axis, ...]:
+        every = Allowed(settings.libraries and settings.target == "c", self.threads)
+        facts = plan.program.facts
+        own = ((step, every.for_kernel(step, facts)) for step in plan.kernels)
+        return tuple(axis for step, allowed in own for axis in axes_of_kernel(step, allowed))
 
     def chosen(self, point: Point) -> dict[str, Option]:
         """The options of a point that there are, by the names of their axes."""
