@@ -30,7 +30,8 @@ def _require_own(package: str) -> None:
 _require_own("codegen")
 _require_own("polyhedral")
 
-import taco_py.schedule  # noqa: E402, F401 - its first import would hide the function of that name
+import taco_py.schedule  # noqa: E402 - its first import would hide the function of that name
+import taco_py.tune  # noqa: E402, F401 - likewise; the function is imported when it is asked for
 from taco_py.api.einsum import einsum  # noqa: E402
 from taco_py.api.evaluate import evaluate, explain  # noqa: E402
 from taco_py.api.schedule import schedule  # noqa: E402
@@ -41,6 +42,7 @@ from taco_py.diagnostics.errors import (  # noqa: E402
     DerivativeError,
     DeviceError,
     DimensionError,
+    FarmError,
     FileFormatError,
     FormatError,
     IndexOverflowError,
@@ -63,9 +65,10 @@ from taco_py.release import VERSION  # noqa: E402
 from taco_py.values.behaviour import BEHAVIOUR  # noqa: E402
 
 BEHAVIOUR.home = "taco_py.arrays.operations"
+del globals()["tune"]
 
 if TYPE_CHECKING:
-    from taco_py import graph, torch
+    from taco_py import graph, torch, tuning
     from taco_py.api.check import check
     from taco_py.api.choose_format import choose_format
     from taco_py.api.compile import compile
@@ -87,12 +90,14 @@ if TYPE_CHECKING:
     from taco_py.api.symmetric import symmetric
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
+    from taco_py.api.tuning.tune import tune, tuning_store
     from taco_py.asymptotic.frontier_search import Frontier
     from taco_py.call.derivatives.pullback import Pullback
     from taco_py.call.derivatives.pushforward import Pushforward
     from taco_py.call.derivatives.text_derivatives import jvp, vjp
     from taco_py.call.kernel import Kernel
     from taco_py.call.program_call import Program
+    from taco_py.call.tuning.tuned_plans import TunedCall
     from taco_py.call.tuning.tuning_store import TuningStore
     from taco_py.formats import (
         BCSR,
@@ -158,8 +163,10 @@ _LATER = {
     "taco_py.api.threads": ("get_threads", "set_threads"),
     "taco_py.call.derivatives.pullback": ("Pullback",),
     "taco_py.call.derivatives.pushforward": ("Pushforward",),
+    "taco_py.api.tuning.tune": ("tune", "tuning_store"),
     "taco_py.call.kernel": ("Kernel",),
     "taco_py.call.program_call": ("Program",),
+    "taco_py.call.tuning.tuned_plans": ("TunedCall",),
     "taco_py.call.tuning.tuning_store": ("TuningStore",),
     "taco_py.formats": (
         "BCSR",
@@ -229,6 +236,7 @@ __all__ = [
     "DeviceError",
     "DeviceTensor",
     "DimensionError",
+    "FarmError",
     "FileFormatError",
     "Format",
     "FormatError",
@@ -264,6 +272,7 @@ __all__ = [
     "Tensor",
     "TrainState",
     "TrainStep",
+    "TunedCall",
     "TuningRecord",
     "TuningStore",
     "TuningStoreError",
@@ -302,6 +311,9 @@ __all__ = [
     "tensor",
     "torch",
     "train_step",
+    "tune",
+    "tuning",
+    "tuning_store",
     "value_and_grad",
     "vjp",
     "write",
@@ -310,7 +322,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The names of `_LATER`, imported when they are first used."""
-    if name in ("graph", "torch"):  # modules of their own
+    if name in ("graph", "torch", "tuning"):  # modules of their own
         return import_module(f"taco_py.{name}")
     for module, names in _LATER.items():
         if name in names:

@@ -1,5 +1,5 @@
-"""The command line: `taco-py <expression> [flags]`, `taco-py demo [file.mtx|file.tns]`, and
-`taco-py store list|show|export|merge|prune FILE`.
+"""The command line: `taco-py <expression> [flags]`, `taco-py demo [file.mtx|file.tns]`,
+`taco-py store list|show|export|merge|prune FILE` and `taco-py tune tasks.toml --store FILE`.
 
 All are also `python -m taco_py …`.
 """
@@ -19,8 +19,10 @@ from taco_py.show.demo import demo
 from taco_py.tool.flags import help_text, parse_flags
 from taco_py.tool.run_command import run_tool
 from taco_py.tool.store_command import add_store_commands, run_store
+from taco_py.tool.tune_command import add_tune_command, run_tune
 from taco_py.values.settings import MOST_THREADS
 
+COMMANDS = {"store": run_store, "tune": run_tune}
 WRONG = 1
 BAD_INPUT = 2  # the status argparse too uses for what a user got wrong
 OUR_FAULT = 3
@@ -38,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if is_expression(words):
         return guarded(lambda: expression(words), " ".join(words))
     options = parser().parse_args(words)
-    if words[0] == "store":
-        return guarded(lambda: run_store(options), " ".join(words))
+    if words[0] in COMMANDS:
+        return guarded(lambda: COMMANDS[words[0]](options), " ".join(words))
     return guarded(
         lambda: demo(options.file, options.threads), " ".join(map(str, vars(options).values()))
     )
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def is_expression(words: Sequence[str]) -> bool:
     """Whether the words are an expression with flags, and no command."""
-    return not words or words[0] not in ("demo", "store")
+    return not words or words[0] not in ("demo", *COMMANDS)
 
 
 def expression(words: Sequence[str]) -> int:
@@ -132,4 +134,5 @@ def parser() -> argparse.ArgumentParser:
         "--threads", type=thread_count, default=1, help="threads of our kernels (default 1)"
     )
     add_store_commands(commands)
+    add_tune_command(commands)
     return top

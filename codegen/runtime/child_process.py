@@ -27,6 +27,8 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 Answer = Callable[[Mapping[str, Any], Sequence[Array]], tuple[Mapping[str, Any], Sequence[Any]]]
+ENDING = 0.2
+"""Seconds that a process that closed its pipes may take to end."""
 SECONDS = 2.0
 """After which a process looks whether the one that started it is there."""
 START = "import sys; sys.path[:0] = {path!r}; from {own} import serve; serve({target!r}, {parent})"
@@ -34,6 +36,10 @@ START = "import sys; sys.path[:0] = {path!r}; from {own} import serve; serve({ta
 
 class ChildEndedError(RuntimeError):
     """The process has ended before it answered."""
+
+
+class ChildLateError(ChildEndedError):
+    """The process did not answer in time, and was ended."""
 
 
 class ChildRestartedError(ChildEndedError):
@@ -60,14 +66,19 @@ class ChildProcess:
         return self._process.pid if ours and self._process is not None else None
 
     def ask(
-        self, head: Mapping[str, Any], arrays: Sequence[Any] = (), started: int | None = None
+        self,
+        head: Mapping[str, Any],
+        arrays: Sequence[Any] = (),
+        started: int | None = None,
+        seconds: float | None = None,
     ) -> tuple[dict[str, Any], list[Array]]:
         """Send a message and wait for the answer.
 
         started  of the process that the message is for
+        seconds  after which it is ended if it has not answered, None for never
 
-        Raises ChildEndedError where the process is not there any more, ChildRestartedError where it
-        is not the one that is asked.
+        Raises ChildEndedError where the process is not there any more, ChildLateError where it did
+        not answer in time, ChildRestartedError where it is not the one that is asked.
         """
         self._leave_to_parent()
         with self._lock:
@@ -75,15 +86,22 @@ class ChildProcess:
             if started is not None and started != self.started:
                 raise ChildRestartedError("the process was started anew")
             assert process.stdin is not None and process.stdout is not None
+            late = threading.Event()
+            alarm = None if seconds is None else _alarm(process, late, seconds)
             try:
                 send(process.stdin, head, arrays)
                 return receive(process.stdout)
             except (OSError, EOFError, ValueError) as error:
-                self._end()
-                raise ChildEndedError(f"the process has ended: {error}") from error
+                status = self._end(ENDING)
+                if late.is_set():
+                    raise ChildLateError(f"no answer within {seconds:.3g} s") from error
+                raise ChildEndedError(f"the process has ended {status}: {error}") from error
             except BaseException:  # an interrupt: what is in the pipes belongs to no later question
                 self._end()
                 raise
+            finally:
+                if alarm is not None:
+                    alarm.cancel()
 
     def start(self) -> int:
         """Start it where it does not run; which start it was."""
@@ -119,15 +137,36 @@ class ChildProcess:
             atexit.register(_close, weakref.ref(self))
         return self._process
 
-    def _end(self) -> None:
+    def _end(self, seconds: float = 0.0) -> str:
+        """End the process; how it ended, if it had before, or does within so many seconds."""
         process, self._process = self._process, None
+        status = ""
         if process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = process.wait(timeout=seconds)
+                status = f"by signal {-code}" if code < 0 else f"with status {code}"
             process.kill()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     with contextlib.suppress(OSError):
                         pipe.close()
             process.wait()
+        return status
+
+
+def _alarm(
+    process: subprocess.Popen[bytes], late: threading.Event, seconds: float
+) -> threading.Timer:
+    """A timer that is running, and ends the process after so many seconds."""
+
+    def end() -> None:
+        late.set()
+        process.kill()
+
+    alarm = threading.Timer(seconds, end)
+    alarm.daemon = True
+    alarm.start()
+    return alarm
 
 
 def _close(child: weakref.ref[ChildProcess]) -> None:

@@ -101,8 +101,9 @@ class KernelCache:
     sources   folders of the packages that generate kernels, whose edits make old kernels stale
     flags     more compiler flags
 
-    `memory` says how much users allow. `memo` is for what callers derive from kernels; it is
-    cleared with them. What else is derived from them and holds a number of threads is `derived`.
+    `memory` says how much users allow. `told` is for what users tell callers for this process.
+    `memo` is for what callers derive from kernels; it is cleared with them. What else is derived
+    from them and holds a number of threads is `derived`.
     `host_functions` has those of the host by name, none before it is loaded.
     """
 
@@ -118,6 +119,7 @@ class KernelCache:
         self._sources = (_PACKAGE, *sources)
         self._flags = flags
         self.memo = Memo(MEMO_LIMIT)
+        self.told: dict[str, object] = {}
         self.memory = MemoryLimit()
         self.derived: weakref.WeakSet[Derived] = weakref.WeakSet()
         self._most_threads: int | None = None
@@ -140,6 +142,16 @@ class KernelCache:
     def status(self) -> str:
         """One line: where kernels are kept, and why not elsewhere."""
         return self._store.status
+
+    @property
+    def home(self) -> Path:
+        """The folder around that of kernels, for what is kept longer than these."""
+        return self._store.home
+
+    def tell(self, name: str, value: object) -> None:
+        """Remember what a user says for this process; what was derived without it is forgotten."""
+        self.told[name] = value
+        self.memo.clear()
 
     @property
     def compiler(self) -> Compiler:

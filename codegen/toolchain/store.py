@@ -88,6 +88,11 @@ class Store:
         return self._private if self._private is not None else self._chosen
 
     @property
+    def home(self) -> Path:
+        """The folder that entries are in a subfolder of; a private temporary folder itself."""
+        return self._private if self._private is not None else self._chosen.parent
+
+    @property
     def status(self) -> str:
         """One line on where kernels are kept, and why not elsewhere."""
         if self._private is None:

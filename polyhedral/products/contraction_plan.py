@@ -65,14 +65,17 @@ def plan_contraction(
     extents: Mapping[str, int] | None = None,
     width: int = 0,
     times: int = 1,
+    height: int = 0,
+    depth: int = 0,
 ) -> ContractionPlan:
     """The plan of `found` on `machine`; `extents` are those of the loops that are known.
 
     width  columns of a tile at most, where it is not 0
     times  how often it runs
+    height, depth  rows of a tile, and terms of a block, where they are not 0
     """
-    tile = register_tile(machine, width)
-    blocks = cache_blocks(tile, machine)
+    tile = register_tile(machine, width, height)
+    blocks = cache_blocks(tile, machine, depth)
     reasons = (
         f"classes: {found.classes}",
         "any order: every loop of the sum carries updates that commute only",

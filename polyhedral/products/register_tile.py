@@ -73,12 +73,12 @@ class Blocks:
     near: int
 
 
-def register_tile(machine: Machine, width: int = 0) -> Tile:
+def register_tile(machine: Machine, width: int = 0, height: int = 0) -> Tile:
     """The tile with the fewest loads a product that fits the registers and hides the latency.
 
     Its vectors are a power of two, so that usual extents have no rest. It has at most `width`
     columns, a power of two, where that is not 0; then it has no more rows than hide the latency,
-    for it is meant for small matrices.
+    for it is meant for small matrices. It has `height` rows where that is not 0, and fits.
     """
     lanes = min(machine.lanes, width) if width else machine.lanes
     tiles = [
@@ -87,6 +87,7 @@ def register_tile(machine: Machine, width: int = 0) -> Tile:
         for rows in range(1, machine.registers)
         if rows * vectors + vectors + SPARE <= machine.registers
     ]
+    tiles = [tile for tile in tiles if tile.rows == height] or tiles
     hiding = [tile for tile in tiles if tile.rows * tile.vectors >= LATENCY * ISSUE] or tiles
     best = min(hiding, key=lambda tile: (loads_a_product(tile), tile.rows))
     if not width or best.columns <= width:
@@ -100,12 +101,12 @@ def loads_a_product(tile: Tile) -> float:
     return (tile.rows + tile.vectors) / (tile.rows * tile.vectors)
 
 
-def cache_blocks(tile: Tile, machine: Machine) -> Blocks:
-    """The blocks of the docstring above, in whole tiles."""
+def cache_blocks(tile: Tile, machine: Machine, deep: int = 0) -> Blocks:
+    """The blocks of the docstring above, in whole tiles; of the depth `deep` where it is not 0."""
     first, second, *more = (*machine.caches, 32768, 524288)[: max(2, len(machine.caches))]
     third = more[0] if more else 8 * second
     size = machine.element_bytes
-    depth = max(LEAST_DEPTH, _multiple(first // 2 // (tile.columns * size), 8))
+    depth = deep or max(LEAST_DEPTH, _multiple(first // 2 // (tile.columns * size), 8))
     rows = _multiple(second // 3 // (depth * size), tile.rows)
     columns = min(MOST_COLUMNS, third // 2 // (depth * size))
     strip = _multiple(second // 2 // (depth * size), tile.columns)

@@ -84,7 +84,7 @@ def evaluate(
     schedule  scheduling commands: a text such as "reorder(i,k,j)", a Schedule, or what
               `tp.schedule` builds; "auto" to choose without timing, as where it is left out, or
               "measure" to time the best few ways once, on the operands of the first call, and
-              remember the fastest, for later processes too
+              remember the fastest, for later processes too; "tuned" takes a plan that `tune` found
     threads   at most so many threads; by default what `set_threads` says
     static    sizes to compile into the kernel, by index
     libraries False computes by generated code alone; otherwise a product of matrices may be left to

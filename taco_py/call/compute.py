@@ -10,7 +10,7 @@ import numpy as np
 from taco_py.call.devices.on_device import remember_on_device, stay, told_place
 from taco_py.call.prepare import Prepared, note_fit, start
 from taco_py.call.prepare import prepare_within as prepare
-from taco_py.call.timing import measured, told_times
+from taco_py.call.tuning.timing import measured, told_times
 from taco_py.call.views import shared_look
 from taco_py.convert.in_type import values_in_type
 from taco_py.diagnostics.cautions import give
@@ -23,6 +23,7 @@ from taco_py.notation.half_types import computed_dtype, is_half
 from taco_py.notation.nodes import Assignment
 from taco_py.notation.printer import to_text
 from taco_py.replay.call_text import by_place
+from taco_py.replay.call_watch import WATCH
 from taco_py.replay.find import ShortCall, no_short_way
 from taco_py.replay.make_call import compiled_kernels, keep_call, make_call, remember_shown
 from taco_py.replay.state import Task
@@ -44,6 +45,7 @@ def compute(
     axes: tuple[int, ...] = (),
     cautions: tuple[UserWarning, ...] = (),
     place: str | None = None,
+    watched: bool = True,
 ) -> Any:
     """Plan and run `assignment`, whose sums are explicit.
 
@@ -51,8 +53,11 @@ def compute(
     axes  of the result in the order in which they are wanted, () for that of `assignment`
     cautions  what such calls are warned of
     place  the device that the result stays on, "" for the host; None for where operands are
+    watched  whether those who watch calls are told of it
     """
     give(cautions)
+    if watched and WATCH.watchers:
+        WATCH.tell(assignment, objects, settings, {"squeezed": squeezed, "out": out})
     if place is None:
         place = place_of(objects.values())
     usual = out is None and not (axes or squeezed or place)
@@ -62,8 +67,8 @@ def compute(
             remember_shown(key, look)
         return look.function()(*objects.values())
     begin, objects = _begun(assignment, objects, out)
-    if settings.measure:
-        settings = measured(assignment, objects, settings, squeezed).settings
+    stored = settings.tuned  # in a store that later processes look into again
+    settings = chosen(assignment, objects, settings, squeezed)[0]
     prepared, usual = prepare(assignment, objects, settings, squeezed)
     key = key if usual else None
     execution = start(prepared, settings, writable(out, prepared, settings))
@@ -77,11 +82,26 @@ def compute(
         once = execution.wide or prepared.copied
         task = None if once else task_of(prepared, objects, out, begin, axes)
         if task is not None:
-            remember(key, task, settings, execution.threads, cautions)
+            remember(key, task, settings, execution.threads, cautions, not stored)
     if out is not None:
         return written(out, data)
     found = hand_out(data, prepared.kind)
     return found.transpose(axes) if axes else found
+
+
+def chosen(
+    assignment: Assignment, objects: Mapping[str, Any], settings: Settings, squeezed: Squeezed
+) -> tuple[Settings, str]:
+    """The settings that a call is carried out with, and what explain() says of how they came."""
+    if settings.measure:
+        found = measured(assignment, objects, settings, squeezed)
+        return found.settings, "\n".join(told_times(found)) + "\n"
+    if settings.tuned:
+        from taco_py.call.tuning.tuned_schedule import resolved
+
+        plan = resolved(assignment, objects, settings, squeezed)
+        return plan.settings, "\n".join(plan.told) + "\n"
+    return settings, ""
 
 
 def _begun(
@@ -149,14 +169,17 @@ def remember(
     settings: Settings,
     threads: int,
     cautions: tuple[UserWarning, ...] = (),
+    kept: bool = True,
 ) -> None:
     """The short way for later calls with this key and, where it can be, for later processes.
+
+    kept  whether for later processes too
 
     Calls that are warned are so each time, and a later process finds what to warn of by itself.
     """
     call, parts = make_call(task, by_place, threads)
     KERNELS.memo.put(key, warned(call, cautions) if cautions else call)
-    if not cautions:
+    if kept and not cautions:
         keep_call(key, parts, settings.threads)
 
 
@@ -188,10 +211,7 @@ def planned_text(
     from taco_py.explanation.plan_report import explain as explain_plan
     from taco_py.explanation.plan_schedule import recipe_of
 
-    times = ""
-    if settings.measure:
-        found = measured(assignment, objects, settings, squeezed)
-        settings, times = found.settings, "\n".join(told_times(found)) + "\n"
+    settings, times = chosen(assignment, objects, settings, squeezed)
     prepared, _ = prepare(assignment, objects, settings, squeezed)
     steps = prepared.plan.kernels
     kernels = compile_recipes([recipe_of(step) for step in steps])

@@ -54,7 +54,7 @@ def standing(
     chosen = settings.schedule is not None and settings.schedule.shapes
     if seconds is None:
         seconds = SECONDS if settings.budget is None else settings.budget
-    if chosen or settings.measure or seconds == 0:
+    if chosen or settings.chosen_by_data or seconds == 0:
         return ""
     prepared = prepare(assignment, objects, settings, squeezed)
     operands = {name: given.operand for name, given in prepared.given.items()}

@@ -31,7 +31,7 @@ def kept_order(
     clearly less in another order (`ways.dense_seconds`).
     """
     target = assignment.target.indices
-    asked = settings.format is not None or settings.schedule is not None or settings.measure
+    asked = settings.format is not None or settings.schedule is not None or settings.chosen_by_data
     if asked or len(target) < 2 or any(type(array) is not np.ndarray for array in arrays.values()):
         return target
     found = [access for access in accesses(assignment.value) if access.indices]

@@ -29,6 +29,7 @@ from taco_py.notation.rewrites.semirings import (
     without_fill,
 )  # fmt: skip
 from taco_py.problem import TensorType
+from taco_py.replay.call_watch import WATCH
 from taco_py.storage.pack import to_dense, unpack
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.device_tensor import DeviceTensor
@@ -302,6 +303,9 @@ def computed(
             assignment.span,
             hint="write = in the place of += to have it replaced",
         )
+    if WATCH.watchers:
+        told = {"squeezed": squeezed, "out": out, "semiring": over.semiring, "mask": over.mask}
+        WATCH.tell(assignment, objects, settings, told)
     ready = over_numbers(assignment, objects, settings, over, squeezed)
     settings = ready.settings
     key = key if ready.plain else None
@@ -310,9 +314,9 @@ def computed(
         prepared = prepare(ready.assignment, ready.objects, settings, squeezed)
         writable(out, prepared, settings)
         of_kernel = settings, None, squeezed, None, axes, cautions
-        made = compute(ready.assignment, ready.objects, *of_kernel, place="")
+        made = compute(ready.assignment, ready.objects, *of_kernel, place="", watched=False)
         return _merged(out, made, over)
-    return compute(ready.assignment, ready.objects, *of_kernel)
+    return compute(ready.assignment, ready.objects, *of_kernel, watched=False)
 
 
 def _merged(out: Array, found: Any, over: Over) -> Array:

@@ -13,6 +13,7 @@ from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.call.libraries import libraries_of
 from taco_py.call.row_major import lined_up
+from taco_py.call.wanted_result import wanted_result
 from taco_py.call.widened import widened
 from taco_py.convert.in_type import values_in_type
 from taco_py.cost.effort import Effort
@@ -21,19 +22,14 @@ from taco_py.diagnostics.errors import NotationError, OperandTypeError, TacoErro
 from taco_py.driver import CompiledKernel
 from taco_py.execute.run import Execution
 from taco_py.execute.within_limit import exceeds
-from taco_py.fill import fill_of as fill_text
 from taco_py.kernels import KERNELS
-from taco_py.legal.absent import fill_of
-from taco_py.legal.stored import is_sparse
-from taco_py.legal.wraps import with_wraps
 from taco_py.notation.checks import check_assignment, operand_names, refuse_subscripts
-from taco_py.notation.dtypes import DType, result_dtype
+from taco_py.notation.dtypes import DType
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.half_types import computed_dtype, is_half
 from taco_py.notation.nodes import Access, Assignment, Call
-from taco_py.notation.operators import Number
 from taco_py.notation.parser import parse_assignment
-from taco_py.notation.rewrites.fills import stored_alone, with_fills
+from taco_py.notation.rewrites.fills import with_fills
 from taco_py.notation.rewrites.index_numbers import named_like_numbers
 from taco_py.notation.rewrites.reduce import insert_reductions
 from taco_py.notation.rewrites.wide_sums import wide_sums, with_wide_answers
@@ -43,7 +39,6 @@ from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.make import Options, make_plan
 from taco_py.plan.statements import fills_of
-from taco_py.problem import TensorType
 from taco_py.replay.find import fit_key
 from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array
@@ -58,8 +53,7 @@ from taco_py.values.operands import (
     joined_of,
     type_of,
 )
-from taco_py.values.result_table import TENSOR, ResultKind
-from taco_py.values.results import index_dtype, result_kind
+from taco_py.values.result_table import ResultKind
 from taco_py.values.settings import Settings, check_static_size, merged
 
 
@@ -217,7 +211,8 @@ def prepare(
     """All checks, then the plan."""
     checked = check(assignment, objects, settings, squeezed)
     assignment, given, sizes = checked.assignment, checked.given, checked.sizes
-    key = ("plan", assignment, squeezed, settings, facts(given, settings.counts))
+    exact = settings.counts or bool(settings.plan)  # which may have sizes compiled in
+    key = ("plan", assignment, squeezed, settings, facts(given, exact))
     planned = KERNELS.memo.get(key)
     if planned is None:
         planned = _planned(assignment, given, settings, squeezed, sizes)
@@ -279,23 +274,11 @@ def _planned(
     squeezed: Squeezed,
     sizes: Mapping[str, int],
 ) -> Planned:
-    dtypes = {name: g.operand.type.promoted for name, g in given.items()}
-    dtype = result_dtype(assignment, dtypes) if settings.dtype is None else settings.dtype
-    fills = partial(_fill_of_access, given)
-    assignment = with_wraps(assignment, fills, dtypes)
-    kind, fill = result_kind(assignment, given, settings.format), ""
-    value = fill_of(assignment.value, fills, dtypes)
-    if value is not None and value != 0:
-        alone = stored_alone(assignment)
-        sparse = result_kind(alone, given, settings.format)
-        if sparse.kind == TENSOR and is_sparse(sparse.format):
-            assignment, kind, fill = alone, sparse, fill_text(value, dtype)
-    computed = computed_dtype(dtype).name
-    type = TensorType(kind.format, computed, index_dtype(given, sizes), fill=fill)
+    wanted = wanted_result(assignment, given, sizes, settings)
     options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
     operands = {name: g.operand for name, g in given.items()}
     request = Request(
-        type,
+        wanted.type,
         settings.static,
         Effort(settings.budget, rows=settings.look_up),
         memory=settings.memory,
@@ -305,15 +288,16 @@ def _planned(
         left_out=settings.forbid,
         allow=settings.allow,
         reversed=settings.reversed,
-        any_order=kind.kind == "tensor" and settings.format is None,
+        orders=settings.orders,
+        any_order=wanted.any_order,
     ).on(settings.target)
-    plan = make_plan(assignment, operands, request, options, squeezed)
-    kind = replace(kind, format=plan.result.format)
-    return Planned(plan, kind, dtype, {})
+    if settings.plan:
+        from taco_py.tune.fitted_plan import plan_of_text
 
-
-def _fill_of_access(given: Mapping[str, Given], access: Access) -> Number | None:
-    return 0 if is_sparse(given[access.tensor].operand.type.format) else None
+        plan = plan_of_text(settings.plan, operands, request)
+    else:
+        plan = make_plan(wanted.assignment, operands, request, options, squeezed)
+    return Planned(plan, replace(wanted.kind, format=plan.result.format), wanted.dtype, {})
 
 
 def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignment:

@@ -70,7 +70,7 @@ def shared_look(
     if not isinstance(access, Access) or objects.keys() != {access.tensor}:
         return None
     asked = settings.format, settings.schedule, settings.path
-    if any(each is not None for each in asked) or settings.measure or settings.static:
+    if any(each is not None for each in asked) or settings.chosen_by_data or settings.static:
         return None
     given = describe(objects[access.tensor], access.tensor)
     form = permuted(assignment, given.data.format)

@@ -127,5 +127,9 @@ class TuningStoreError(TacoError, RuntimeError):
     """A store of tuned plans is not one, or cannot be read or written; nothing was changed."""
 
 
+class FarmError(TacoError, RuntimeError):
+    """The scheduler or the workers of a tuning farm cannot be reached; the journal has all jobs."""
+
+
 class InternalError(TacoError, RuntimeError):
     """A fault of this package, never of its user."""

@@ -281,7 +281,10 @@ def _computed(
     _check_keys(kernel, step, operands)
     threads = 1
     if kernel.threaded:
-        threads = useful_threads(step.problem, operands, execution.threads, execution.machine)
+        asked, most = step.schedule.threads, execution.threads
+        threads = min(most, asked or most)
+        if asked is None:
+            threads = useful_threads(step.problem, operands, most, execution.machine)
     target = step.problem.assignment.target.tensor
     type = step.problem.result
     shape = shape_of(step, operands)

@@ -144,6 +144,8 @@ def told_threads(
             "1, for no more may be used: threads=, set_threads(), OMP_NUM_THREADS or the cores and "
             "quota of the process say so"
         )
+    if step.schedule.threads is not None:
+        return f"{min(limit, step.schedule.threads)}, which was found by timing"
     least = machine.parallel_iterations
     known = {n: tensors.get(step.source(n)) for n, _ in step.problem.operands} if tensors else {}
     found = {name: data for name, data in known.items() if data is not None}

@@ -59,15 +59,18 @@ def with_kernel(program: Program, context: Context, wanted: TensorType, names: N
     stats = statistics(assignment, program.facts, request.machine)
     draft = draft_of(assignment, program.facts, request)
     terms = split_terms(assignment.value)
-    order = (
-        chosen_order(draft, as_sum(draft, term), stats, request.effort).order for term in terms
-    )
-    kernel, copies = _kernel(
-        draft, Loops(assignment, tuple(order)), program.facts, request, names, stats
-    )
+    orders = tuple(_order(draft, place, term, stats, request) for place, term in enumerate(terms))
+    kernel, copies = _kernel(draft, Loops(assignment, orders), program.facts, request, names, stats)
     why = next((e.why for e in context.log.of("copy_into_rows") if e.target == program.result), "")
     steps = (*copies.steps, kernel, *_as_wanted(kernel.problem, wanted, names, why))
     return _with_steps(program, copies.facts, wanted, steps)
+
+
+def _order(problem: Problem, place: int, term: Term, stats: Statistics, request: Request) -> Order:
+    """The order of a term's loops: the one that is asked for, else the one that costs least."""
+    chosen = chosen_order(problem, as_sum(problem, term), stats, request.effort).order
+    target = problem.assignment.target.tensor
+    return request.order_of(target, place, chosen) or chosen
 
 
 def kernel_in_loops_of_text(
@@ -226,18 +229,27 @@ def _chained(problem: Problem, loops: Loops, is_array: Callable[[], bool]) -> Pr
     in the order of its levels, so that these can keep it. Where coordinates are copied, each
     element has its place.
     """
-    if loops.assembly is Assembly.COPY:
+    depth = beyond_scatter(problem, loops)
+    if depth is None:
         return problem
+    if is_array():
+        return _with_result(problem, all_dense)
+    return _with_result(problem, lambda form: with_chain(form, depth))
+
+
+def beyond_scatter(problem: Problem, loops: Loops) -> int | None:
+    """The levels of a result around those that loops scatter into and that cannot be so; None
+    where each element has its place, or comes in order."""
+    if loops.assembly is Assembly.COPY:
+        return None
     orders = tuple(map(loops.provenance.loops, loops.orders))
     terms = split_terms(problem.assignment.value)
     prefix = shared_prefix(problem, terms, orders, loops.provenance)
     depth = len(result_indices(problem, prefix))
     rest = len(result_order(problem)) - depth
-    if rest < 2 or can_scatter(problem, depth):
-        return problem
-    if is_array():
-        return _with_result(problem, all_dense)
-    return _with_result(problem, lambda form: with_chain(form, depth))
+    form = problem.result.format
+    can = rest < 2 or can_scatter(problem, depth) or with_chain(form, depth).levels == form.levels
+    return None if can else depth
 
 
 def _copies(

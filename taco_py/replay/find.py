@@ -16,14 +16,15 @@ import numpy as np
 from codegen.records import dataclass
 from codegen.toolchain.errors import ToolchainError
 from taco_py.kernels import KERNELS, find_routine, is_routine
+from taco_py.replay.call_watch import WATCH
 from taco_py.values.byte_counts import sizes_of_objects
 
 ShortCall = Callable[..., Any]
 
 
 def find(key: tuple[object, ...] | None) -> ShortCall | None:
-    """The short way of the calls with this key."""
-    if key is None:
+    """The short way of the calls with this key; None while calls are watched."""
+    if key is None or WATCH.watchers:
         return None
     found: ShortCall | None = KERNELS.memo.get(key)
     if found is None:

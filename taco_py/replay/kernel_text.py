@@ -217,6 +217,8 @@ class KernelText:
     def argument(self, parameter: Parameter, source: Source | None) -> str:
         """The expression for one parameter of the kernel."""
         if parameter.kind is Kind.THREADS:
+            if self.step.schedule.threads is not None:
+                return f"min(threads, {self.step.schedule.threads})"
             least = self.state.task.plan.machine.parallel_iterations
             return f"threads if {self.work()} >= {least} else 1"
         if parameter.kind is Kind.GROWING:

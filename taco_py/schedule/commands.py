@@ -19,10 +19,11 @@
     assemble(C,Insert)                  entries of C are counted first, then written in place
     serial()                            share no loop
 
-The schedule of a planned kernel begins with two more, which nobody writes:
+The schedule of a planned kernel begins with others, which nobody writes:
 
     loops(i,k,j)                        the loops of one term nest in this order
     make(tiles,8)                       the way that the kernel is made, unless it is loops
+    threads(2)                          how many threads run it, where that was found by timing
 
 Those that derive variables are relations of the provenance graph themselves (Senanayake et al.
 2020, section 4; the spelling is TACO's).
@@ -207,9 +208,22 @@ class Make:
         return f"make({','.join((self.way, *map(str, self.parameters)))})"
 
 
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """Run a kernel on so many threads, however little it has to do; fewer where fewer may be used.
+
+    Without it there is one thread where the work is less than waking others takes.
+    """
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"threads({self.count})"
+
+
 Derivation = Split | Divide | Fuse | Pos | Coord | Bound
 Structural = Precompute | Fission | LoopFuse
 Marking = Parallelize | Vectorize | Unroll | MergeBy | Assemble | Serial
-CompilerCommand = Nest | Make
+CompilerCommand = Nest | Make | Threads
 """What planning says of a kernel and nobody writes."""
 Command = Distribute | Reorder | Derivation | Structural | Marking | CompilerCommand

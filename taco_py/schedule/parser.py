@@ -31,6 +31,7 @@ from taco_py.schedule.commands import (
     Precompute,
     Reorder,
     Serial,
+    Threads,
     Unroll,
     Vectorize,
 )
@@ -325,6 +326,10 @@ def _serial(arguments: tuple[str, ...]) -> Command:
     return Serial()
 
 
+def _threads(arguments: tuple[str, ...]) -> Command:
+    return Threads(_last(arguments, 1))
+
+
 def _make(arguments: tuple[str, ...]) -> Command:
     (way, *numbers) = arguments
     return Make(way, tuple(_number(each, 0) for each in numbers))
@@ -370,6 +375,7 @@ _PLANNED = {
         "the indices of a term", "loops(i,k,j)", lambda names: Nest(_names(names, len(names)))
     ),
     "make": _Syntax("a way and whole numbers", "make(tiles,8)", _make),
+    "threads": _Syntax("a number of threads", "threads(2)", _threads),
 }
 """The commands that the planner alone writes."""
 

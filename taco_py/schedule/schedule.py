@@ -30,6 +30,7 @@ from taco_py.schedule.commands import (
     Reorder,
     Serial,
     Structural,
+    Threads,
     Unroll,
     Vectorize,
 )
@@ -78,19 +79,33 @@ class Schedule:
         return next((c for c in self.commands if isinstance(c, Make)), _LOOPS)
 
     @property
+    def threads(self) -> int | None:
+        """How many threads run the kernel, None where its work decides."""
+        return next((c.count for c in self.commands if isinstance(c, Threads)), None)
+
+    @property
+    def of_code(self) -> Schedule:
+        """The commands that generated code depends on."""
+        if self.threads is None:
+            return self
+        return Schedule(tuple(c for c in self.commands if not isinstance(c, Threads)))
+
+    @property
     def compiler_commands(self) -> tuple[CompilerCommand, ...]:
         """Those that planning alone gives."""
         return tuple(c for c in self.commands if isinstance(c, CompilerCommand))
 
     @property
     def on_loops(self) -> Schedule:
-        """The commands on the loops as they nest: all but `loops(…)` and `make(…)`."""
+        """The commands on the loops as they nest: all but `loops(…)`, `make(…)`, `threads(…)`."""
         return Schedule(tuple(c for c in self.commands if not isinstance(c, CompilerCommand)))
 
     def with_way(self, make: Make) -> Schedule:
         """The same loops, and the kernel made in another way."""
         way = () if make == _LOOPS else (make,)
-        return Schedule((*self.of_orders(self.orders).commands, *way, *self.on_loops.commands))
+        team = tuple(c for c in self.commands if isinstance(c, Threads))
+        nests = self.of_orders(self.orders).commands
+        return Schedule((*nests, *way, *team, *self.on_loops.commands))
 
     # ------------------------------------------------------------ of any
 

@@ -100,7 +100,7 @@ def alternatives(
         found.append(Choice(replace(settings, libraries=False), "without a library's routine"))
     if not any(len(set(a.indices)) < len(a.indices) for a in accesses(assignment)):
         found += chain(
-            _contractions(assignment, operands, request, settings),
+            contractions(assignment, operands, request, settings),
             _loops(assignment, operands, request, settings),
         )
     return (*found, *_reversed(log, settings, request.machine))
@@ -146,7 +146,7 @@ def _forms(
         )
 
 
-def _contractions(
+def contractions(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, settings: Settings
 ) -> Iterator[Choice]:
     """Contractions of a product in turn, in other orders than the plan's."""

@@ -26,8 +26,8 @@ from taco_py.storage.borrow import as_dtype
 CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 MOST_THREADS = 1024  # OpenMP ends the process where the machine has no room for more
 LARGEST_SIZE = 2**63 - 1
-MEASURE = "measure"
-"""The schedule that is chosen by timing."""
+MEASURE, TUNED = "measure", "tuned"
+"""The schedules that are chosen by timing: at the first call, or before and kept in a store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,13 @@ class Settings:
     libraries  whether routines of libraries may be called in place of generated code
     budget     seconds that a schedule may be searched for, None for as long as it takes
     memory     elements that each intermediate of a contraction may store
-    forms, look_up, reversed   as `plan.ir.goal` has them
+    forms, look_up, reversed, orders   as `plan.ir.goal` has them
     forbid     the rules that take no part, by name
     allow      what a plan may lose: see `check_allow`
     target     what kernels run on: "c", "cuda" or "cuda-emulated"
     memory_limit  bytes that calls of a kernel may take at once, None for what the process may
+    tuned      whether a plan is looked for in the store of tuned plans
+    plan       the text of the plan that is carried out, "" to make one
     """
 
     format: Format | str | None = None
@@ -64,10 +66,18 @@ class Settings:
     forms: bool | None = None
     look_up: bool = True
     reversed: frozenset[tuple[str, str, int]] = frozenset()
+    orders: frozenset[tuple[str, int, tuple[str, ...]]] = frozenset()
     forbid: frozenset[str] = frozenset()
     allow: frozenset[str] = frozenset()
     target: str = "c"
     memory_limit: int | None = None
+    tuned: bool = False
+    plan: str = ""
+
+    @property
+    def chosen_by_data(self) -> bool:
+        """Whether the schedule is chosen by what was measured, now or before."""
+        return self.measure or self.tuned
 
     @property
     def counts(self) -> bool:
@@ -93,15 +103,16 @@ def settings_of(
     `format` is left to who knows the result's order. Raises NotationError, OperandTypeError,
     DimensionError or ScheduleError.
     """
-    measure = isinstance(schedule, str) and schedule == MEASURE
+    word = schedule if isinstance(schedule, str) else ""
     return Settings(
         format,
-        None if measure else as_schedule(schedule),
+        None if word in (MEASURE, TUNED) else as_schedule(schedule),
         check_threads(threads),
         None if dtype is None else as_dtype(dtype, "dtype"),
         check_casting(casting),
         check_static(static),
-        measure=measure,
+        measure=word == MEASURE,
+        tuned=word == TUNED,
         libraries=check_libraries(libraries),
         budget=check_budget(budget),
         forbid=check_forbid(forbid),
@@ -198,17 +209,21 @@ def check_libraries(libraries: bool) -> bool:
 
 def as_schedule(schedule: Any) -> Schedule | None:
     """A schedule from its text, or of what has one. "auto" leaves everything open."""
-    if isinstance(schedule, str) and schedule == MEASURE:
+    if isinstance(schedule, str) and schedule in (MEASURE, TUNED):
+        does = (
+            "times them on data" if schedule == MEASURE else "looks plans up by what data are like"
+        )
         raise ScheduleError(
-            "Expected a schedule for formats alone, found 'measure', which times them on data",
-            hint="evaluate and einsum have operands to time schedules on",
+            f"Expected a schedule for formats alone, found {schedule!r}, which {does}",
+            hint="evaluate and einsum have operands",
         )
     if isinstance(schedule, str):
-        word = schedule.strip()
+        word, words = schedule.strip(), ("auto", MEASURE, TUNED)
         if word.isalpha() and word != "auto":
             raise ScheduleError(
-                f"Expected 'auto', '{MEASURE}' or the text of a schedule, found {schedule!r}",
-                hint=with_suggestion('as in schedule="reorder(i,k,j)"', word, ("auto", MEASURE)),
+                f"Expected 'auto', '{MEASURE}', '{TUNED}' or the text of a schedule, found "
+                f"{schedule!r}",
+                hint=with_suggestion('as in schedule="reorder(i,k,j)"', word, words),
             )
         return None if word == "auto" else Schedule.parse(schedule)
     schedule = getattr(schedule, "schedule", schedule)

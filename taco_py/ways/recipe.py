@@ -23,13 +23,18 @@ EVERYWHERE = "every coordinate"
 class Recipe:
     """All that decides a kernel: a problem, a schedule, and which phase.
 
-    schedule  the order of loops, the way that the kernel is made, the commands on its loops
+    schedule  the order of loops, the way that the kernel is made, the commands on its loops;
+              without how many threads run it, which code does not depend on
     phase     EVALUATE; of a sparse result also ASSEMBLE or COMPUTE
     """
 
     problem: Problem
     schedule: Schedule
     phase: str = EVALUATE
+
+    def __post_init__(self) -> None:
+        if self.schedule.threads is not None:
+            object.__setattr__(self, "schedule", self.schedule.of_code)
 
     @property
     def key(self) -> str:

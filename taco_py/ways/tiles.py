@@ -131,7 +131,7 @@ class Tiled:
 
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     """The loop IR of a contraction in tiles."""
-    tiled = tile(recipe.problem, target, recipe.phase, _width(recipe.schedule.make))
+    tiled = tile(recipe.problem, target, recipe.phase, recipe.schedule.make.parameters)
     plan = str(tiled.plan)
     concrete = str(tiled.plan.contraction.statement)
     facts = dense_facts(recipe, "blocks of rows, or the batch", plan, concrete)
@@ -140,15 +140,15 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     return LoweredRecipe(module, tiled.bindings, facts, vectors)
 
 
-def _width(make: Make) -> int:
-    return make.parameters[0] if make.parameters else 0
+def _sizes(parameters: tuple[int, ...]) -> dict[str, int]:
+    """What the parameters of make(tiles,…) are: columns of a tile at most, as `tile_width` gives
+    them; its rows; terms of a block. 0, or left out, for what suits the machine."""
+    return dict(zip(("width", "height", "depth"), parameters, strict=False))
 
 
-def tile(problem: Problem, target: Target, name: str, width: int = 0) -> Tiled:
-    """The kernel called `name` of a problem that `contraction_of` knows.
-
-    width  columns of a tile at most, as `tile_width` gives it
-    """
+def tile(problem: Problem, target: Target, name: str, parameters: tuple[int, ...] = ()) -> Tiled:
+    """The kernel called `name` of a problem that `contraction_of` knows, in tiles as `_sizes` has
+    them."""
     from polyhedral.products.contraction_code import to_functions
     from polyhedral.products.contraction_plan import plan_contraction
 
@@ -156,7 +156,7 @@ def tile(problem: Problem, target: Target, name: str, width: int = 0) -> Tiled:
     if found is None:
         raise InternalError(f"Expected a contraction of two dense tensors, found {problem}")
     machine = machine_of(target, problem.result.dtype)
-    plan = plan_contraction(found, machine, dict(problem.static), width)
+    plan = plan_contraction(found, machine, dict(problem.static), **_sizes(parameters))
     given, operands = product_arrays(problem, *ordered(problem, found), name)
     module = to_functions(found, plan.tile, plan.blocks, operands, given.head, given.names)
     return Tiled(module, given.bindings, plan)
@@ -169,7 +169,8 @@ def traffic(problem: Problem, make: Make, sizes: Mapping[str, int], target: Targ
     found = contraction_of(problem)
     if found is None:
         return ""
-    plan = plan_contraction(found, machine_of(target, problem.result.dtype), sizes, _width(make))
+    machine = machine_of(target, problem.result.dtype)
+    plan = plan_contraction(found, machine, sizes, **_sizes(make.parameters))
     return next((line for line in plan.reasons if line.startswith("traffic")), "")
 
 

@@ -15,9 +15,11 @@ import scipy.sparse as sp
 import taco_py as tp
 
 FUNCTIONS = sorted(name for name in tp.__all__ if inspect.isfunction(getattr(tp, name)))
+TUNING = {name: getattr(tp.tuning, name) for name in tp.tuning.__all__}
+OF_TUNING = sorted(f"tuning.{name}" for name, found in TUNING.items() if inspect.isfunction(found))
 CLASSES = (
     "DeviceTensor", "Format", "Kernel", "Program", "Pullback", "Pushforward", "Schedule", "Tensor",
-    "TrainState", "TrainStep",
+    "TrainState", "TrainStep", "TunedCall", "TuningRecord", "TuningStore",
 )  # fmt: skip
 GLOBALS: dict[str, Any] = {"tp": tp, "np": np, "sp": sp, **{n: getattr(tp, n) for n in tp.__all__}}
 OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
@@ -33,8 +35,9 @@ def methods(cls: type) -> Iterator[tuple[str, Any]]:
 def public() -> Iterator[tuple[str, Any]]:
     """Every public function, class and method that users call, by its name."""
     yield from ((name, getattr(tp, name)) for name in FUNCTIONS)
-    for name in CLASSES:
-        cls = getattr(tp, name)
+    yield from ((name, TUNING[name.partition(".")[2]]) for name in OF_TUNING)
+    for name in (*CLASSES, *(own for own, found in TUNING.items() if inspect.isclass(found))):
+        cls = TUNING.get(name) or getattr(tp, name)
         yield name, cls
         yield from ((f"{name}.{each}", found) for each, found in methods(cls))
 
@@ -49,9 +52,9 @@ def test_the_first_sentence_is_a_sentence_of_at_most_18_words(name: str) -> None
     assert len(first.split()) <= 18, first
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", [*FUNCTIONS, *OF_TUNING])
 def test_every_argument_is_named_in_the_text(name: str) -> None:
-    function: Callable[..., Any] = getattr(tp, name)
+    function: Callable[..., Any] = PUBLIC[name]
     text = inspect.getdoc(function) or ""
     wanted = inspect.signature(function).parameters
     behind = text.rpartition(">>>")[2]
@@ -59,9 +62,9 @@ def test_every_argument_is_named_in_the_text(name: str) -> None:
     assert not missing, f"{name} does not say what {missing} are"
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, *CLASSES])
+@pytest.mark.parametrize("name", [*FUNCTIONS, *OF_TUNING, *CLASSES])
 def test_there_are_two_examples_that_run(name: str) -> None:
-    found = getattr(tp, name)
+    found = PUBLIC[name]
     assert (inspect.getdoc(found) or "").count(">>> ") >= 2, name
 
 

@@ -95,7 +95,7 @@ def make_ready(
 
 def check_schedule(settings: Settings) -> None:
     """Raise where a call asks for what only one statement can have."""
-    if settings.schedule is not None or settings.measure:
+    if settings.schedule is not None or settings.chosen_by_data:
         raise ScheduleError(
             "Expected no schedule for several statements, each of which has loops of its own, "
             "found one",

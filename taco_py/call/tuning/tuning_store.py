@@ -13,6 +13,7 @@ from taco_py.diagnostics.cautions import TuningStoreWarning
 from taco_py.diagnostics.errors import OperandTypeError, TuningStoreError
 from taco_py.diagnostics.extras import library
 from taco_py.notebook.markup import block, table
+from taco_py.tune.store.journal import Journal
 from taco_py.tune.store.json_log import read_log, write_log
 from taco_py.tune.store.look_up import FAR, TunedPlan, look_up
 from taco_py.tune.store.store_file import StoreFile
@@ -77,6 +78,11 @@ class TuningStore:
             self._file.close()
 
     @property
+    def file(self) -> StoreFile:
+        """Return what is open, for calls that look into it."""
+        return self._file
+
+    @property
     def path(self) -> Path | None:
         """Return the file, None of a store in memory."""
         return self._file.path
@@ -90,6 +96,11 @@ class TuningStore:
     def unsaved(self) -> tuple[TuningRecord, ...]:
         """Return the records that could not be written yet; `add` and `close` try again."""
         return tuple(self._unsaved)
+
+    @property
+    def journal(self) -> Journal:
+        """Return the journal of tuning jobs, which is in the same file."""
+        return Journal(self._file)
 
     # ---------------------------------------------------------------- keys and look-ups
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from math import inf, prod
 
@@ -41,6 +41,7 @@ class Request:
     path    pairwise contractions in einsum's numbering that the user asks for, None to choose
     left_out  the rules that take no part, by name
     reversed  comparisons of prices that are decided the other way
+    orders  of loops that are asked for: what an assignment makes, the number of its term, its loops
     sized   whether the plan is for calls with operands of these size classes only, so that kernels
             may have short sizes compiled in
     allow   what may be lost where the user says so: "cancellation", the digits of differences
@@ -59,6 +60,7 @@ class Request:
     path: tuple[tuple[int, ...], ...] | None = None
     left_out: frozenset[str] = frozenset()
     reversed: frozenset[Decision] = frozenset()
+    orders: frozenset[tuple[str, int, tuple[str, ...]]] = frozenset()
     allow: frozenset[str] = frozenset()
     machine: Machine = NOMINAL
 
@@ -71,6 +73,12 @@ class Request:
     def on(self, target: str) -> Request:
         """For kernels on what `target` names."""
         return self if self.machine.target == target else replace(self, machine=MACHINES[target])
+
+    def order_of(self, target: str, term: int, indices: Iterable[str]) -> tuple[str, ...] | None:
+        """The loops that are asked for of a term over these indices, None for none."""
+        wanted = {*indices}
+        found = (order for name, place, order in self.orders if (name, place) == (target, term))
+        return next((order for order in found if {*order} == wanted), None)
 
     @property
     def as_written(self) -> Request:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any
 
@@ -241,12 +242,36 @@ class _TypedParser(Parser):
                 arguments.append(self.nested(self.expression, opening))
             self.expect(")", "')'")
             return Call(_OPERATORS[word], tuple(map(_number, arguments)))
-        if self.ahead(2).kind is TokenKind.NUMBER or self.ahead(2).text == "-":
-            self.take()
-            self.take()
-            negative = self.at("-") and bool(self.take())
-            literal = self.number()
-            self.expect(")", "')'")
-            value = -literal.value if negative else literal.value
-            return replace(literal, value=value, dtype=np.dtype(word).name)
-        return super().primary()
+        if not _is_dtype(word) or self.ahead(2).text in (")", "["):
+            return super().primary()
+        self.take()
+        return replace(self._typed_number(), dtype=np.dtype(word).name)
+
+    def _typed_number(self) -> Literal:
+        """The number in the parentheses that come next: -2, inf, True, (1+2j)."""
+        start = self.take()
+        depth, words = 1, list[str]()
+        while depth and self.token.kind is not TokenKind.END:
+            word = self.take().text
+            depth += (word == "(") - (word == ")")
+            words.append(word)
+        text = "".join(words[:-1])
+        for kind in (_truth, int, float, complex):
+            with suppress(ValueError):
+                return Literal(kind(text), start.span)
+        raise self.error("a number of a type")
+
+
+def _truth(text: str) -> bool:
+    """True or False. Raises ValueError for other texts."""
+    if text not in ("True", "False"):
+        raise ValueError(text)
+    return text == "True"
+
+
+def _is_dtype(word: str) -> bool:
+    """Whether a word is NumPy's name of a type of numbers."""
+    try:
+        return np.dtype(word).kind in "biufc"
+    except TypeError:
+        return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import NotationError
@@ -11,7 +12,7 @@ from taco_py.plan.ir.parser import parse_program
 from taco_py.plan.ir.program import Program
 from taco_py.tune.store.operand_buckets import distance
 from taco_py.tune.store.trial_log import COLUMNS, halves, record_of
-from taco_py.tune.store.tuning_record import TuningKey, TuningRecord
+from taco_py.tune.store.tuning_record import OK, TuningKey, TuningRecord
 
 FAR = 6
 """Doublings, all measures taken together, within which a bucket is near."""
@@ -22,14 +23,18 @@ _PLACES = """
     CROSS JOIN plans ON plans.id = records.plan"""
 SAME = f"""
     SELECT {COLUMNS} FROM problems CROSS JOIN keys ON keys.problem = problems.id {_PLACES}
-    WHERE problems.hash = ? AND keys.buckets = ? AND targets.kind = ? ORDER BY records.seconds"""
-NEAR = f"""
-    SELECT {COLUMNS} FROM problems CROSS JOIN targets CROSS JOIN keys
+    WHERE problems.hash = ? AND keys.buckets = ? AND targets.kind = ?
+    ORDER BY log.result = 'expected', records.seconds"""
+NEAR = """
+    SELECT keys.id, keys.buckets, (abs(2 * keys.first - ?3 - ?4) + abs(2 * keys.second - ?5 - ?6))
+    / 2 AS least FROM problems CROSS JOIN targets CROSS JOIN keys
     ON keys.problem = problems.id AND keys.target = targets.id
-    CROSS JOIN records ON records.key = keys.id CROSS JOIN log ON log.id = records.best
-    CROSS JOIN plans ON plans.id = records.plan
-    WHERE problems.hash = ? AND targets.digest = ? AND keys.first BETWEEN ? AND ?
-    AND keys.second BETWEEN ? AND ?"""
+    WHERE problems.hash = ?1 AND targets.digest = ?2 AND keys.first BETWEEN ?3 AND ?4
+    AND keys.second BETWEEN ?5 AND ?6 ORDER BY least"""
+"""Keys within two ranges, by what they are apart from the middle of the ranges at least."""
+OF_KEY = f"""
+    SELECT {COLUMNS} FROM keys CROSS JOIN problems ON problems.id = keys.problem {_PLACES}
+    WHERE keys.id = ? AND log.result = 'ok' ORDER BY records.seconds"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,11 @@ class TunedPlan:
         return self.match == EXACT
 
     @property
+    def is_timed(self) -> bool:
+        """Whether it was run, not only expected to be fast."""
+        return self.record.result == OK
+
+    @property
     def program(self) -> Program:
         """The plan, parsed, in the names of the record."""
         return parse_program(self.record.plan)
@@ -60,22 +70,32 @@ class TunedPlan:
 def look_up(
     connection: sqlite3.Connection, key: TuningKey, far: int, hints: bool
 ) -> tuple[TunedPlan | None, int]:
-    """The best plan, and how many better ones no longer parse.
+    """The best plan, and how many better ones no longer parse."""
+    skipped = 0
+    for found in plans_of(connection, key, far, hints):
+        if found is not None:
+            return replace(found, skipped=skipped), skipped
+        skipped += 1
+    return None, skipped
+
+
+def plans_of(
+    connection: sqlite3.Connection, key: TuningKey, far: int, hints: bool
+) -> Iterator[TunedPlan | None]:
+    """The plans of a key, the best first; None for one that no longer parses.
 
     exact, then of this processor by another compiler or version, then of near buckets, then of
     other processors
     """
-    skipped = 0
+    own = dict(key.names)
     for record, match in _candidates(connection, key, far, hints):
         try:
             parse_program(record.plan)
         except (NotationError, ValueError, KeyError, IndexError):
-            skipped += 1
+            yield None
             continue
-        own = dict(key.names)
         renaming = {name: own[new] for new, name in record.key.names if new in own}
-        return TunedPlan(record, match, renaming, skipped), skipped
-    return None, skipped
+        yield TunedPlan(record, match, renaming)
 
 
 def _candidates(
@@ -100,15 +120,28 @@ def _hint(record: TuningRecord, key: TuningKey) -> str:
 def _near(
     connection: sqlite3.Connection, key: TuningKey, far: int
 ) -> Iterator[tuple[TuningRecord, str]]:
-    """Plans for other buckets on this target, the nearest first."""
+    """Plans for other buckets on this target, the nearest first; of those as near, the fastest."""
+    for apart, ids in _near_keys(connection, key, far):
+        rows = (row for id in ids for row in connection.execute(OF_KEY, (id,)))
+        for each in sorted(map(record_of, rows), key=lambda record: record.seconds or 0.0):
+            yield each, f"nearest bucket, distance {apart}: {_differing(each.key, key)}"
+
+
+def _near_keys(
+    connection: sqlite3.Connection, key: TuningKey, far: int
+) -> Iterator[tuple[int, list[int]]]:
+    """The numbers of keys by their distance, the nearest first: each distance once all keys that
+    may be as near were met."""
     first, second = halves(key.buckets)
     within = (first - far, first + far, second - far, second + far)
-    rows = connection.execute(NEAR, (key.hash, key.target.digest, *within))
-    records = [record_of(row) for row in rows]
-    found = [(distance(each.key.buckets, key.buckets), each) for each in records]
-    for apart, each in sorted(found, key=lambda pair: (pair[0], pair[1].seconds)):
+    found: dict[int, list[int]] = {}
+    for id, text, least in connection.execute(NEAR, (key.hash, key.target.digest, *within)):
+        for apart in sorted(each for each in found if each < least):
+            yield apart, found.pop(apart)
+        apart = distance(tuple(map(int, text.split())), key.buckets)
         if 0 < apart <= far:
-            yield each, f"nearest bucket, distance {apart}: {_differing(each.key, key)}"
+            found.setdefault(apart, []).append(id)
+    yield from ((apart, found[apart]) for apart in sorted(found))
 
 
 def _differing(there: TuningKey, here: TuningKey) -> str:

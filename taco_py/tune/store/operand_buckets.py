@@ -9,16 +9,23 @@ rows in a pass over positions up to 2^18 and from a sample beyond; runs of neigh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from weakref import ref
 
 import numpy as np
 
 from codegen.records import dataclass
 from taco_py.cost.spread import Entries, recall_in
 from taco_py.formats import LevelKind
+from taco_py.kernels import KERNELS
 from taco_py.plan.ir.nodes import Operand
+from taco_py.storage.tensor_data import Array
 from taco_py.tune.store.problem_text import Computation, Names
 
+MOMENTS = ("mean", "most", "square")
+"""Of the entries of a mode's coordinates."""
+SAMPLED = 64
+"""Elements of an array by which it is known again."""
 WINDOWS, WINDOW = 16, 1024
 """Samples of neighbouring coordinates, and the length of each."""
 
@@ -51,35 +58,81 @@ def buckets_of(computation: Computation, names: Names) -> Buckets:
     for name, new in names.tensors.items():
         operand = computation.operands.get(name)
         if operand is not None and operand.entries is not None:
-            found += _of_sparse(new, operand, operand.entries)
+            measures = _measures_of(new, len(operand.shape))
+            found += zip(measures, _remembered(operand, operand.entries), strict=True)
     return Buckets(tuple(name for name, _ in found), tuple(value for _, value in found))
 
 
-def _of_sparse(name: str, operand: Operand, entries: Entries) -> Iterator[tuple[str, int]]:
+def _measures_of(name: str, order: int) -> Iterator[str]:
+    """The measures of a sparse operand, in the order of `_summary`."""
+    yield from (f"entries {name}", f"density {name}")
+    yield from (f"{what} {name}.{mode}" for mode in range(order) for what in MOMENTS)
+    yield f"run {name}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """The buckets of an operand that was met, with what tells that it is the same.
+
+    arrays  its coordinates and positions, as long as they are there
+    sample  some of these: who writes others in place gets the buckets of what was there before
+    """
+
+    values: tuple[int, ...]
+    arrays: tuple[ref[Array], ...]
+    sample: bytes
+
+    def is_of(self, arrays: Sequence[Array]) -> bool:
+        """Whether they are those of these arrays."""
+        same = all(own() is each for own, each in zip(self.arrays, arrays, strict=True))
+        return same and self.sample == _sample(arrays)
+
+
+def _sample(arrays: Sequence[Array]) -> bytes:
+    """A few elements of each."""
+    return b"".join(each[:: max(1, len(each) // SAMPLED)].tobytes() for each in arrays)
+
+
+def _remembered(operand: Operand, entries: Entries) -> tuple[int, ...]:
+    """The buckets of an operand, which are found once for its arrays."""
+    data = entries.data
+    lists = (array for level in data.levels for array in (level.pos, level.crd))
+    arrays = tuple(each for each in lists if isinstance(each, np.ndarray))
+    key = ("buckets", data.format, data.shape, operand.nnz, *map(id, arrays))
+    known = KERNELS.memo.get(key) if arrays else None
+    if known is not None and known.is_of(arrays):
+        values: tuple[int, ...] = known.values
+        return values
+    values = tuple(_summary(operand, entries))
+    if arrays:
+        KERNELS.memo.put(key, Known(values, tuple(map(ref, arrays)), _sample(arrays)))
+    return values
+
+
+def _summary(operand: Operand, entries: Entries) -> Iterator[int]:
     """Entries, elements for each of them, moments of the entries of each mode, and runs."""
-    yield f"entries {name}", bucket(operand.nnz)
+    yield bucket(operand.nnz)
     volume = 1.0
     for size in operand.shape:
         volume *= size
-    yield f"density {name}", bucket(min(volume / max(operand.nnz, 1.0), 2.0**62))
+    yield bucket(min(volume / max(operand.nnz, 1.0), 2.0**62))
     on_host = isinstance(entries.data.values, np.ndarray)
     for mode in range(len(operand.shape)):
         moments = (0, 0, 0)
         if on_host and entries.known(mode) and operand.nnz:
             spread = entries.spread(mode)
             moments = (bucket(spread.mean), bucket(spread.most), bucket(spread.square))
-        for what, value in zip(("mean", "most", "square"), moments, strict=True):
-            yield f"{what} {name}.{mode}", value
-    yield f"run {name}", bucket(_run(entries)) if on_host else 0
+        yield from moments
+    yield bucket(run_of(entries)) if on_host else 0
 
 
-def _run(entries: Entries) -> float:
+def run_of(entries: Entries) -> float:
     """The mean length of runs of neighbouring coordinates in the last list, from a sample: the
     width of blocks, where entries are in blocks. 0 where the last level is no list."""
-    return recall_in(entries, "run of neighbours")(lambda: _run_of(entries))
+    return recall_in(entries, "run of neighbours")(lambda: _found_run(entries))
 
 
-def _run_of(entries: Entries) -> float:
+def _found_run(entries: Entries) -> float:
     data = entries.data
     lists = (LevelKind.COMPRESSED, LevelKind.SINGLETON)
     if not data.levels or data.format.levels[-1].kind not in lists:

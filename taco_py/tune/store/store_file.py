@@ -153,6 +153,11 @@ class StoreFile:
                 self._connection = None
 
     @property
+    def is_open(self) -> bool:
+        """Whether it can be used in this process."""
+        return self._connection is not None or self._owner != os.getpid()
+
+    @property
     def size(self) -> int:
         """Bytes on disk, or in memory."""
         with self.read() as connection:

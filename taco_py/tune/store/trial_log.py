@@ -1,6 +1,8 @@
 """Trials written into a store and read from it; the records of the fastest plans follow from them.
 
-A plan is a record of its key where a trial of it is "ok" and none is "wrong" or "crashed".
+A plan is a record of its key where the last of its trials that ran to the end is "ok", not
+"slower", and none is "wrong" or "crashed"; or where it was expected to be the fastest, and never
+run.
 """
 
 from __future__ import annotations
@@ -11,7 +13,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from taco_py.tune.store.fingerprint import Target, sha256
-from taco_py.tune.store.tuning_record import DISPROVED, OK, TuningKey, TuningRecord
+from taco_py.tune.store.tuning_record import (
+    DISPROVED,
+    EXPECTED,
+    OK,
+    SLOWER,
+    TuningKey,
+    TuningRecord,
+)
 
 KEPT = 8
 """Plans of a key that are records."""
@@ -25,11 +34,16 @@ JOINED = """
 _BEST = f"""
     INSERT INTO records (key, plan, seconds, best, trials)
     SELECT key, plan, min(seconds), id, total FROM (
-        SELECT key, plan, id, CASE result WHEN '{OK}' THEN seconds END AS seconds,
+        SELECT key, plan, id, CASE WHEN result = '{OK}' OR (result = '{EXPECTED}' AND NOT
+                max(result IN ('{OK}', '{SLOWER}')) OVER (PARTITION BY plan)) THEN seconds END
+                AS seconds,
             sum(trials) OVER (PARTITION BY plan) AS total,
-            max(result IN {DISPROVED!r}) OVER (PARTITION BY plan) AS disproved
+            max(result IN {DISPROVED!r}) OVER (PARTITION BY plan) AS disproved,
+            max(CASE result WHEN '{SLOWER}' THEN id ELSE 0 END) OVER (PARTITION BY plan) AS beaten,
+            max(CASE WHEN result IN ('{OK}', '{EXPECTED}') THEN id ELSE 0 END)
+                OVER (PARTITION BY plan) AS won
         FROM log WHERE key = :key AND (:plan IS NULL OR plan = :plan))
-    WHERE NOT disproved AND seconds IS NOT NULL
+    WHERE NOT disproved AND seconds IS NOT NULL AND won > beaten
     GROUP BY plan ORDER BY min(seconds), plan LIMIT {KEPT}"""
 
 
@@ -68,7 +82,7 @@ def add_trials(connection: sqlite3.Connection, records: Iterable[TuningRecord]) 
         )
         if done.rowcount:
             count += 1
-            rank(connection, key, None if record.result in DISPROVED else plan)
+            rank(connection, key, plan if record.result in (OK, EXPECTED) else None)
     return count
 
 

@@ -14,9 +14,11 @@ from taco_py.tune.store.fingerprint import Target, sha256
 from taco_py.tune.store.operand_buckets import buckets_of
 from taco_py.tune.store.problem_text import Computation, problem_of
 
-OK = "ok"
-RESULTS = (OK, "wrong", "crashed", "timed out", "refused")
-"""How a trial ended. The result of a wrong plan differs from the oracle's."""
+OK, SLOWER, EXPECTED = "ok", "slower", "expected"
+RESULTS = (OK, SLOWER, EXPECTED, "wrong", "crashed", "timed out", "refused")
+"""How a trial ended. One that was slower took turns with a plan that was not beaten; one that is
+expected was not run, and its seconds are its price; the result of a wrong plan differs from the
+oracle's."""
 DISPROVED = ("wrong", "crashed")
 """What keeps a plan from being the best, whatever its other trials took."""
 
@@ -71,7 +73,8 @@ class TuningRecord:
     seconds  of one run at best; None where nothing was timed
     spread   (longest - shortest) / shortest of the runs that were timed
     trials   runs that were timed
-    result   "ok", "wrong", "crashed", "timed out" or "refused"
+    result   "ok", "slower" than a plan that it took turns with, "expected" and not run, "wrong",
+             "crashed", "timed out" or "refused"
     note     what is told of a result that is not "ok"
     when     seconds since 1970; now, where it is left out
 
@@ -111,9 +114,10 @@ def _check(record: TuningRecord) -> None:
             raise _unexpected(name, "a text", getattr(record, name))
     if record.result not in RESULTS:
         raise _unexpected("result", f"one of {', '.join(RESULTS)}", record.result)
-    if record.result == OK and not record.plan:
+    ran = record.result in (OK, SLOWER, EXPECTED)
+    if ran and not record.plan:
         raise _unexpected("plan", "the text of a plan that ran", record.plan)
-    if record.result == OK and record.seconds is None:
+    if ran and record.seconds is None:
         raise _unexpected("seconds", "the seconds of a plan that ran", None)
     least = {"seconds": 0.0, "spread": 0.0, "when": 0.0, "trials": 1.0 if record.plan else 0.0}
     for name, low in least.items():

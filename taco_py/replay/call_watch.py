@@ -1,0 +1,39 @@
+"""Who is told of calls: of each call's assignment and operands, before it is computed.
+
+While somebody is, calls take the long way, for the short one knows no text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Told = Callable[[Any, Mapping[str, Any], Any, Mapping[str, Any]], None]
+
+
+class CallWatch:
+    """Watchers of the calls of this process, in all of its threads."""
+
+    __slots__ = ("watchers",)
+
+    def __init__(self) -> None:
+        self.watchers: tuple[Told, ...] = ()
+
+    def add(self, told: Told) -> None:
+        """Let a function be told of calls."""
+        self.watchers = (*self.watchers, told)
+
+    def remove(self, told: Told) -> None:
+        """Tell it no longer."""
+        self.watchers = tuple(each for each in self.watchers if each is not told)
+
+    def tell(
+        self, assignment: Any, objects: Mapping[str, Any], settings: Any, more: Mapping[str, Any]
+    ) -> None:
+        """Tell of a call; `more` are its options that settings do not have."""
+        for told in self.watchers:
+            told(assignment, objects, settings, more)
+
+
+WATCH = CallWatch()
+"""The watchers of this process."""

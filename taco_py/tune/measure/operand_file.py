@@ -1,0 +1,64 @@
+"""A call's operands in a file of a private folder, for a process that is to read them once.
+
+Arrays keep their strides: plans are made for these.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from taco_py.storage.tensor_data import Array
+
+
+class UnpassableError(Exception):
+    """Something cannot be passed to another process."""
+
+
+@contextmanager
+def operand_file(content: Any) -> Iterator[Path]:
+    """The path of a file with what is passed, until the block is left.
+
+    Raises UnpassableError.
+    """
+    with TemporaryDirectory(prefix="tacopy-tune-") as folder:
+        path = Path(folder) / "operands"
+        try:
+            with path.open("wb") as file:
+                _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(content)
+        except (pickle.PicklingError, TypeError, AttributeError, OSError) as error:
+            raise UnpassableError(str(error)) from error
+        yield path
+
+
+def read_operands(path: str) -> Any:
+    """What was passed."""
+    with Path(path).open("rb") as file:
+        return pickle.load(file)
+
+
+class _Pickler(pickle.Pickler):
+    """Keeps the strides of arrays that do not lie together."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        plain = type(obj) is np.ndarray and not obj.flags.forc
+        if not plain or any(
+            step <= 0 for step, n in zip(obj.strides, obj.shape, strict=True) if n > 1
+        ):
+            return NotImplemented
+        return strided_like, (np.ascontiguousarray(obj), obj.strides)
+
+
+def strided_like(values: Array, strides: tuple[int, ...]) -> Array:
+    """The values in an array of these strides, in memory of its own."""
+    reach = sum(step * (n - 1) for step, n in zip(strides, values.shape, strict=True) if n > 1)
+    memory = np.zeros(reach + values.itemsize, np.uint8)
+    found = np.ndarray(values.shape, values.dtype, memory, 0, strides)
+    found[...] = values
+    return found

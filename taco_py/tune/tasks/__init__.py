@@ -1,0 +1,1 @@
+"""Tuning tasks: what is tuned, as data that any process can make operands of."""

@@ -1,0 +1,228 @@
+"""`TuningTask`: a text, what its operands are like, and how it is called and tuned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any
+
+from codegen.records import dataclass
+from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.nodes import Assignment
+from taco_py.notation.statements import parse_statements
+from taco_py.tune.store.fingerprint import sha256
+from taco_py.tune.store.job_journal import Job
+from taco_py.tune.tasks.operand_description import KeyedError, OperandDescription, described
+from taco_py.tune.tasks.operands_like import make_operands
+
+CALL_OPTIONS = (
+    "format", "dtype", "casting", "threads", "static", "libraries", "forbid", "allow", "semiring",
+)  # fmt: skip
+"""What `evaluate` takes besides operands, as far as keys of tuned plans know it."""
+SEARCH_OPTIONS = ("trials", "seconds", "search", "seed")
+"""What `tune` takes besides."""
+OPTIONS = (*CALL_OPTIONS, *SEARCH_OPTIONS)
+KEYS = ("name", "text", "operands", "options")
+
+
+@dataclass(frozen=True, slots=True)
+class TuningTask:
+    """Describe a call to tune a plan for: its text, its operands without their values, its options.
+
+    >>> x = {"shape": [80]}
+    >>> A = {"shape": [100, 80], "format": "csr_array", "density": 0.1}
+    >>> task = tp.tuning.task("y[i] = A[i,j] * x[j]", {"A": A, "x": x}, trials=20)
+    >>> task.make_operands()["A"].nnz
+    800
+
+    text      an assignment in index notation
+    operands  what each operand of the text is like
+    options   of the call and of the search, by name
+    name      what people call it; it tells no tasks apart
+    """
+
+    text: str
+    operands: tuple[tuple[str, OperandDescription], ...]
+    options: tuple[tuple[str, Any], ...] = ()
+    name: str = field(default="", compare=False)
+
+    @property
+    def described(self) -> dict[str, OperandDescription]:
+        """Return what each operand is like, by its name."""
+        return dict(self.operands)
+
+    @property
+    def call_options(self) -> dict[str, Any]:
+        """Return the options of `evaluate`."""
+        return {name: value for name, value in self.options if name in CALL_OPTIONS}
+
+    @property
+    def search_options(self) -> dict[str, Any]:
+        """Return the options of `tune` alone."""
+        return {name: value for name, value in self.options if name in SEARCH_OPTIONS}
+
+    @property
+    def label(self) -> str:
+        """Return its name, or else its text."""
+        return self.name or self.text
+
+    def make_operands(self, folder: str | Path | None = None) -> dict[str, Any]:
+        """Return operands like these, the same ones each time; files are looked for in a folder."""
+        return make_operands(self.described, None if folder is None else Path(folder))
+
+    def with_options(self, **options: Any) -> TuningTask:
+        """Return the same task with these options besides its own."""
+        return replace(self, options=sorted_options({**dict(self.options), **options}))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON and TOML have it."""
+        found: dict[str, Any] = {"name": self.name} if self.name else {}
+        found["text"] = self.text
+        found["operands"] = {name: each.as_json() for name, each in self.operands}
+        if self.options:
+            found["options"] = {name: _plain(value) for name, value in self.options}
+        return found
+
+    def job(self, target: str = "c") -> Job:
+        """Return it as a job of the journal, for workers with a target.
+
+        Its hash depends on what is tuned and how, not on names or on when it is made.
+        """
+        workload = json.dumps(self.as_json(), sort_keys=True)
+        own = {**self.as_json(), "options": {}, "name": ""}
+        search = {"target": target, **dict(self.options)}
+        options = json.dumps(
+            {name: _plain(value) for name, value in search.items()}, sort_keys=True
+        )
+        return Job(sha256([own, options]), workload, options)
+
+
+def task_of(found: Any) -> TuningTask:
+    """The task that JSON or TOML has. Raises KeyedError."""
+    if not isinstance(found, Mapping):
+        raise KeyedError(f"Expected a table that describes a task, found {found!r}", ())
+    _check_keys(found, KEYS, ())
+    text, name = found.get("text"), found.get("name", "")
+    if not isinstance(text, str):
+        raise KeyedError(
+            f"Expected a text, found {text!r}", ("text",), "as in text = 'y[i] = A[i,j] * x[j]'"
+        )
+    if not isinstance(name, str):
+        raise KeyedError(f"Expected a text, found {name!r}", ("name",))
+    tables = found.get("operands", {})
+    if not isinstance(tables, Mapping):
+        raise KeyedError(f"Expected a table of operands, found {tables!r}", ("operands",))
+    operands = tuple((own, _operand(own, table)) for own, table in tables.items())
+    options = options_of(found.get("options", {}), ("options",))
+    task = TuningTask(text, operands, options, name)
+    check_task(task)
+    return task
+
+
+def _operand(name: str, table: Any) -> OperandDescription:
+    try:
+        return described(table)
+    except KeyedError as error:
+        raise KeyedError(error.message, ("operands", name, *error.path), error.hint) from error
+
+
+def options_of(found: Any, path: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+    """Options by name, sorted. Raises KeyedError."""
+    if not isinstance(found, Mapping):
+        raise KeyedError(f"Expected a table of options, found {found!r}", path)
+    _check_keys(found, OPTIONS, path)
+    return sorted_options(found)
+
+
+def sorted_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Options in order of their names, without those that are None."""
+    found = ((name, _frozen(value)) for name, value in options.items() if value is not None)
+    return tuple(sorted(found))
+
+
+def _frozen(value: Any) -> Any:
+    """Lists and tables as tuples, which compare and hash."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return tuple(_frozen(each) for each in value)
+    if isinstance(value, Mapping):
+        return ("table", *((name, _frozen(each)) for name, each in sorted(value.items())))
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """What `_frozen` was made of."""
+    if isinstance(value, tuple) and value[:1] == ("table",):
+        return {name: _plain(each) for name, each in value[1:]}
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as a call takes them."""
+    return {name: _plain(value) for name, value in options.items()}
+
+
+def _check_keys(found: Mapping[str, Any], known: Iterable[str], path: tuple[str, ...]) -> None:
+    for name in found:
+        if name not in known:
+            raise KeyedError(
+                f"Expected one of {', '.join(known)}, found {name!r}",
+                (*path, name),
+                with_suggestion("leave it out", name, known),
+            )
+
+
+def check_task(task: TuningTask) -> None:
+    """Raise KeyedError where operands are not those of the text, and NotationError for texts that
+    are no assignment."""
+    assignment = assignment_of(task)
+    names, given = operand_names(assignment), task.described
+    for name in names:
+        if name not in given:
+            raise KeyedError(
+                f"Expected a description of {name}, which the text reads, found none",
+                ("operands",),
+                f"add {name} = {{ shape = […] }}",
+            )
+    for name in given:
+        if name not in names:
+            raise KeyedError(
+                f"Expected one of {', '.join(names)}, which the text reads, found {name}",
+                ("operands", name),
+                with_suggestion("leave it out", name, names),
+            )
+    _check_sizes(assignment, given)
+
+
+def assignment_of(task: TuningTask) -> Assignment:
+    """The assignment of a task's text. Raises NotationError; KeyedError for several statements."""
+    found = parse_statements(task.text, task.described)
+    if len(found) > 1:
+        raise KeyedError(
+            f"Expected one assignment, found {len(found)}", ("text",), "make a task of each"
+        )
+    return found[0]
+
+
+def _check_sizes(assignment: Assignment, given: Mapping[str, OperandDescription]) -> None:
+    """Raise KeyedError where numbers of modes or sizes contradict the text."""
+    sizes: dict[str, tuple[int, str]] = {}
+    for access in accesses(assignment):
+        each = given[access.tensor]
+        if each.file or access.subscripts:
+            continue
+        if len(each.shape) != len(access.indices):
+            raise KeyedError(
+                f"Expected {len(access.indices)} sizes, one for each of the indices "
+                f"{', '.join(access.indices) or '(none)'}, found {len(each.shape)}",
+                ("operands", access.tensor, "shape"),
+            )
+        for index, size in zip(access.indices, each.shape, strict=True):
+            other, where = sizes.setdefault(index, (size, access.tensor))
+            if other != size:
+                raise KeyedError(
+                    f"Expected size {other} for the index {index}, as {where} has it, found {size}",
+                    ("operands", access.tensor, "shape"),
+                )

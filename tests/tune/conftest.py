@@ -1,0 +1,19 @@
+"""Keys tell how many threads calls may use: as many as when keys were made, before any test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import taco_py as tp
+
+USUAL = tp.get_threads()
+
+
+@pytest.fixture(autouse=True)
+def usual_threads() -> Iterator[None]:
+    """Whatever other modules have set meanwhile."""
+    tp.set_threads(USUAL)
+    yield
+    tp.set_threads(None)
