@@ -19,11 +19,14 @@ from codegen.records import dataclass
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.machine import Machine
 from taco_py.diagnostics.errors import ScheduleError
+from taco_py.legal.stored import is_sparse
+from taco_py.notation.checks import accesses
 from taco_py.order.orders import order_cost
 from taco_py.plan.ir.goal import statistics
 from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Operand, Reformat, Step
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.price import as_sum, keeping
+from taco_py.problem import Problem
 from taco_py.ways.recipe import Recipe
 from taco_py.ways.way import Question
 from taco_py.ways.ways import graph_of, way_of
@@ -91,7 +94,7 @@ class PricedFor:
             order_cost(step.problem, as_sum(step.problem, t), stats, order) for t, order in pairs
         )
         seconds = cost * self.machine.step_seconds
-        if step.problem.static:
+        if _has_static_loops(step.problem):
             seconds *= STATIC_SHARE
         small = seconds < self.machine.parallel_iterations * 1e-9
         return seconds if small else REGION_SECONDS + seconds / self._gain(step)
@@ -110,3 +113,15 @@ class PricedFor:
         except ScheduleError:
             return False
         return any(loop.mode.parallel is not None for loop in graph.loops)
+
+
+def _has_static_loops(problem: Problem) -> bool:
+    """Whether a loop over every coordinate of an index has its size compiled in."""
+    static = {index for index, _ in problem.static}
+    walked = {
+        index
+        for access in accesses(problem.assignment)
+        if is_sparse(problem.type_of(access.tensor).format)
+        for index in access.indices
+    }
+    return not static <= walked
