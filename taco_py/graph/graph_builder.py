@@ -99,13 +99,19 @@ class GraphBuilder:
         key = _literal_key(value)
         assert key is not None
         if key not in self._known:
-            name = f"k{len(self.constants)}"
+            name = self._fresh("k", len(self.constants))
             weak = weak_name(value)
             fact = Fact((), weak, weak=True) if weak else Fact((), str(value.dtype))
             self.constants[name] = Constant(name, fact, value)
             self.facts[name] = fact
             self._known[key] = name
         return self._known[key]
+
+    def _fresh(self, letter: str, number: int) -> str:
+        """A name that no leaf has: those of leaves that were left out are free again."""
+        while f"{letter}{number}" in self.facts:
+            number += 1
+        return f"{letter}{number}"
 
     def number(self, extent: Extent, dtype: str) -> str:
         """Name a number that each call computes, of a type."""
@@ -114,7 +120,7 @@ class GraphBuilder:
             return self.literal(np.dtype(dtype).type(constant))
         key = (extent, dtype)
         if key not in self._known:
-            name = f"m{len(self.numbers)}"
+            name = self._fresh("m", len(self.numbers))
             self.numbers[name] = Number(name, Fact((), dtype), extent)
             self.facts[name] = self.numbers[name].fact
             self._known[key] = name

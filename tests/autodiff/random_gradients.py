@@ -66,11 +66,15 @@ def wrong_with(program: Program, seed: int) -> str:
             with np.errstate(all="ignore"):
                 return float(np.real(loss(*arrays)))
 
-        slopes = [(at(h) - at(-h)) / (2 * h) for h in (1e-6, 1e-5)]
+        here = at(0.0)
+        slopes = [(at(h) - here) / h for h in (1e-6, -1e-6)]
+        slopes[:0] = [sum(slopes) / 2]
         scale = 1 + max(map(abs, slopes))
-        if not np.isfinite(slopes).all() or abs(slopes[0] - slopes[1]) > 1e-4 * scale:
-            continue  # a kink, or a number that is none
         found = product(gradient, along)
+        if not np.isfinite(slopes).all() or abs(slopes[1] - slopes[2]) > 1e-3 * scale:
+            continue  # a kink, or a number that is none
+        if np.isnan(found) and ".std(" in program.text:
+            continue  # the root of 0 has no derivative
         if not abs(found - slopes[0]) <= 1e-3 * scale:
             return f"operand {place}: expected {slopes[0]}, found {found}"
     return ""

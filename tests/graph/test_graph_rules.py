@@ -11,6 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.graph.nodes import Constant, Fact, Graph
 
 x = np.arange(12.0).reshape(3, 4)
 M = sp.csr_array(np.eye(3, 4) != 0)
@@ -133,3 +135,12 @@ def test_a_part_of_size_1_by_the_trace_stays() -> None:
 def test_a_transpose_that_puts_modes_in_is_none_for_rules(function: Callable[..., Any]) -> None:
     for x in (np.arange(10.0).reshape(2, 5), np.arange(5.0)[None]):
         np.testing.assert_allclose(tp.fuse(function)(x), function(x))
+
+
+def test_a_new_number_takes_the_name_of_no_other() -> None:
+    """k1 is there, k0 was left out: the next one is no k1."""
+    kept = Constant("k1", Fact((), "float", weak=True), 2.0)
+    builder = GraphBuilder(Graph((), (kept,), (), (), ()))
+    made = builder.literal(5.0)
+    assert builder.constants[made].value == 5.0
+    assert builder.constants[builder.literal(2.0)].value == 2.0

@@ -5,8 +5,10 @@ y = map maximum(x, 0), cotangent g    →    map where(map greater(x, 0), g, 0)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
+
+import numpy as np
 
 from taco_py.autodiff.cotangents import cotangent_of
 from taco_py.graph.graph_builder import GraphBuilder
@@ -42,20 +44,27 @@ def cotangents_of_map(
     values = {**dict(zip(names, inputs, strict=True)), "d": cotangent}
     made = call(node.get("function"), args)
     is_complex = any(builder.facts[n].dtype.startswith("complex") for n in (*inputs, cotangent))
-    for name, found in _below(made, Access("d", ()), is_complex):
+    real = {
+        own
+        for own, name in zip(names, inputs, strict=True)
+        if np.dtype(builder.facts[name].dtype).kind in "fc"
+    }
+    for name, found in _below(made, Access("d", ()), is_complex, real):
         yield names.index(name), build(builder, found, values)
 
 
-def _below(expr: Expr, cotangent: Expr, is_complex: bool) -> Iterator[tuple[str, Expr]]:
-    """The cotangents of the accesses in an expression."""
+def _below(
+    expr: Expr, cotangent: Expr, is_complex: bool, real: Collection[str]
+) -> Iterator[tuple[str, Expr]]:
+    """The cotangents of the accesses in an expression that are real or complex."""
     if isinstance(expr, Access):
         yield expr.tensor, cotangent
     elif isinstance(expr, Call):
         for place, arg in enumerate(expr.args):
-            if accesses(arg):
+            if any(each.tensor in real for each in accesses(arg)):
                 found = cotangent_of(expr, place, cotangent, is_complex)
                 if found is not None:
-                    yield from _below(arg, found, is_complex)
+                    yield from _below(arg, found, is_complex, real)
 
 
 def build(builder: GraphBuilder, expr: Expr, values: Mapping[str, str]) -> str:

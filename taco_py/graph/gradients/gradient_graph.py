@@ -50,10 +50,10 @@ def with_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
 
 
 def _active(graph: Graph, wrt: Sequence[str]) -> set[str]:
-    """The values that depend on operands."""
+    """The real and complex values that depend on operands."""
     found = {*wrt}
     for node in graph.nodes:
-        if not found.isdisjoint(node.inputs):
+        if not found.isdisjoint(node.inputs) and np.dtype(node.dtype).kind in "fc":
             found.add(node.name)
     return found
 

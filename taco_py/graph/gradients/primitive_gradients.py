@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from taco_py.diagnostics.errors import DerivativeError
-from taco_py.graph.extents import Extent, const, product
+from taco_py.graph.extents import ONE, Extent, const, product
 from taco_py.graph.gradients.element_gradients import cotangents_of_map
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Node
@@ -65,6 +65,19 @@ def unspread(builder: GraphBuilder, name: str, shape: Sequence[Extent]) -> str:
     return builder.layout("expand", found, source, tuple(shape))
 
 
+def spread_over(
+    builder: GraphBuilder, name: str, source: Sequence[int | None], shape: Sequence[Extent]
+) -> str:
+    """Stretch a value over new modes; by NumPy where no operand has a size of theirs."""
+    new = [size for size, each in zip(shape, source, strict=True) if each is None]
+    if all(size.operator == "size" or size.constant == 1 for size in new):
+        return builder.layout("broadcast", name, source, tuple(shape))
+    units = tuple(ONE if each is None else size for size, each in zip(shape, source, strict=True))
+    whole = builder.layout("expand", name, source, units) if builder.facts[name].order else name
+    dtype = builder.facts[name].dtype
+    return builder.add("numpy", (whole,), tuple(shape), dtype, call="broadcast_to")
+
+
 def summed(builder: GraphBuilder, name: str, axes: Sequence[int]) -> str:
     """Sum over modes; of those that a broadcast made by their sizes."""
     node, dtype = builder.nodes.get(name), builder.facts[name].dtype
@@ -99,7 +112,7 @@ def _over(builder: GraphBuilder, node: Node, name: str, value: str) -> str:
     shape, axes = builder.facts[name].shape, node.get("axes")
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     source = tuple(None if axis in axes else kept.index(axis) for axis in range(len(shape)))
-    return builder.layout("broadcast", value, source, shape)
+    return spread_over(builder, value, source, shape)
 
 
 def _of_sum(builder: GraphBuilder, node: Node, name: str, value: str, cotangent: str) -> str:
@@ -187,7 +200,7 @@ def _of_contract(
             node.dtype,
         )
         source = tuple(wide.index(label) if label in wide else None for label in own)
-        yield place, builder.layout("broadcast", made, source, shape)
+        yield place, spread_over(builder, made, source, shape)
 
 
 def _conjugate(builder: GraphBuilder, name: str) -> str:

@@ -16,6 +16,7 @@ from dataclasses import field
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.formats import Format, Level, LevelKind
+from taco_py.graph.extents import Extent
 from taco_py.graph.fission.expressible import literal_of
 from taco_py.graph.nodes import Constant, Graph, Node
 from taco_py.graph.primitives.family import Index, Operands
@@ -261,7 +262,12 @@ class _Writer:
 
     def _with_sizes(self, node: Node, indices: Sequence[Index], value: Expr, names: Names) -> Expr:
         """A value that says how large it is: what is one number says it by an operand."""
-        pairs = zip(indices, node.shape, strict=True)
+        return self._sized(value, indices, node.shape, names)
+
+    def _sized(
+        self, value: Expr, indices: Sequence[Index], shape: Sequence[Extent], names: Names
+    ) -> Expr:
+        pairs = zip(indices, shape, strict=True)
         sizes = {index: size for index, size in pairs if index is not None}
         if {*sizes} <= {*sized_indices(value)}:
             return value
@@ -297,10 +303,18 @@ class _Writer:
         facts = self.graph.facts
         operands = Operands(
             tuple(facts[name] for name in node.inputs),
-            lambda place, own: self._read(node.inputs[place], own, names),
+            lambda place, own: self._read_of(node, place, own, names),
             lambda: names.fresh("i"),
         )
         return PRIMITIVES[node.operator].express(node, indices, operands)
+
+    def _read_of(self, node: Node, place: int, indices: Sequence[Index], names: Names) -> Expr:
+        """An operand of a primitive; what is reduced says over how many elements."""
+        name = node.inputs[place]
+        value = self._read(name, indices, names)
+        if node.operator != "reduce":
+            return value
+        return self._sized(value, indices, self.graph.facts[name].shape, names)
 
     # ------------------------------------------------------------ storage
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from codegen.names import Names
+from taco_py.diagnostics.errors import InternalError
 from taco_py.graph.extents import Extent
 from taco_py.graph.nodes import Fact
 from taco_py.notation.checks import unique
@@ -36,14 +37,14 @@ def with_sizes(
     """Return a value that says the sizes of all indices, and the values that it reads for that.
 
     sizes  of the indices of the target
-    facts  of values that may be read
+    facts  of values that may be read, one of each size at least
     """
     known = tuple(facts)
     read: list[str] = []
     while missing := [index for index in sizes if index not in sized_indices(value)]:
         found = _access(missing[0], sizes, known, names)
         if found is None:
-            break
+            raise InternalError(f"Expected an operand of the size {sizes[missing[0]]}, found none")
         access, others = found
         condition: Expr = Call(COMPILER["stored"], (access,))
         for index in others:
