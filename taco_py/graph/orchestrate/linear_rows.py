@@ -1,6 +1,6 @@
 """Linear programs with whole numbers, as rows of weights, solved by HiGHS.
 
-    minimize  Σ cost · variable,  least ≤ Σ weight · variable ≤ most for each row
+minimize  Σ cost · variable,  least ≤ Σ weight · variable ≤ most for each row
 """
 
 from __future__ import annotations

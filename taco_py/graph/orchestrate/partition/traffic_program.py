@@ -1,8 +1,8 @@
 """The partition of the most saved bytes as a program with whole numbers (Chen et al. 2024, EVT,
 equations 3a to 3j).
 
-There are as many partitions as primitives, most of them empty at the end. Binary variables: xᵢₛ
-primitive i is in partition s, zᵢⱼₛ both are, yₛₜ an edge leads from s to t; πₛ places s in an order.
+There are as many partitions as primitives, most of them empty at the end. Binary variables: xᵢₛ,
+primitive i is in partition s; zᵢⱼₛ, both are; yₛₜ, an edge leads from s to t. πₛ orders partitions.
 
     maximize  Σ bytesᵢⱼ zᵢⱼₛ
     Σₛ xᵢₛ = 1                                  each primitive is in one partition
@@ -13,7 +13,9 @@ primitive i is in partition s, zᵢⱼₛ both are, yₛₜ an edge leads from s
     πₛ - πₜ + n yₛₜ ≤ n - 1                     no cycle (Miller, Tucker, Zemlin 1960)
     Σᵢ xᵢₛ ≥ Σᵢ xᵢₜ,  t = s + 1                 the larger first: one of the same in other orders
 
-Only x has to be declared whole: z is then the lesser of two, and y and π can be rounded up.
+Only x has to be declared whole: z is then the lesser of two, and y and π can be rounded. Names of
+partitions are interchangeable, so this takes seconds for ten primitives: it is what `edge_program`,
+which chooses, is compared with.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from taco_py.graph.orchestrate.partition.traffic_problem import (
     forced_groups,
     merge_greedily,
 )
+
 
 @dataclass(frozen=True, slots=True)
 class _Variables:
