@@ -65,7 +65,7 @@ class _Forbidden:
         return self.known[members]
 
     def least(self, members: int) -> int:
-        """A convex part of a forbidden set that is forbidden, and no longer with one member less."""
+        """A convex part of a forbidden set that is forbidden, but not with one member less."""
         for p in bits(members):
             less = members & ~(1 << p)
             if less.bit_count() > 1 and is_convex(self.dag, less) and self(less):

@@ -4,9 +4,9 @@ A binary variable fₑ says that the ends of edge e are in one group. Groups are
 connect: a group that hangs together by none can be split, and saves as much.
 
     maximize  Σ bytesₑ fₑ
-    fₑ ≤ f_d                        d between two of the hull of e: what is on paths between its ends
-    Σ f over T  ≤  |T| - 1          T a tree of edges that connects a set that is apart
-    Σ f over T  ≤  |T| - 1 + fₑ     groups that T connects wait for each other, by edge e among others
+    fₑ ≤ f_d                      d between two of the hull of e: on paths between its ends
+    Σ f over T  ≤  |T| - 1        T a tree of edges that connects a set that is apart
+    Σ f over T  ≤  |T| - 1 + fₑ   groups that T connects wait for each other, by edge e and others
 
 Rows of the last two kinds are added for what the last solution breaks, and the program is solved
 again, until it breaks none: then no partition saves more. It has the optimum of the published
