@@ -161,7 +161,7 @@ def test_a_primitive_may_have_a_price_in_larger_kernels_alone(name: str) -> None
 
 
 def test_a_chooser_that_is_none_is_refused() -> None:
-    with pytest.raises(ScheduleError, match="one of orchestrate, partition, greedy, exact"):
+    with pytest.raises(ScheduleError, match="one of orchestrate, once, partition, greedy, exact"):
         choose("best", FAN, traffic)
 
 
