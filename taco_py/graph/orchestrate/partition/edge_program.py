@@ -22,7 +22,7 @@ from math import inf
 
 from codegen.records import dataclass
 from taco_py.graph.orchestrate.convexity import find_violations
-from taco_py.graph.orchestrate.dag import Dag, bits, mask_of
+from taco_py.graph.orchestrate.dag import Dag, bits
 from taco_py.graph.orchestrate.linear_rows import Minimum, Row, minimize
 from taco_py.graph.orchestrate.partition.traffic_problem import (
     SCALE,
@@ -113,8 +113,7 @@ def _connected(edges: _Fusible, found: Minimum) -> tuple[Groups, tuple[Edge, ...
 
 def _cuts(edges: _Fusible, groups: Groups, chosen: Sequence[Edge]) -> Iterator[Row]:
     """Yield the rows that a solution breaks."""
-    around = tuple(mask_of(pair) for pair in edges.problem.around)
-    for members in (*edges.problem.apart, *around):
+    for members in edges.problem.never:
         if any(not members & ~group for group in groups):
             tree = _tree(chosen, tuple(bits(members)))
             yield Row(_weights(edges, tree), -inf, len(tree) - 1.0)

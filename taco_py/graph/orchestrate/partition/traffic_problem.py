@@ -11,6 +11,7 @@ Primitives are numbered in a topological order.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import field
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import OperandError, ScheduleError
@@ -55,6 +56,7 @@ class TrafficProblem:
     apart     sets of which no group holds all; two primitives, mostly
     together  pairs that are in one group
     around    (from, to): a path between them goes through what is in none of the groups
+    dag       the graph of all paths, those around too
     """
 
     size: int
@@ -62,6 +64,7 @@ class TrafficProblem:
     apart: tuple[int, ...] = ()
     together: tuple[tuple[int, int], ...] = ()
     around: tuple[tuple[int, int], ...] = ()
+    dag: Dag = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         pairs = (*((i, j) for i, j, _ in self.edges), *self.around)
@@ -75,11 +78,12 @@ class TrafficProblem:
         less = [weight for *_, weight in self.edges if not 0 <= weight < float("inf")]
         if less:
             raise OperandError(f"Expected edges of at least 0 bytes, found {less[0]}")
+        object.__setattr__(self, "dag", dag_of_edges(self.size, pairs))
 
     @property
-    def dag(self) -> Dag:
-        """The graph of all paths, those around too."""
-        return dag_of_edges(self.size, (*((i, j) for i, j, _ in self.edges), *self.around))
+    def never(self) -> tuple[int, ...]:
+        """The sets of which no group holds all: those apart, and the ends of paths around."""
+        return (*self.apart, *map(mask_of, self.around))
 
     def saved(self, groups: Iterable[int]) -> float:
         """Return the bytes of the edges inside of groups."""
@@ -88,8 +92,7 @@ class TrafficProblem:
 
     def allows(self, groups: Sequence[int]) -> bool:
         """Return whether groups can each run as one step, and keep what is apart and together."""
-        pairs = tuple(mask_of(pair) for pair in self.around)
-        if any(not each & ~group for each in (*self.apart, *pairs) for group in groups):
+        if any(not each & ~group for each in self.never for group in groups):
             return False
         whole = (*groups, *(1 << p for p in bits((1 << self.size) - 1 & ~sum(groups))))
         if any(not any(g >> i & g >> j & 1 for g in whole) for i, j in self.together):
@@ -105,8 +108,7 @@ def hull(dag: Dag, members: int) -> int:
 def can_be_fused(problem: TrafficProblem, dag: Dag, start: int, end: int) -> bool:
     """Return whether a group may hold both: their hull holds nothing that is kept apart."""
     whole = hull(dag, 1 << start | 1 << end)
-    pairs = (mask_of(pair) for pair in problem.around)
-    return all(each & ~whole for each in (*problem.apart, *pairs))
+    return all(each & ~whole for each in problem.never)
 
 
 def forced_groups(problem: TrafficProblem) -> Groups:
@@ -188,13 +190,15 @@ def merge_greedily(
 
     wished  edges that come before all others
     """
-    found = list(groups)
+    found, never = list(groups), problem.never
     order = [(edge[:2] not in wished, -edge[2], edge[:2]) for edge in problem.edges]
     for _, weight, (i, j) in sorted(order):
         one = next(group for group in found if group >> i & 1)
         other = next(group for group in found if group >> j & 1)
         if one != other and weight < 0:
+            if any(not each & ~(one | other) for each in never):
+                continue
             merged = [group for group in found if group not in (one, other)] + [one | other]
-            if problem.allows(merged):
+            if contract(problem.dag, merged) is not None:
                 found = merged
     return tuple(sorted(found, key=lambda group: group & -group))

@@ -103,7 +103,7 @@ def _rows(problem: TrafficProblem, variables: _Variables) -> Iterator[Row]:
     n = problem.size
     for i in range(n):
         yield Row(tuple((variables.x(i, s), 1.0) for s in range(n)), 1.0, 1.0)
-    for members in (*problem.apart, *(mask_of(pair) for pair in problem.around)):
+    for members in problem.never:
         for s in range(n):
             weights = tuple((variables.x(i, s), 1.0) for i in bits(members))
             yield Row(weights, 0.0, members.bit_count() - 1.0)
