@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from math import inf
 from random import Random
 from typing import Any
@@ -17,7 +18,7 @@ from taco_py.diagnostics.errors import OperandError, ScheduleError
 from taco_py.graph.orchestrate.candidate_kernels import Candidates, Kernel
 from taco_py.graph.orchestrate.choosers import CHOOSERS, choose
 from taco_py.graph.orchestrate.dag import dag_of_edges, make_dag
-from taco_py.graph.orchestrate.partition.choose_partition import choose_partition
+from taco_py.graph.orchestrate.partition.choose_partition import _best, choose_partition
 from taco_py.graph.orchestrate.partition.edge_program import solve_by_cuts
 from taco_py.graph.orchestrate.partition.fusible_parts import (
     part_of,
@@ -180,6 +181,17 @@ def test_the_partition_is_a_chooser_of_the_table() -> None:
     with pytest.raises(OperandError, match="bytes of 4 values, found 1"):
         choose_partition(dag, Candidates((), (), 0, ()), lambda _: 1.0, traffic=[8.0])
     assert "partition" in CHOOSERS
+
+
+def test_what_parts_may_lose_is_looked_for_in_the_whole() -> None:
+    """Of these parts, each solved with those before it, the groups save less than the whole's."""
+    problem = random_problem(Random(3), 80, 80, extras=False)
+    parts, whole = solve_by_parts(problem), solve_by_cuts(problem)
+    assert not parts.optimal and parts.saved < whole.saved <= parts.bound
+    found = _best(problem, solve_by_cuts, time.perf_counter() + 60.0)
+    assert found.optimal and found.saved == whole.saved
+    late = _best(problem, solve_by_cuts, time.perf_counter() - 1.0)
+    assert problem.allows(late.groups) and late.saved <= whole.saved <= late.bound
 
 
 def test_a_group_that_no_kernel_can_be_made_for_is_forbidden() -> None:

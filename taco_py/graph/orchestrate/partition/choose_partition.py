@@ -2,7 +2,7 @@
 
     price {i, j} = ∞, or a rule forbids it   →   i and j apart
     value p of 8 bytes that q reads          →   edge (p, q, 8)
-    the optimum by parts                     →   a kernel for each group
+    the optimum by parts, else as a whole    →   a kernel for each group
 
 No primitive is computed twice. Prices only tell what cannot be made: where a kernel cannot, none
 with more primitives is taken to be. A group that turns out to be one is forbidden, and the rest
@@ -161,7 +161,7 @@ def _solved(
     """Solve until all groups can be made; where the time is over, split those that cannot."""
     forced, rounds = forced_groups(problem), 0
     while True:
-        found = solve_by_parts(problem, max(0.05, end - time.perf_counter()), solver)
+        found = _best(problem, solver, end)
         rounds += found.rounds
         wrong = tuple(_unmade(dag, problem, found.groups, forbidden))
         if not wrong or time.perf_counter() > end:
@@ -175,6 +175,18 @@ def _solved(
         rest += [group for group in forced if group & whole]
         found = replace(found, groups=tuple(rest), saved=problem.saved(rest))
     return found, rounds
+
+
+def _best(problem: TrafficProblem, solver: Solver, end: float) -> Partition:
+    """Solve by parts; as a whole where parts may save less than that and there is time."""
+    parts = solve_by_parts(problem, max(0.05, end - time.perf_counter()), solver)
+    left = end - time.perf_counter()
+    if parts.optimal or left < 0:
+        return parts
+    whole = solver(problem, left)
+    better = max(parts, whole, key=lambda each: each.saved)
+    bound = max(better.saved, min(parts.bound, whole.bound))
+    return replace(better, bound=bound, rounds=parts.rounds + whole.rounds)
 
 
 def _unmade(
