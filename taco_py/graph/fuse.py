@@ -200,7 +200,7 @@ def fuse(
 
     function  of arrays, in NumPy's functions and operators, SciPy's arrays and functions of tp
     optimize  how its kernels are chosen: "stages", as many primitives as possible in one call, or
-              "greedy", "orchestrate", "measure" or "none", as docs/graphs.md has them
+              "greedy", "partition", "orchestrate", "measure" or "none", as docs/graphs.md has them
     backends  names of code generators that may compute parts of it where that pays, the preferred
               ones first: "blas", "mkl", "jsonvm" and those of `tp.register_backend`; "own" is this
               compiler, which has what those behind it would compute in as long a time

@@ -157,11 +157,11 @@ def test_a_primitive_may_have_a_price_in_larger_kernels_alone(name: str) -> None
     check_runs(FAN, chosen)
     assert chosen.recomputed == 1
     with pytest.raises(ScheduleError, match="makes the results together"):
-        choose("partition", FAN, lambda kernel: inf if kernel.outputs == 1 else 1.0)
+        choose("once", FAN, lambda kernel: inf if kernel.outputs == 1 else 1.0)
 
 
 def test_a_chooser_that_is_none_is_refused() -> None:
-    with pytest.raises(ScheduleError, match="one of orchestrate, partition, greedy, exact"):
+    with pytest.raises(ScheduleError, match="one of orchestrate, once, partition, greedy, exact"):
         choose("best", FAN, traffic)
 
 

@@ -26,25 +26,15 @@ import time
 from collections.abc import Sequence
 from math import inf
 
-import numpy as np
-
 from codegen.records import dataclass
 from taco_py.graph.orchestrate.candidate_kernels import Kernel
 from taco_py.graph.orchestrate.dag import bits
 from taco_py.graph.orchestrate.fewest_columns import Prices, cost_of
 from taco_py.graph.orchestrate.kernel_choice import run_order, without_idle
+from taco_py.graph.orchestrate.linear_rows import Row, minimize
 
 SCALE = 1e4
 """What the first answer costs in the program's unit: HiGHS stops at an absolute gap of 1e-6."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One linear constraint: `least ≤ Σ weight · variable ≤ most`."""
-
-    weights: tuple[tuple[int, float], ...]
-    least: float
-    most: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +76,17 @@ def solve(
     rounds, bound = 0, 0.0
     while (left := end - time.perf_counter()) > 0:
         rounds += 1
-        chosen, bound_now, proven = _run(costs, rows, left)
-        bound = max(bound, bound_now / scale)
-        if chosen is None:
+        found = minimize(costs, rows, left)
+        bound = max(bound, found.bound / scale)
+        if found.values is None:
             break
-        order, stuck = run_order([kernels[n] for n in chosen], given)
+        order, stuck = run_order([kernels[n] for n in found.ones], given)
         if not stuck or not goal & ~_values(order, given):
-            found = without_idle(order, goal, given)
-            cost = cost_of(found, prices)
-            if proven:
-                return Solution(found, cost, rounds)
-            return Solution(found if cost < best else first, min(bound, cost, best), rounds)
+            used = without_idle(order, goal, given)
+            cost = cost_of(used, prices)
+            if found.proven:
+                return Solution(used, cost, rounds)
+            return Solution(used if cost < best else first, min(bound, cost, best), rounds)
         rows += _cuts(kernels, order, stuck, given)
     return Solution(first, min(bound, best), rounds)
 
@@ -173,29 +163,3 @@ def _closure(waits: dict[Kernel, int], kernel: Kernel) -> set[Kernel]:
         found.update(new)
         waiting += new
     return found
-
-
-def _run(
-    costs: Sequence[float], rows: Sequence[Row], seconds: float
-) -> tuple[list[int] | None, float, bool]:
-    """Run HiGHS; return the variables that are 1, a lower bound, and whether it is the optimum."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import csr_array
-
-    ends = np.cumsum([0, *(len(row.weights) for row in rows)])
-    columns = np.array([n for row in rows for n, _ in row.weights], dtype=np.int32)
-    weights = np.array([w for row in rows for _, w in row.weights])
-    matrix = csr_array((weights, columns, ends), shape=(len(rows), len(costs)))
-    least, most = np.array([row.least for row in rows]), np.array([row.most for row in rows])
-    done = milp(
-        np.array(costs),
-        integrality=np.ones(len(costs), dtype=np.int8),
-        bounds=Bounds(0, 1),
-        constraints=LinearConstraint(matrix, least, most),
-        options={"time_limit": max(seconds, 0.01), "mip_rel_gap": 0.0},
-    )
-    bound = done.mip_dual_bound
-    known = float(bound) if bound is not None and np.isfinite(bound) else 0.0
-    if done.x is None:
-        return None, known, False
-    return [n for n in range(len(costs)) if done.x[n] > 0.5], known, done.status == 0

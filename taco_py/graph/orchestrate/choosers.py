@@ -14,17 +14,20 @@ from taco_py.graph.orchestrate.dag import Dag
 from taco_py.graph.orchestrate.exact_search import search_exactly
 from taco_py.graph.orchestrate.kernel_choice import Choice, Chooser, Price
 from taco_py.graph.orchestrate.orchestrate_graph import orchestrate
+from taco_py.graph.orchestrate.partition.choose_partition import choose_partition
 from taco_py.graph.orchestrate.partition_search import search_partitions
 
 CHOOSERS: MappingProxyType[str, Chooser] = MappingProxyType(
     {
         "orchestrate": orchestrate,
-        "partition": partial(orchestrate, recompute=False),
+        "once": partial(orchestrate, recompute=False),
+        "partition": choose_partition,
         "greedy": search_partitions,
         "exact": search_exactly,
     }
 )
-"""By name: the binary program, the same without recomputation, DeepCuts' search, brute force."""
+"""By name: the binary program, the same without recomputation, the partition that saves the most
+traffic, DeepCuts' search, brute force."""
 
 
 def choose(name: str, dag: Dag, price: Price, limits: Limits | None = None) -> Choice:

@@ -70,11 +70,15 @@ def is_convex(dag: Dag, region: int) -> bool:
 
 def find_violation(dag: Dag, regions: Sequence[int]) -> Violation | None:
     """Return a shortest cycle between groups, None where the contracted graph is acyclic."""
+    return min(find_violations(dag, regions), key=lambda each: len(each.edges), default=None)
+
+
+def find_violations(dag: Dag, regions: Sequence[int]) -> tuple[Violation, ...]:
+    """Return a shortest cycle through each region that is on one; none where all can run."""
     if contract(dag, regions) is not None:
-        return None
+        return ()
     cycles = (_cycle_through(dag, regions, region) for region in regions)
-    found = [cycle for cycle in cycles if cycle is not None]
-    return Violation(dag, tuple(regions), min(found, key=len))
+    return tuple(Violation(dag, tuple(regions), each) for each in cycles if each is not None)
 
 
 def check_regions(dag: Dag, regions: Sequence[int]) -> None:

@@ -29,7 +29,8 @@ class ChoiceStatistics:
     columns  kernels of the program that was solved, without those that others dominate
     rounds   programs solved: one more for each kind of cycle that was cut off
     gap      how far the cost may be above the optimum, as a share of it; 0 where it is proven
-    seconds  of the search; without those in `price`, but for the greedy one, which asks as it goes
+    seconds  of the search; without those in `price`, but for the greedy one and the partition,
+             which ask as they go
     """
 
     method: str

@@ -3,10 +3,11 @@
     none         each primitive by itself
     stages       as many as possible in one call, by the graph alone
     greedy       kernels merged while their expected seconds become fewer
+    partition    the partition inside of whose kernels the most bytes stay
     orchestrate  the kernels whose expected seconds have the least sum; they may compute again
     measure      the same with kernels timed on the operands of the call
 
-The last three plan each candidate, which takes seconds, once for a trace.
+The last four plan candidates, which takes seconds, once for a trace.
 """
 
 from __future__ import annotations
@@ -33,11 +34,15 @@ from taco_py.graph.orchestrate.candidate_kernels import (
 )
 from taco_py.graph.orchestrate.choosers import CHOOSERS
 from taco_py.graph.orchestrate.dag import bits, mask_of
-from taco_py.graph.orchestrate.kernel_choice import Choice
+from taco_py.graph.orchestrate.kernel_choice import Choice, Chooser
+from taco_py.graph.orchestrate.partition.choose_partition import choose_partition
+from taco_py.graph.orchestrate.partition.solution_notes import NotedSolutions
 from taco_py.graph.run.partition_by_stages import Region, partition_by_stages
 from taco_py.graph.selection.graph_dag import GraphDag, dag_of_graph
 from taco_py.graph.selection.region_price import RegionPrices, prices_of
+from taco_py.graph.selection.saved_bytes import asked_together, traffic_of
 from taco_py.graph.selection.time_kernels import KernelTimes, time_in_turns
+from taco_py.kernels import KERNELS
 
 DEFAULT = "stages"
 
@@ -143,10 +148,10 @@ class _Choosing:
         """A choice that asks for no price, with its price."""
         return Alternative(name, tuple(regions), sum(map(self.expected, self.kernels(regions))))
 
-    def alternative(self, name: str) -> tuple[Choice, Alternative]:
-        """What a chooser of the table chooses."""
+    def alternative(self, name: str, chooser: Chooser | None = None) -> tuple[Choice, Alternative]:
+        """What a chooser chooses, that of the table where none is given."""
         start = time.perf_counter()
-        choice = CHOOSERS[name](self.dag.dag, self.candidates, self.price)
+        choice = (chooser or CHOOSERS[name])(self.dag.dag, self.candidates, self.price)
         spent = time.perf_counter() - start
         told = str(choice.statistics)
         expected = sum(map(self.expected, choice.kernels))
@@ -173,7 +178,7 @@ class _Choosing:
         """Note what was chosen, and what computing nothing twice would take."""
         without = None
         if recomputed:
-            choice, _ = self.alternative("partition")
+            choice, _ = self.alternative("once")
             without = choice.cost
         again = tuple(self.dag.nodes[p] for p in bits(recomputed))
         priced = (len(self.priced), self.planning)
@@ -240,6 +245,18 @@ def _greedy(graph: Graph, operands: Sequence[Any]) -> Chosen:
     return choosing.if_it_pays(*choosing.alternative("greedy"), others, others[1])
 
 
+def _partition(graph: Graph, operands: Sequence[Any]) -> Chosen:
+    """Partition by the bytes of values, which are kept apart from what no kernel makes of them."""
+    choosing, others = _begun(graph, operands)
+    chooser = partial(
+        choose_partition,
+        traffic=traffic_of(choosing.dag, choosing.prices),
+        together=asked_together(choosing.dag, choosing.prices),
+        solver=NotedSolutions(KERNELS.text, KERNELS.write_text),
+    )
+    return choosing.if_it_pays(*choosing.alternative("partition", chooser), others, others[1])
+
+
 def _orchestrate(graph: Graph, operands: Sequence[Any]) -> Chosen:
     choosing, others = _begun(graph, operands)
     _, greedy = choosing.alternative("greedy")
@@ -272,7 +289,7 @@ def _measure(graph: Graph, operands: Sequence[Any]) -> Chosen:
 
 
 STRATEGIES: Mapping[str, Callable[[Graph, Sequence[Any]], Chosen]] = MappingProxyType({
-    "none": _none, "stages": _stages, "greedy": _greedy,
+    "none": _none, "stages": _stages, "greedy": _greedy, "partition": _partition,
     "orchestrate": _orchestrate, "measure": _measure,
 })  # fmt: skip
 """From a graph of primitives and a call's operands to what runs, by name."""
