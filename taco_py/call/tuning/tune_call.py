@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from codegen.records import dataclass
@@ -22,6 +23,7 @@ from taco_py.call.tuning.plan_bench import PlanBench
 from taco_py.call.tuning.text_key import KEYED, refuse_unkeyed
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.kernels import KERNELS
+from taco_py.limits.plan_bound import least_seconds
 from taco_py.notation.nodes import Assignment
 from taco_py.tune.measure.operand_file import UnpassableError
 from taco_py.tune.searches.search_table import search_of
@@ -114,7 +116,8 @@ def tune_text(
     trials   plans that are run at most, and seconds for all of it
     search   a name of `searches.search_table`
     store    takes a record of each plan as soon as it was tried
-    bound    the least seconds that a plan can take, None where it is not known: it prunes
+    bound    the least seconds that a plan can take, which prunes; by default that of the limits of
+             this processor
     isolated whether plans run in a process of their own
 
     Raises what the call raises. An interrupt ends the search, and what was found is kept.
@@ -130,7 +133,7 @@ def tune_text(
             bench,
             found.price,
             Limits(trials, seconds),
-            bound,
+            bound or partial(least_seconds, threads=call.settings.threads),
             _recording(key, store, watch),
         )
         outcome = session.run(start, seed, _lessons(store))
