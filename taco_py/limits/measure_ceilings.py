@@ -55,7 +55,7 @@ def _kept(name: str) -> Ceilings | None:
         return None
     try:
         return from_json(json.loads(text))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -233,14 +234,15 @@ def test_threads_that_call_at_once_measure_once(monkeypatch: pytest.MonkeyPatch)
     given = operands(TEXTS[0])
     measured: list[int] = []
     KERNELS.memo.clear()
-    monkeypatch.setattr("taco_py.tune.timing_store.recalled", lambda *_: None)
+    # taco_py.tune is the function of that name, so that its modules are found by import alone
+    monkeypatch.setattr(import_module("taco_py.tune.timing_store"), "recalled", lambda *_: None)
     monkeypatch.setattr(KERNELS, "note", lambda key: None)  # nothing from earlier processes
 
     def counted(*given: Any) -> Any:
         measured.append(1)
         return fastest(*given)
 
-    monkeypatch.setattr("taco_py.tune.candidates.fastest", counted)
+    monkeypatch.setattr(import_module("taco_py.tune.candidates"), "fastest", counted)
     text = TEXTS[0].replace("A[", "Once[")
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: tp.evaluate(text, given, schedule="measure"), range(4)))
@@ -383,5 +385,5 @@ def test_quotients_and_several_terms_are_measured_too() -> None:
 
 @pytest.mark.parametrize("schedule", ["mesure", "Measure", "fastest"])
 def test_a_word_that_is_none_of_the_two(schedule: str) -> None:
-    with pytest.raises(tp.ScheduleError, match=f"'auto', 'measure' or .* found '{schedule}'"):
+    with pytest.raises(tp.ScheduleError, match=f"'auto', 'measure', .* found '{schedule}'"):
         tp.evaluate("y[i] = x[i] + 1", x=np.ones(3), schedule=schedule)

@@ -272,6 +272,6 @@ def _truth(text: str) -> bool:
 def _is_dtype(word: str) -> bool:
     """Whether a word is NumPy's name of a type of numbers."""
     try:
-        return np.dtype(word).kind in "biufc"
+        return np.dtype(word).name == word
     except TypeError:
         return False

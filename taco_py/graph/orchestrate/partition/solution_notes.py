@@ -68,7 +68,7 @@ def _partition_of(text: str, problem: TrafficProblem, seconds: float) -> Partiti
     """Return the partition of a note, None where it is none, or more time may find a better one."""
     try:
         note: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(note, Mapping) or not _is_solution(note, problem):
         return None
