@@ -18,11 +18,10 @@ from taco_py.limits.kernel_bound import Bound, Limit, amount
 from taco_py.limits.kernel_work import Work, work_of_step
 from taco_py.plan.ir.nodes import KernelStep, Operand
 from taco_py.ways.contraction_match import contraction_of
+from taco_py.ways.ways import way_of
 
 if TYPE_CHECKING:
     from polyhedral.products.gpu_tile import GpuTile
-
-TILES = ("cuda_tiles", "cuda_emulated_tiles")
 
 
 def gpu_here() -> GpuCeilings:
@@ -64,7 +63,8 @@ def _limits(step: KernelStep, work: Work, gpu: GpuCeilings) -> list[Limit]:
 
 def _balance(step: KernelStep, work: Work, gpu: GpuCeilings) -> tuple[float, str]:
     """The share of a GPU that blocks of tiles can keep busy, and why."""
-    if step.schedule.make.way not in TILES:
+    way = way_of(step.schedule.make)
+    if way.in_loops or not way.on_gpu:
         return 1.0, ""
     from polyhedral.products.gpu_tile import GpuProduct, GpuTile, blocks_of
 

@@ -35,23 +35,23 @@ class Mutation:
     what     "size", "density", "nnz", "dtype", "format", "rows", "seed" or "option"
     operand  its name, or its place among the operands of the text; "*" for all; an option's name
     mode     of the operand, of a size
-    way      "values"; "multiples" of what is there; "powers" of `base`
+    meaning  of the numbers: "values"; "multiples" of what is there; "powers" of `base`
     numbers  the values, factors or exponents
     """
 
     what: str
     operand: str | int
     mode: int | None
-    way: str
+    meaning: str
     numbers: tuple[Any, ...]
     base: float = 2.0
 
     def values(self, old: Any) -> Iterator[Any]:
         """What is put into the place of a value."""
         for number in self.numbers:
-            if self.way == "multiples":
+            if self.meaning == "multiples":
                 yield self._rounded(old * number)
-            elif self.way == "powers":
+            elif self.meaning == "powers":
                 yield self._rounded(self.base**number)
             else:
                 yield number
