@@ -54,8 +54,8 @@ static void taco_shut_call(taco_open_call *call, int failed)
     free(call->holders);
 }
 
-/* Run calls that are open; the index of the first that failed, `count` if none did, -1 if they did not run. */
-static Py_ssize_t taco_run_open(const taco_callable *runner, taco_open_call *calls, Py_ssize_t count, int64_t threads)
+/* Run calls that are open; whether one failed, with the exception of the first that did. */
+static int taco_run_open(const taco_callable *runner, taco_open_call *calls, Py_ssize_t count, int64_t threads)
 {
     taco_job jobs[count];
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -67,12 +67,10 @@ static Py_ssize_t taco_run_open(const taco_callable *runner, taco_open_call *cal
     void *thread = PyEval_SaveThread();
     taco_invoke(runner->entry, runner->function, arguments);
     PyEval_RestoreThread(thread);
-    Py_ssize_t failed = 0;
-    while (failed < count && jobs[failed].status == 0)
-        failed++;
-    if (failed < count)
-        Py_DecRef(taco_result(calls[failed].callable, calls[failed].holders, jobs[failed].status));
-    return failed;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (jobs[i].status != 0)
+            return taco_result(calls[i].callable, calls[i].holders, jobs[i].status) == NULL;
+    return 0;
 }
 
 static PyObject *taco_call_together(PyObject *self, PyObject *const *args, Py_ssize_t found)
@@ -90,9 +88,7 @@ static PyObject *taco_call_together(PyObject *self, PyObject *const *args, Py_ss
     Py_ssize_t open = 0;
     while (open < count && taco_open_call_of(calls + open, args[2 * open + 1], args[2 * open + 2]) == 0)
         open++;
-    int failed = open < count;
-    if (!failed)
-        failed = taco_run_open(runner, calls, count, threads < 1 ? 1 : threads) < count;
+    const int failed = open < count || taco_run_open(runner, calls, count, threads < 1 ? 1 : threads);
     for (Py_ssize_t i = 0; i < open; i++)
         taco_shut_call(calls + i, failed);
     if (failed)

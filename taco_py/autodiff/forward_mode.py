@@ -19,7 +19,7 @@ from taco_py.notation.operators import ADD
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Forward:
+class Tangents:
     """The statements that compute tangents.
 
     statements  those of values, then those of tangents
@@ -40,7 +40,7 @@ class Forwarder(Differentiation):
 
     tangents: dict[str, str] = field(default_factory=dict)
 
-    def forward(self) -> Forward:
+    def forward(self) -> Tangents:
         """Make the statements. Raises DerivativeError."""
         self.begin()
         seeds = {name: self.names.fresh(f"t_{name}") for name in self.wanted}
@@ -48,7 +48,7 @@ class Forwarder(Differentiation):
         for each in self.statements:
             self._advance(each)
         found = {name: self.tangents.get(name) for name in self.outputs}
-        return Forward((*self.statements, *self.made), seeds, found, self.sizes)
+        return Tangents((*self.statements, *self.made), seeds, found, self.sizes)
 
     def _advance(self, statement: Assignment) -> None:
         """Make the statement of the tangent of what a statement makes, unless it is 0."""

@@ -40,7 +40,7 @@ class Contribution:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reversed:
+class Cotangents:
     """The statements that compute cotangents.
 
     statements  the forward ones, then those of the cotangents
@@ -73,7 +73,7 @@ class Reverser(Differentiation):
     seeds: dict[str, str] = field(default_factory=dict)
     seeded: set[str] = field(default_factory=set)
 
-    def reversed(self) -> Reversed:
+    def cotangents(self) -> Cotangents:
         """Make the statements. Raises DerivativeError."""
         self.begin()
         self.seeds = {name: self.names.fresh(f"d_{name}") for name in self.outputs}
@@ -81,7 +81,7 @@ class Reverser(Differentiation):
             self._reverse(each)
         cotangents = {name: self._sum_up(name) for name in self.wanted}
         made = (*self.statements, *self.made)
-        return Reversed(made, self.seeds, cotangents, self.scattered, self.sizes)
+        return Cotangents(made, self.seeds, cotangents, self.scattered, self.sizes)
 
     def _reverse(self, statement: Assignment) -> None:
         """Add what a statement contributes to the cotangents of what it reads."""

@@ -222,6 +222,16 @@ class GraphBuilder:
         ).needed
 
 
+def rebuilt(graph: Graph) -> GraphBuilder:
+    """Begin a graph with the nodes of another one, to which more are added."""
+    builder = GraphBuilder(graph)
+    for node in graph.nodes:
+        builder.place = node.place
+        builder.renamed[node.name] = builder.copy(node)
+    builder.place = ""
+    return builder
+
+
 def _weak(fact: Fact) -> Any:
     return {"bool": True, "int": 1, "float": 1.0, "complex": 1j}[fact.dtype]
 

@@ -147,8 +147,8 @@ class KernelText:
     def call(self) -> str:
         """The line that calls the kernel, which is noted where others may run beside it."""
         line = f"kernel{self.number}({self.arguments()})"
-        if self.kernel.target == "c" and not self.kernel.routine:
-            kinds = [parameter.kind for parameter, _ in self.kernel.parameters]
+        kinds = [parameter.kind for parameter, _ in self.kernel.parameters]
+        if self.kernel.target == "c" and not self.kernel.routine and Kind.GROWING not in kinds:
             alone = ", ".join(
                 "1" if p.kind is Kind.THREADS else self.argument(p, source)
                 for p, source in self.kernel.parameters

@@ -165,6 +165,8 @@ def test_cotangents_and_tangents_are_asked_for() -> None:
     pullback = tp.vjp("y[i] = A[i,j] * x[j]", A=A, x=x)
     with pytest.raises(tp.OperandError, match="a cotangent for each output, y, found 0"):
         pullback()
+    with pytest.raises(tp.OperandError, match=r"a cotangent of shape \(6,\) for b, found one of"):
+        tp.vjp("y[i] = b[i] + c[i]", b=b, c=b)(np.ones(3))
     with pytest.raises(tp.OperandError, match="a tangent of each of A, x, found none of A"):
         tp.jvp("y[i] = A[i,j] * x[j]", A=A, x=x)(x=x)
     assert dense(tp.vjp("s = x[i] * x[i]", x=x)()[0]) == pytest.approx(2 * x)

@@ -8,22 +8,17 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.autodiff.forward_mode import Forward, Forwarder
-from taco_py.autodiff.needed_statements import names_of, needed
-from taco_py.call.derivatives.run_statements import (
-    Turn,
-    explain_statements,
-    run_statements,
-    turns_of,
-)
-from taco_py.call.derivatives.wanted import Differentiated
+from taco_py.autodiff.forward_mode import Forwarder, Tangents
+from taco_py.autodiff.needed_statements import needed
+from taco_py.call.derivatives.derivative import Derivative
+from taco_py.call.derivatives.differentiated_text import DifferentiatedText
+from taco_py.call.derivatives.run_statements import turns_of
 from taco_py.diagnostics.errors import OperandError
 from taco_py.diagnostics.suggest import with_suggestion
-from taco_py.notation.printer import to_text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pushforward:
+class Pushforward(Derivative):
     """Compute the tangents of outputs, from those of operands: v ↦ J v.
 
     >>> A = sp.csr_array([[2.0, 0.0], [0.0, 3.0]])
@@ -34,30 +29,15 @@ class Pushforward:
     t_y[i] = sum(j_1, A[i,j_1] * t_x[j_1])
     """
 
-    source: Differentiated
-    made: Forward
-    turns: tuple[Turn, ...]
-    options: tuple[Any, ...]
-
-    @property
-    def wrt(self) -> tuple[str, ...]:
-        """Return the operands that may have tangents, in order."""
-        return self.source.wrt
-
-    @property
-    def text(self) -> str:
-        """Return the statements that compute the tangents, as index notation."""
-        return "\n".join(to_text(each) for part, _ in self.turns for each in part)
+    statements: Tangents
 
     def __call__(self, tangents: Mapping[str, Any] | None = None, /, **named: Any) -> Any:
         """Return the tangents of the outputs: a tuple, or one where the text has one output.
 
         tangents, named  of each operand in `wrt`, of its shape
         """
-        identity = ("jvp", self.source.text, self.source.outputs, self.wrt)
-        objects = self._objects({**(tangents or {}), **named})
-        found = run_statements(self.turns, objects, self.options, identity)
-        names = (self.made.tangents[name] for name in self.source.outputs)
+        found = self.run(self._objects({**(tangents or {}), **named}))
+        names = (self.statements.tangents[name] for name in self.source.outputs)
         pairs = zip(names, self.source.targets(), strict=True)
         results = tuple(
             found[name] if name else np.zeros(self.source.shape(target.tensor))[()]
@@ -67,8 +47,7 @@ class Pushforward:
 
     def explain(self, tangents: Mapping[str, Any] | None = None, /, **named: Any) -> str:
         """Return what computes the tangents, as `tp.explain` has it."""
-        objects = self._objects({**(tangents or {}), **named})
-        return explain_statements(self.turns, objects, self.options)
+        return self.explained(self._objects({**(tangents or {}), **named}))
 
     def _objects(self, tangents: Mapping[str, Any]) -> dict[str, Any]:
         """The operands of the statements."""
@@ -85,20 +64,17 @@ class Pushforward:
                 f"{', '.join(missing)}",
                 hint="leave operands without one out of wrt=",
             )
-        objects = dict(self.source.objects)
-        objects |= {self.made.seeds[name]: each for name, each in tangents.items()}
-        for name, (tensor, mode) in self.made.sizes.items():
-            objects[name] = self.source.shape(tensor)[mode]
-        read = {name for part, _ in self.turns for each in part for name in names_of(each)}
-        return {name: each for name, each in objects.items() if name in read}
+        seeds = {self.statements.seeds[name]: each for name, each in tangents.items()}
+        return self.operands_with(seeds, self.statements.sizes)
 
 
-def pushforward_of(source: Differentiated, options: tuple[Any, ...]) -> Pushforward:
+def pushforward_of(source: DifferentiatedText, options: tuple[Any, ...]) -> Pushforward:
     """Make the statements of the tangents. Raises DerivativeError."""
     forwarder = Forwarder(
         source.statements, source.outputs, source.wrt, source.sparse, source.dense,
         source.is_complex,
     )  # fmt: skip
-    made = forwarder.forward()
-    outputs = tuple(dict.fromkeys(name for name in made.tangents.values() if name))
-    return Pushforward(source, made, turns_of(needed(made.statements, outputs), outputs), options)
+    statements = forwarder.forward()
+    outputs = tuple(dict.fromkeys(name for name in statements.tangents.values() if name))
+    turns = turns_of(needed(statements.statements, outputs), outputs)
+    return Pushforward(source, turns, options, statements)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from taco_py.call.derivatives.differentiated_text import read_text
 from taco_py.call.derivatives.pullback import Pullback, pullback_of
 from taco_py.call.derivatives.pushforward import Pushforward, pushforward_of
-from taco_py.call.derivatives.wanted import read_text
 from taco_py.values.settings import merged
 
 

@@ -23,20 +23,25 @@ def with_own_results(operators: Graph, primitives: Graph) -> Graph:
     outputs: list[str] = []
     nodes: list[Node] = []
     for place, (user, name) in enumerate(zip(operators.outputs, primitives.outputs, strict=True)):
-        base, known = _base(shown, user), _base(computed, name)
+        base, known = shown_value(shown, user), shown_value(computed, name)
         owner = known if known in leaves else owners.setdefault(known, base)
         if owner != base or _is_stretched(computed, name, shown, user):
             fact = computed[name].fact if name in computed else primitives.facts[name]
-            plain = Fact(fact.shape, fact.dtype)
-            told = (("call", "copy"), ("place", place))
-            nodes.append(Node(f"own{place}", "numpy", (name,), told, plain, _place(shown, user)))
+            nodes.append(own_copy(name, fact, place, _place(shown, user)))
             name = nodes[-1].name
         outputs.append(name)
     return replace(primitives, nodes=(*primitives.nodes, *nodes), outputs=tuple(outputs))
 
 
-def _base(nodes: dict[str, Node], name: str) -> str:
-    """The value whose memory a value is in."""
+def own_copy(name: str, fact: Fact, place: int, line: str = "") -> Node:
+    """Copy a value, which becomes the result of a place."""
+    attributes = (("call", "copy"), ("place", place))
+    plain = Fact(fact.shape, fact.dtype)
+    return Node(f"own{place}", "numpy", (name,), attributes, plain, line)
+
+
+def shown_value(nodes: dict[str, Node], name: str) -> str:
+    """Return the value whose memory a value is in."""
     while name in nodes and _shows(nodes[name]):
         name = nodes[name].inputs[0]
     return name

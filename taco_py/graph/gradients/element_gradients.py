@@ -13,15 +13,13 @@ import numpy as np
 from taco_py.autodiff.cotangents import cotangent_of
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Node
-from taco_py.graph.primitives.functions_of_elements import call
+from taco_py.graph.primitives.functions_of_elements import OTHER_NAMES, call
 from taco_py.notation.checks import accesses
+from taco_py.notation.functions.function_table import ALIASES
 from taco_py.notation.nodes import Access, Call, Expr, Literal
 
 NUMPY_NAMES: Mapping[str, str] = MappingProxyType({
-    "pow": "power", "sigmoid": "expit", "abs": "absolute", "min": "minimum", "max": "maximum",
-    "round": "rint", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
-    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
-    "stored": "stored",
+    ours: numpys for numpys, ours in (*ALIASES.items(), *OTHER_NAMES.items())
 })  # fmt: skip
 """What maps call functions of index notation, where NumPy's ufunc does not have that name."""
 OF_SCIPY = ("expit", "erf")

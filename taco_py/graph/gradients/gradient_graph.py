@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from taco_py.diagnostics.errors import DerivativeError
+from taco_py.graph.fission.own_results import own_copy, shown_value
 from taco_py.graph.gradients.primitive_gradients import cotangents_of
-from taco_py.graph.graph_builder import GraphBuilder
-from taco_py.graph.nodes import Graph, Node
-from taco_py.graph.view_operators import is_view
+from taco_py.graph.graph_builder import GraphBuilder, rebuilt
+from taco_py.graph.nodes import Graph
 
 
 def with_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
@@ -22,10 +22,7 @@ def with_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
 
     The gradient of a sparse operand is taken where that stores something. Raises DerivativeError.
     """
-    builder = GraphBuilder(graph)
-    for node in graph.nodes:
-        builder.place = node.place
-        builder.renamed[node.name] = builder.copy(node)
+    builder = rebuilt(graph)
     active = _active(graph, wrt)
     loss = graph.outputs[0]
     contributions: dict[str, list[str]] = {}
@@ -109,13 +106,9 @@ def with_own_gradients(graph: Graph) -> Graph:
     known: set[str] = set()
     outputs: list[str] = []
     for place, name in enumerate(graph.outputs):
-        base = name
-        while base in computed and is_view(computed[base]):
-            base = computed[base].inputs[0]
+        base = shown_value(computed, name)
         if base != name or base not in computed or base in known:
-            fact = replace(graph.facts[name], sparsity="", fill=0, weak=False)
-            told = (("call", "copy"), ("place", place))
-            nodes.append(Node(f"own{place}", "numpy", (name,), told, fact))
+            nodes.append(own_copy(name, graph.facts[name], place))
             name = nodes[-1].name
         known.add(base)
         outputs.append(name)

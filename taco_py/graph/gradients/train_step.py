@@ -20,7 +20,7 @@ from taco_py.graph.gradients.element_gradients import build
 from taco_py.graph.gradients.gradient_function import check_number, names_of
 from taco_py.graph.gradients.gradient_graph import with_gradients, with_own_gradients
 from taco_py.graph.gradients.optimizers import Optimizer, optimizer_of, settings_of
-from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.graph.graph_builder import GraphBuilder, rebuilt
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.rules.rewrite import rewritten
@@ -166,11 +166,7 @@ class _Updated(FusedFunction):
     ) -> Graph:
         """The primitives of a step: loss, gradients, new states and parameters."""
         found = with_gradients(graph, [*leaves.values()])
-        builder = GraphBuilder(found)
-        for node in found.nodes:
-            builder.place = node.place
-            builder.renamed[node.name] = builder.copy(node)
-        builder.place = ""
+        builder = rebuilt(found)
         outputs = [found.outputs[0]]
         for (name, leaf), gradient in zip(leaves.items(), found.outputs[1:], strict=True):
             values = {**numbers, "p": leaf, "g": builder.renamed[gradient]}

@@ -22,10 +22,10 @@ from taco_py.graph.nodes import Constant, Graph, Node
 from taco_py.graph.primitives.family import Index, Operands
 from taco_py.graph.primitives.primitive_table import PRIMITIVES
 from taco_py.graph.run.partition_by_stages import Region, is_layout
-from taco_py.graph.run.sized_statements import sized_indices, with_sizes
+from taco_py.graph.run.sized_statements import with_sizes
 from taco_py.legal.absent import fill_of
 from taco_py.legal.stored import is_sparse
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number
 from taco_py.notation.rewrites.fills import stored_alone, with_fills
@@ -253,23 +253,20 @@ class _Writer:
         indices: list[Index] = [
             None if size.constant == 1 else names.fresh("i") for size in node.shape
         ]
-        value = self._with_sizes(node, indices, self._express(node, indices, names), names)
+        value = self._sized(self._express(node, indices, names), indices, node.shape, names)
         target = Access(node.name, tuple(index for index in indices if index is not None))
         self.made.add(node.name)
         assignment = Assignment(target, value)
         self.assignments.append(assignment)
         self._store(node, assignment)
 
-    def _with_sizes(self, node: Node, indices: Sequence[Index], value: Expr, names: Names) -> Expr:
-        """A value that says how large it is: what is one number says it by an operand."""
-        return self._sized(value, indices, node.shape, names)
-
     def _sized(
         self, value: Expr, indices: Sequence[Index], shape: Sequence[Extent], names: Names
     ) -> Expr:
+        """A value that says how large it is: what is one number says it by an operand."""
         pairs = zip(indices, shape, strict=True)
         sizes = {index: size for index, size in pairs if index is not None}
-        if {*sizes} <= {*sized_indices(value)}:
+        if {*sizes} <= {*free_indices(value)}:
             return value
         known = ((leaf.name, leaf.fact) for leaf in self.graph.inputs)
         found, read = with_sizes(value, sizes, known, names)

@@ -13,19 +13,10 @@ from codegen.names import Names
 from taco_py.diagnostics.errors import InternalError
 from taco_py.graph.extents import Extent
 from taco_py.graph.nodes import Fact
-from taco_py.notation.checks import unique
+from taco_py.notation.checks import free_indices
 from taco_py.notation.functions.function_table import OR, WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.notation.operators import COMPILER
-from taco_py.notation.tree import children
-
-
-def sized_indices(expr: Expr) -> tuple[str, ...]:
-    """Return the free indices of an expression."""
-    if isinstance(expr, Access):
-        return unique(expr.indices)
-    below = unique(index for child in children(expr) for index in sized_indices(child))
-    return tuple(i for i in below if i != expr.index) if isinstance(expr, Reduce) else below
 
 
 def with_sizes(
@@ -41,7 +32,7 @@ def with_sizes(
     """
     known = tuple(facts)
     read: list[str] = []
-    while missing := [index for index in sizes if index not in sized_indices(value)]:
+    while missing := [index for index in sizes if index not in free_indices(value)]:
         found = _access(missing[0], sizes, known, names)
         if found is None:
             raise InternalError(f"Expected an operand of the size {sizes[missing[0]]}, found none")

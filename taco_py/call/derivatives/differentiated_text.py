@@ -20,7 +20,7 @@ from taco_py.values.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Differentiated:
+class DifferentiatedText:
     """A text over operands.
 
     outputs  the targets that are differentiated
@@ -77,7 +77,7 @@ class Differentiated:
 
 def read_text(
     text: str, objects: Mapping[str, Any], wrt: str | Iterable[str] | None, outputs: Any
-) -> Differentiated:
+) -> DifferentiatedText:
     """Read a text that a derivative is asked of.
 
     Raises NotationError and OperandError of texts, DerivativeError for operands that have none.
@@ -94,7 +94,7 @@ def read_text(
         )
     asked = asked_of(statements, outputs)
     names = _wanted(wrt, objects, used, [*asked.outputs])
-    return Differentiated(text, statements, objects, asked.outputs, names, isinstance(wrt, str))
+    return DifferentiatedText(text, statements, objects, asked.outputs, names, isinstance(wrt, str))
 
 
 def _wanted(
