@@ -80,6 +80,22 @@ def test_a_step_is_one_graph() -> None:
     assert "runs      1 kernel calls, 0 calls of NumPy" in told
 
 
+def test_the_rate_is_a_number_of_each_call() -> None:
+    step = tp.train_step(loss, optimizer="sgd", rate=0.1)
+    _, state = step(step.begin(w=np.zeros(3)), X=X, y=y)
+    step.settings["rate"] = 0.0
+    _, after = step(state, X=X, y=y)
+    np.testing.assert_array_equal(after.parameters["w"], state.parameters["w"])
+    assert sum(map(len, step.fused.traces.values())) == 1
+
+
+def test_fused_functions_keep_their_strategy() -> None:
+    fused = tp.fuse(loss, optimize="greedy")
+    assert tp.train_step(fused).fused.optimize == "greedy"
+    assert tp.grad(fused, "w").optimize == "greedy"
+    assert tp.grad(fused, "w", optimize="none").optimize == "none"
+
+
 def test_what_is_no_parameter_is_refused() -> None:
     with pytest.raises(tp.OperandError, match="optimizer to be one of sgd, momentum, adam"):
         tp.train_step(loss, optimizer="adagrad")

@@ -106,16 +106,18 @@ def names_of(arguments: Mapping[str, Any]) -> dict[str, list[str]]:
     return found
 
 
-def _made(
-    function: Callable[..., Any], wrt: str | Iterable[str], value: bool, optimize: str
+def _gradients(
+    function: Callable[..., Any], wrt: str | Iterable[str], value: bool, optimize: str | None
 ) -> GradientFunction:
-    own = function.function if isinstance(function, FusedFunction) else function
     names = wrt if isinstance(wrt, str) else tuple(wrt)
-    return GradientFunction(own, names, value, optimize)
+    if isinstance(function, FusedFunction):
+        strategy = optimize or function.optimize
+        return GradientFunction(function.function, names, value, strategy, function.preferred)
+    return GradientFunction(function, names, value, optimize or DEFAULT)
 
 
 def grad(
-    function: Callable[..., Any], wrt: str | Iterable[str], *, optimize: str = DEFAULT
+    function: Callable[..., Any], wrt: str | Iterable[str], *, optimize: str | None = None
 ) -> GradientFunction:
     """Return the function of the gradients of a function that returns one number.
 
@@ -135,17 +137,17 @@ def grad(
     function  of arrays, as `tp.fuse` takes it
     wrt       names of arguments, for which a tuple is returned, or one name; gradients are as the
               argument is: an array, a matrix of its own pattern, a tuple or dictionary of them
-    optimize  how kernels are chosen, as `tp.fuse` has it
+    optimize  how kernels are chosen, as `tp.fuse` has it; by default as of a fused function
 
     Raises DerivativeError for names of no arguments and, where it is called, for a function that
     returns several numbers, for operators without a derivative, with the line, and for arguments
     that are integers or that the function does not use.
     """
-    return _made(function, wrt, False, optimize)
+    return _gradients(function, wrt, False, optimize)
 
 
 def value_and_grad(
-    function: Callable[..., Any], wrt: str | Iterable[str], *, optimize: str = DEFAULT
+    function: Callable[..., Any], wrt: str | Iterable[str], *, optimize: str | None = None
 ) -> GradientFunction:
     """Return the function of the value and the gradients of a function that returns one number.
 
@@ -156,8 +158,8 @@ def value_and_grad(
 
     function  of arrays, as `tp.fuse` takes it
     wrt       names of arguments, or one name, as `tp.grad` has them
-    optimize  how kernels are chosen, as `tp.fuse` has it
+    optimize  how kernels are chosen, as `tp.fuse` has it; by default as of a fused function
 
     Raises what `tp.grad` raises.
     """
-    return _made(function, wrt, True, optimize)
+    return _gradients(function, wrt, True, optimize)

@@ -13,7 +13,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import OperandError
 from taco_py.diagnostics.suggest import with_suggestion
-from taco_py.graph.backends.registered import NONE
+from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.trace_function import Trace
 from taco_py.graph.fuse import FusedFunction
 from taco_py.graph.gradients.element_gradients import build
@@ -64,14 +64,18 @@ class TrainStep:
         optimizer: str,
         settings: Mapping[str, float],
         in_place: bool,
-        optimize: str,
+        optimize: str | None,
     ) -> None:
         self.loss = loss.function if isinstance(loss, FusedFunction) else loss
         self.optimizer = optimizer_of(optimizer)
         self.settings = settings_of(self.optimizer, optimizer, settings)
         self.in_place = in_place
         self.names = tuple(signature(self.loss).parameters)
-        self.fused = _Updated(self.loss, self.optimizer, optimize)
+        fused = loss if isinstance(loss, FusedFunction) else None
+        strategy = optimize or (fused.optimize if fused else DEFAULT)
+        self.fused = _Updated(
+            self.loss, self.optimizer, strategy, fused.preferred if fused else NONE
+        )
 
     def begin(self, parameters: Mapping[str, Any] | None = None, /, **named: Any) -> TrainState:
         """Return the state before the first step: copies of the parameters, and zeros.
@@ -127,11 +131,17 @@ class TrainStep:
 class _Updated(FusedFunction):
     """The loss of parameters and data, of which the graph of a step is made."""
 
-    def __init__(self, loss: Callable[..., Any], optimizer: Optimizer, optimize: str) -> None:
+    def __init__(
+        self,
+        loss: Callable[..., Any],
+        optimizer: Optimizer,
+        optimize: str,
+        preferred: Preference,
+    ) -> None:
         def whole(parameters: Any, state: Any, numbers: Any, data: Any) -> Any:
             return loss(**parameters, **data)
 
-        super().__init__(whole, optimize, NONE)
+        super().__init__(whole, optimize, preferred)
         self.optimizer = optimizer
 
     def _planned(
@@ -189,7 +199,7 @@ def train_step(
     optimizer: str = "adam",
     *,
     in_place: bool = False,
-    optimize: str = DEFAULT,
+    optimize: str | None = None,
     **settings: float,
 ) -> TrainStep:
     """Return a step of training: a loss, its gradients and the update as one graph.
@@ -209,7 +219,7 @@ def train_step(
     loss       a function of arrays in NumPy style that returns one number
     optimizer  "sgd", "momentum" or "adam"
     in_place   whether the arrays of the parameters that `begin` was given are changed
-    optimize   how kernels are chosen, as `tp.fuse` has it
+    optimize   how kernels are chosen, as `tp.fuse` has it; by default as of a fused function
     settings   of the optimiser: rate, decay (of weights), momentum, beta1, beta2, epsilon
 
     Raises OperandError for other optimisers and settings, DerivativeError where it is called for a
