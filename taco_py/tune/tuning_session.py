@@ -52,6 +52,11 @@ class Timed:
     note: str = ""
 
 
+def with_note(timed: Timed, note: str) -> Timed:
+    """What came of a plan, with a note where it has none of its own."""
+    return replace(timed, note=timed.note or note)
+
+
 class Bench(Protocol):
     """Where plans are run."""
 
@@ -208,7 +213,7 @@ class Session:
         seconds, usual_seconds = best.timed.seconds, usual.timed.seconds
         if best is not usual:
             timed = self.bench.race(best.text, usual.text, True)
-            seconds, usual_seconds = timed.seconds, timed.rival
+            seconds, usual_seconds = timed.seconds, timed.rival or usual_seconds
             last = replace(best, timed=timed, rival=usual.text, last=True)
             if self.watch is not None:
                 self.watch(last, self.trials, self.clock() - self.begin)

@@ -23,6 +23,7 @@ from taco_py.tune.measure.operand_file import UnpassableError, operand_file, rea
 from taco_py.tune.measure.sequential_test import SURE, Verdict, verdict
 from taco_py.tune.measure.small_operands import small_sizes
 from taco_py.tune.measure.turns import alone, in_turns
+from taco_py.tune.tuning_session import Timed, with_note
 
 RANDOM = np.random.default_rng(0)
 A = sp.random_array((60, 50), density=0.1, format="csr", rng=RANDOM)
@@ -198,3 +199,23 @@ def test_a_call_in_a_process_of_its_own() -> None:
         assert there.race("nonsense", plan, False).result == "refused"
         pid = there.child.pid
     assert there.child.pid is None and pid is not None
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.broadcast_to(np.arange(4.0), (3, 4)), np.arange(12.0).reshape(3, 4)[:, ::-1],
+        np.arange(24.0).reshape(4, 6)[::-2, ::2], np.zeros((0, 4))[:, ::-1],
+    ],
+)  # fmt: skip
+def test_operands_keep_strides_of_any_sign(array: Any) -> None:
+    with operand_file(array) as path:
+        found = read_operands(str(path))
+    np.testing.assert_array_equal(found, array)
+    assert found.strides == array.strides or not array.size
+
+
+def test_what_a_step_says_is_kept() -> None:
+    timed = Timed("crashed", note="by signal 11")
+    assert with_note(timed, "unchecked: large").note == "by signal 11"
+    assert with_note(Timed("ok"), "unchecked: large").note == "unchecked: large"

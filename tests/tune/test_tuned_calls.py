@@ -68,6 +68,17 @@ def test_a_record_is_carried_out_in_the_names_of_the_call(store: tp.TuningStore)
     np.testing.assert_allclose(tp.einsum("ij,j->i", A, X, schedule="tuned"), A @ X)
 
 
+def test_tensors_and_indices_of_one_name_are_told_apart(store: tp.TuningStore) -> None:
+    """The plan's index u is no tensor u, though the call's names for both are p and q."""
+    u, v = np.arange(4.0), np.ones(4)
+    given = {"u": u, "v": v}
+    text = "y[u] = u[u] - v[u]"
+    plan = text_of(text, (), **given)
+    store.add(tp.TuningRecord(store.key(text, given), plan, "usual", 1e-6))
+    found = tp.evaluate("y[q] = p[q] - q[q]", p=u, q=v, schedule="tuned")
+    np.testing.assert_array_equal(found, u - v)
+
+
 def test_a_call_made_before_does_nothing_more_than_autos(
     store: tp.TuningStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from taco_py.diagnostics.errors import InternalError, TacoError
 from taco_py.tune.measure.sequential_test import Verdict
 from taco_py.tune.measure.turns import Turns
 from taco_py.tune.store.tuning_record import OK, SLOWER
-from taco_py.tune.tuning_session import Timed
+from taco_py.tune.tuning_session import Timed, with_note
 
 PATIENCE = 3.0
 """Seconds of taking turns after which no more are begun."""
@@ -37,7 +37,7 @@ class BenchHere:
             found = step(text)
             if found.result != OK:
                 return found
-        return replace(timed(), note=found.note)
+        return with_note(timed(), found.note)
 
     # ------------------------------------------------------------ steps
 

@@ -19,7 +19,7 @@ from codegen.runtime.child_process import ChildEndedError, ChildLateError, Child
 from taco_py.call.tuning.bench_here import PATIENCE
 from taco_py.tune.measure.operand_file import UnpassableError, operand_file
 from taco_py.tune.store.tuning_record import OK
-from taco_py.tune.tuning_session import Timed
+from taco_py.tune.tuning_session import Timed, with_note
 
 WORKER = "taco_py.call.tuning.bench_worker:answer"
 OPEN_SECONDS, BUILD_SECONDS = 120.0, 90.0
@@ -68,10 +68,7 @@ class BenchProcess:
         wait = self._limit(2) + PATIENCE * (1 + last) + BUILD_SECONDS * (rival not in self.built)
         timed = self._ask(head, wait)
         self.built.update((text, rival))
-        timed_note = timed.note or note
-        return Timed(
-            timed.result, timed.seconds, timed.spread, timed.trials, timed.rival, timed_note
-        )
+        return with_note(timed, note)
 
     def _limit(self, plans: int) -> float:
         """Seconds for plans that are run a few times."""

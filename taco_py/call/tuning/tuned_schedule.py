@@ -22,13 +22,13 @@ from taco_py.call.tuning.call_key import key_of_call
 from taco_py.call.tuning.call_space import CallSpace, space_of
 from taco_py.call.tuning.zero_shot import zero_shot
 from taco_py.diagnostics.cautions import TuningStoreWarning
-from taco_py.diagnostics.errors import ScheduleError, TacoError, TuningStoreError
+from taco_py.diagnostics.errors import ScheduleError, TuningStoreError
 from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.printer import program_text
 from taco_py.tune.fitted_plan import parsed_plan, renamed
-from taco_py.tune.store.active_store import active_file, usual_path
+from taco_py.tune.store.active_store import active_file
 from taco_py.tune.store.look_up import FAR, TunedPlan, plans_of
 from taco_py.tune.store.store_file import StoreFile
 from taco_py.tune.store.trial_log import add_trials
@@ -146,7 +146,7 @@ class _Found:
             plan = prepare(
                 self.assignment, self.objects, replace(self.settings, plan=text), self.squeezed
             ).plan
-        except (ScheduleError, TacoError):
+        except ScheduleError:
             self.other += 1
             return None
         if found.is_exact:
@@ -171,9 +171,7 @@ class _Found:
 
 def in_names_of_call(found: TunedPlan) -> str:
     """The text of a record's plan over the tensors of the call. Raises ScheduleError."""
-    tensors = {own for new, own in found.record.key.names if new.startswith("t")}
-    names = {own: name for own, name in found.renaming.items() if own in tensors}
-    return program_text(renamed(parsed_plan(found.record.plan), names))
+    return program_text(renamed(parsed_plan(found.record.plan), found.renaming))
 
 
 def _told(found: TunedPlan, file: StoreFile) -> Iterator[str]:
@@ -190,8 +188,3 @@ def _told(found: TunedPlan, file: StoreFile) -> Iterator[str]:
         return
     yield f"tuned     {record.label}; {found.match}, from {where}"
     yield f"  timed        never; it was chosen by price on {when}"
-
-
-def where_none() -> str:
-    """What is told where there is no store."""
-    return f"no store: none was named by tuning_store(…), and there is none in {usual_path()}"

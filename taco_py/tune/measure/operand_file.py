@@ -47,18 +47,16 @@ class _Pickler(pickle.Pickler):
     """Keeps the strides of arrays that do not lie together."""
 
     def reducer_override(self, obj: Any) -> Any:
-        plain = type(obj) is np.ndarray and not obj.flags.forc
-        if not plain or any(
-            step <= 0 for step, n in zip(obj.strides, obj.shape, strict=True) if n > 1
-        ):
+        if type(obj) is not np.ndarray or obj.flags.forc or not obj.size:
             return NotImplemented
         return strided_like, (np.ascontiguousarray(obj), obj.strides)
 
 
 def strided_like(values: Array, strides: tuple[int, ...]) -> Array:
-    """The values in an array of these strides, in memory of its own."""
-    reach = sum(step * (n - 1) for step, n in zip(strides, values.shape, strict=True) if n > 1)
-    memory = np.zeros(reach + values.itemsize, np.uint8)
-    found = np.ndarray(values.shape, values.dtype, memory, 0, strides)
+    """The values in an array of these strides, which may be 0 or less, in memory of its own."""
+    ends = [step * (n - 1) for step, n in zip(strides, values.shape, strict=True)]
+    behind = -sum(min(0, end) for end in ends)
+    memory = np.zeros(behind + sum(max(0, end) for end in ends) + values.itemsize, np.uint8)
+    found = np.ndarray(values.shape, values.dtype, memory, behind, strides)
     found[...] = values
     return found

@@ -12,7 +12,7 @@ from taco_py.plan.ir.parser import parse_program
 from taco_py.plan.ir.program import Program
 from taco_py.tune.store.operand_buckets import distance
 from taco_py.tune.store.trial_log import COLUMNS, halves, record_of
-from taco_py.tune.store.tuning_record import OK, TuningKey, TuningRecord
+from taco_py.tune.store.tuning_record import EXPECTED, OK, TuningKey, TuningRecord
 
 FAR = 6
 """Doublings, all measures taken together, within which a bucket is near."""
@@ -85,7 +85,7 @@ def plans_of(
     """The plans of a key, the best first; None for one that no longer parses.
 
     exact, then of this processor by another compiler or version, then of near buckets, then of
-    other processors
+    other processors; at last what was never timed, but chosen by price for such operands here
     """
     own = dict(key.names)
     for record, match in _candidates(connection, key, far, hints):
@@ -94,7 +94,8 @@ def plans_of(
         except (NotationError, ValueError, KeyError, IndexError):
             yield None
             continue
-        renaming = {name: own[new] for new, name in record.key.names if new in own}
+        tensors = ((new, name) for new, name in record.key.names if new.startswith("t"))
+        renaming = {name: own[new] for new, name in tensors if new in own}
         yield TunedPlan(record, match, renaming)
 
 
@@ -103,7 +104,8 @@ def _candidates(
 ) -> Iterator[tuple[TuningRecord, str]]:
     """Plans with how they fit, the best first."""
     rows = connection.execute(SAME, (key.hash, key.bucket_text, key.target.kind))
-    same = [record_of(row) for row in rows]
+    every = [record_of(row) for row in rows]
+    same = [each for each in every if each.result != EXPECTED]
     yield from ((each, EXACT) for each in same if each.key.target == key.target)
     others = [each for each in same if each.key.target != key.target] if hints else []
     near_by = [each for each in others if each.key.target.same_processor(key.target)]
@@ -111,6 +113,8 @@ def _candidates(
     if far > 0:
         yield from _near(connection, key, far)
     yield from ((each, _hint(each, key)) for each in others if each not in near_by)
+    guesses = (each for each in every if each.result == EXPECTED)
+    yield from ((each, EXACT) for each in guesses if each.key.target == key.target)
 
 
 def _hint(record: TuningRecord, key: TuningKey) -> str:
@@ -123,7 +127,8 @@ def _near(
     """Plans for other buckets on this target, the nearest first; of those as near, the fastest."""
     for apart, ids in _near_keys(connection, key, far):
         rows = (row for id in ids for row in connection.execute(OF_KEY, (id,)))
-        for each in sorted(map(record_of, rows), key=lambda record: record.seconds or 0.0):
+        timed = (each for each in map(record_of, rows) if each.result != EXPECTED)
+        for each in sorted(timed, key=lambda record: record.seconds or 0.0):
             yield each, f"nearest bucket, distance {apart}: {_differing(each.key, key)}"
 
 

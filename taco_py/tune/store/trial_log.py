@@ -39,10 +39,12 @@ _BEST = f"""
                 AS seconds,
             sum(trials) OVER (PARTITION BY plan) AS total,
             max(result IN {DISPROVED!r}) OVER (PARTITION BY plan) AS disproved,
-            max(CASE result WHEN '{SLOWER}' THEN id ELSE 0 END) OVER (PARTITION BY plan) AS beaten,
-            max(CASE WHEN result IN ('{OK}', '{EXPECTED}') THEN id ELSE 0 END)
+            max(CASE result WHEN '{SLOWER}' THEN turn ELSE 0 END) OVER (PARTITION BY plan)
+                AS beaten,
+            max(CASE WHEN result IN ('{OK}', '{EXPECTED}') THEN turn ELSE 0 END)
                 OVER (PARTITION BY plan) AS won
-        FROM log WHERE key = :key AND (:plan IS NULL OR plan = :plan))
+        FROM (SELECT *, row_number() OVER (PARTITION BY plan ORDER BY made, id) AS turn
+            FROM log WHERE key = :key AND (:plan IS NULL OR plan = :plan)))
     WHERE NOT disproved AND seconds IS NOT NULL AND won > beaten
     GROUP BY plan ORDER BY min(seconds), plan LIMIT {KEPT}"""
 
