@@ -11,7 +11,7 @@ is clearly beaten.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from math import inf
 from random import Random
@@ -135,7 +135,7 @@ class Session:
     begin: float = 0.0
     met: set[str] = field(default_factory=set)
 
-    def run(self, start: Start, seed: int, weights: dict[str, float]) -> Outcome:
+    def run(self, start: Start, seed: int, weights: Mapping[str, float]) -> Outcome:
         """Search until a limit is reached, nothing is left, or it is interrupted."""
         self.begin = self.clock()
         usual = self._first()

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from codegen.records import dataclass
 from taco_py.call.over_semirings import over_numbers, over_of
 from taco_py.call.prepare import Understood, statements_of
 from taco_py.call.texts.in_blocks import concerns
 from taco_py.call.tuning.call_key import key_of_call
 from taco_py.diagnostics.errors import OperandError
 from taco_py.notation.checks import has_subscripts
+from taco_py.notation.nodes import Assignment
 from taco_py.tune.store.tuning_record import TuningKey
-from taco_py.values.settings import settings_of
+from taco_py.values.settings import Settings, settings_of
 
 KEYED: Mapping[str, Any] = {
     "threads": None, "dtype": None, "casting": "safe", "static": None, "libraries": True,
@@ -22,19 +24,38 @@ KEYED: Mapping[str, Any] = {
 where they are left out."""
 
 
-def key_of_text(
-    text: str, objects: Mapping[str, Any], options: Mapping[str, Any], semiring: Any, mask: Any
-) -> TuningKey:
-    """The key of a text over operands. Raises what a call raises, and OperandError for texts of
-    several statements, with subscripts, or over operands in blocks."""
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyedCall:
+    """A call over numbers as the planner has it."""
+
+    assignment: Assignment
+    objects: Mapping[str, Any]
+    settings: Settings
+
+
+def keyed_call(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -> KeyedCall:
+    """The call of a text over operands that has a key.
+
+    options  the arguments of `evaluate` by name
+
+    Raises what a call raises, and OperandError for texts of several statements, with subscripts, or
+    over operands in blocks.
+    """
     read = statements_of(text, objects)
     refuse_unkeyed(read, concerns(objects.values(), options.get("format")))
     settings = settings_of(options.get("format"), None, *(options.get(n, KEYED[n]) for n in KEYED))
-    over = over_of(semiring, mask, False)
+    over = over_of(options.get("semiring"), options.get("mask"), False)
+    assignment = read[0].assignment
     if over.is_usual:
-        return key_of_call(read[0].assignment, objects, settings)
-    ready = over_numbers(read[0].assignment, objects, settings, over)
-    return key_of_call(ready.assignment, ready.objects, ready.settings)
+        return KeyedCall(assignment, objects, settings)
+    ready = over_numbers(assignment, objects, settings, over)
+    return KeyedCall(ready.assignment, ready.objects, ready.settings)
+
+
+def key_of_text(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -> TuningKey:
+    """The key of a text over operands. Raises what `keyed_call` raises."""
+    call = keyed_call(text, objects, options)
+    return key_of_call(call.assignment, call.objects, call.settings)
 
 
 def refuse_unkeyed(read: Sequence[Understood], in_blocks: bool) -> None:

@@ -9,40 +9,30 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from codegen.records import dataclass
-from taco_py.call.over_semirings import over_numbers, over_of
-from taco_py.call.prepare import statements_of
-from taco_py.call.texts.in_blocks import concerns
 from taco_py.call.tuning.bench_here import BenchHere
 from taco_py.call.tuning.bench_process import bench_process
 from taco_py.call.tuning.call_key import key_of_call
 from taco_py.call.tuning.call_space import space_of
 from taco_py.call.tuning.plan_bench import PlanBench
-from taco_py.call.tuning.text_key import KEYED, refuse_unkeyed
+from taco_py.call.tuning.text_key import KeyedCall, keyed_call
+from taco_py.call.tuning.tuning_store import TuningStore
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.kernels import KERNELS
 from taco_py.limits.plan_bound import least_seconds
-from taco_py.notation.nodes import Assignment
 from taco_py.tune.measure.operand_file import UnpassableError
 from taco_py.tune.searches.search_table import search_of
-from taco_py.tune.searches.store_lessons import lessons_of
+from taco_py.tune.searches.store_lessons import lessons_in
 from taco_py.tune.space.axis import NO_OPTIONS
 from taco_py.tune.store.tuning_record import OK, SLOWER, TuningKey, TuningRecord
 from taco_py.tune.tuning_session import Attempt, Bench, Bound, Limits, Outcome, Session
 from taco_py.values.device_tensor import place_of
-from taco_py.values.settings import Settings, settings_of
+from taco_py.values.settings import Settings
 
 Watch = Callable[[Attempt, int, float], None]
 """Is told each plan that was tried, how many were, and the seconds that are over."""
-
-
-class Records(Protocol):
-    """Where records are kept: a `TuningStore`."""
-
-    def add(self, *records: TuningRecord) -> int:
-        """Keep records."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,16 +48,7 @@ class Tuned:
     where: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Tunable:
-    """A call over numbers as the planner has it."""
-
-    assignment: Assignment
-    objects: Mapping[str, Any]
-    settings: Settings
-
-
-def tunable(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -> Tunable:
+def tunable(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -> KeyedCall:
     """The call of a text over operands, whose plans may be searched for.
 
     options  the arguments of `evaluate` by name
@@ -75,15 +56,7 @@ def tunable(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -
     Raises what the call raises, and OperandError for calls that have no key.
     """
     _refuse_devices(objects)
-    read = statements_of(text, objects)
-    refuse_unkeyed(read, concerns(objects.values(), options.get("format")))
-    settings = settings_of(options.get("format"), None, *(options.get(n, KEYED[n]) for n in KEYED))
-    over = over_of(options.get("semiring"), options.get("mask"), False)
-    assignment = read[0].assignment
-    if over.is_usual:
-        return Tunable(assignment, objects, settings)
-    ready = over_numbers(assignment, objects, settings, over)
-    return Tunable(ready.assignment, ready.objects, ready.settings)
+    return keyed_call(text, objects, options)
 
 
 def _refuse_devices(objects: Mapping[str, Any]) -> None:
@@ -105,7 +78,7 @@ def tune_text(
     seconds: float,
     search: str,
     seed: int,
-    store: Records,
+    store: TuningStore,
     watch: Watch | None = None,
     bound: Bound | None = None,
     isolated: bool = True,
@@ -136,7 +109,7 @@ def tune_text(
             bound or partial(least_seconds, threads=call.settings.threads),
             _recording(key, store, watch),
         )
-        outcome = session.run(start, seed, _lessons(store))
+        outcome = session.run(start, seed, lessons_in(store.file).weights)
     return Tuned(key, outcome, search, where)
 
 
@@ -161,16 +134,7 @@ def _with_threads(settings: Settings) -> Settings:
     return replace(settings, threads=settings.threads or KERNELS.cores)
 
 
-def _lessons(store: Records) -> dict[str, float]:
-    """What trials of other calls in the store say of options."""
-    file = getattr(store, "file", None)
-    if file is None:
-        return {}
-    with file.read() as connection:
-        return dict(lessons_of(connection).weights)
-
-
-def _recording(key: TuningKey, store: Records, watch: Watch | None) -> Watch:
+def _recording(key: TuningKey, store: TuningStore, watch: Watch | None) -> Watch:
     """Write each attempt down, then tell it."""
 
     def record(attempt: Attempt, trials: int, seconds: float) -> None:

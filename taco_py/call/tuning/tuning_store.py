@@ -127,9 +127,9 @@ class TuningStore:
         options = {
             "format": format, "dtype": dtype, "casting": casting, "threads": threads,
             "static": static, "libraries": libraries, "forbid": forbid, "allow": allow,
-            "budget": None, "target": target,
+            "budget": None, "target": target, "semiring": semiring, "mask": mask,
         }  # fmt: skip
-        return key_of_text(text, merged(operands, named), options, semiring, mask)
+        return key_of_text(text, merged(operands, named), options)
 
     def best(
         self,

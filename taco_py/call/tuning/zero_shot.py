@@ -9,7 +9,6 @@ clearly faster.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from math import inf
 from random import Random
@@ -17,10 +16,10 @@ from time import monotonic
 
 from codegen.records import dataclass
 from taco_py.call.tuning.call_space import CallSpace
-from taco_py.diagnostics.errors import ScheduleError, TuningStoreError
+from taco_py.diagnostics.errors import ScheduleError
 from taco_py.tune.fitted_plan import check_kernel
 from taco_py.tune.searches.learned_factors import corrected
-from taco_py.tune.searches.store_lessons import Lessons, lessons_of
+from taco_py.tune.searches.store_lessons import Lessons, lessons_in
 from taco_py.tune.space.axis import Point, label_of
 from taco_py.tune.store.store_file import StoreFile
 
@@ -49,7 +48,7 @@ class ZeroShot:
 def zero_shot(call: CallSpace, file: StoreFile | None) -> tuple[str, ZeroShot]:
     """The text of the best plan by price, "" for the one that is chosen without timing."""
     seconds = SECONDS if call.settings.budget is None else min(SECONDS, call.settings.budget)
-    lessons = _lessons(file)
+    lessons = lessons_in(file)
     begin = monotonic()
     found, tried = _walk(call, lessons, begin + seconds)
     usual = _expected(call, lessons, ())
@@ -65,17 +64,6 @@ def zero_shot(call: CallSpace, file: StoreFile | None) -> tuple[str, ZeroShot]:
 
 def _label(point: Point) -> str:
     return f"zero-shot: {label_of(point)}"
-
-
-def _lessons(file: StoreFile | None) -> Lessons:
-    """What trials of other calls say of options."""
-    if file is None:
-        return Lessons({}, 0)
-    try:
-        with file.read() as connection:
-            return lessons_of(connection)
-    except (TuningStoreError, sqlite3.Error):
-        return Lessons({}, 0)
 
 
 def _expected(call: CallSpace, lessons: Lessons, point: Point) -> float:

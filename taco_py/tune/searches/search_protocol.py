@@ -8,7 +8,7 @@ seeds, spaces and times give equal points.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from random import Random
 
 from codegen.records import dataclass
@@ -42,7 +42,7 @@ class Asked:
     space: Space
     numbers: Random
     price: Callable[[Point], float]
-    weights: dict[str, float]
+    weights: Mapping[str, float]
 
 
 Start = Callable[[Asked], Search]

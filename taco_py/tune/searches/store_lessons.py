@@ -12,8 +12,12 @@ import sqlite3
 from collections.abc import Mapping
 
 from codegen.records import dataclass
+from codegen.user_line import warn_user
+from taco_py.diagnostics.cautions import TuningStoreWarning
+from taco_py.diagnostics.errors import TuningStoreError
 from taco_py.tune.searches.learned_factors import Example, ratio, weights_of
 from taco_py.tune.space.axis import NO_OPTIONS
+from taco_py.tune.store.store_file import StoreFile
 from taco_py.tune.store.tuning_record import OK, SLOWER
 
 MOST = 4000
@@ -52,6 +56,18 @@ def lessons_of(connection: sqlite3.Connection) -> Lessons:
     weights = weights_of(examples)
     kept = {name: value for name, value in weights.items() if counts.get(name, 0) >= LEAST}
     return Lessons(kept, len(examples))
+
+
+def lessons_in(file: StoreFile | None) -> Lessons:
+    """What the trials of a file say; nothing, with a warning, where it cannot be read."""
+    if file is None:
+        return Lessons({}, 0)
+    try:
+        with file.read() as connection:
+            return lessons_of(connection)
+    except TuningStoreError as error:
+        warn_user(TuningStoreWarning(f"The store of tuned plans teaches nothing: {error}"))
+        return Lessons({}, 0)
 
 
 def features_in(label: str) -> tuple[str, ...]:
