@@ -174,4 +174,13 @@ def traffic(problem: Problem, make: Make, sizes: Mapping[str, int], target: Targ
     return next((line for line in plan.reasons if line.startswith("traffic")), "")
 
 
-WAY = Way("tiles", can, choose, lower, reuses=True, seconds=product_seconds, traffic=traffic)
+WIDTHS, HEIGHTS, DEPTHS = (8, 16, 32, 64), (2, 4, 6, 8, 12), (64, 128, 256, 512)
+"""Columns of a tile at most, its rows, and terms of a block, as tuning tries them."""
+TRIED = (
+    *((width,) for width in WIDTHS),
+    *((0, height) for height in HEIGHTS),
+    *((0, 0, depth) for depth in DEPTHS),
+)
+WAY = Way(
+    "tiles", can, choose, lower, reuses=True, seconds=product_seconds, traffic=traffic, tried=TRIED
+)

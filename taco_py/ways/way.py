@@ -89,6 +89,7 @@ class Way:
     shares    which loops units share, and how; None for the threads of the CPU
     traffic   explain()'s line of the bytes that move between caches, for sizes of the indices; None
               for those of its loops
+    tried     parameters of `make` that tuning tries besides those that the way chooses
     """
 
     name: str
@@ -103,6 +104,7 @@ class Way:
     priced: Callable[[Problem, Schedule, Statistics], float | None] | None = None
     shares: Callable[[IterationGraph, Schedule], Parallelism] | None = None
     traffic: Callable[[Problem, Make, Mapping[str, int], Target], str] | None = None
+    tried: tuple[tuple[int, ...], ...] = ()
 
     @property
     def on_gpu(self) -> bool:

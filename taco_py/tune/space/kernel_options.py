@@ -57,10 +57,6 @@ ENTRIES = (512, 4096, 32768)
 STRIPS = (16, 64, 256, 1024)
 """Coordinates of a strip that runs outermost."""
 UNROLLS = (2, 4, 8)
-WIDTHS = (8, 16, 32, 64)
-"""Columns of a register tile at most."""
-HEIGHTS, DEPTHS = (2, 4, 6, 8, 12), (64, 128, 256, 512)
-"""Rows of a register tile, and terms of a block that stays in the nearest cache."""
 
 
 def edited(step: KernelStep, options: tuple[Option, ...]) -> KernelStep:
@@ -315,18 +311,10 @@ def _way(step: KernelStep, allowed: Allowed) -> Iterator[Option]:
         called = way.lower is None
         if way.target != target or (called and not allowed.libraries) or not way.can(question):
             continue
-        for parameters in _parameters(way.name):
+        for parameters in ((), *way.tried):
             make = Make(way.name, parameters)
             if make != step.schedule.make:
                 yield Option(str(make), f"way {make}", make=make)
-
-
-def _parameters(way: str) -> Iterator[tuple[int, ...]]:
-    yield ()
-    if way == "tiles":
-        yield from ((width,) for width in WIDTHS)
-        yield from ((0, height) for height in HEIGHTS)
-        yield from ((0, 0, depth) for depth in DEPTHS)
 
 
 TABLE: tuple[tuple[str, Callable[[KernelStep, Allowed], Iterator[Option]]], ...] = (

@@ -34,8 +34,7 @@ from taco_py.ways.ways import graph_of, way_of
 REGION_SECONDS = 5e-6
 """What it takes to wake threads."""
 STATIC_SHARE = 0.85
-"""The part of its time that a kernel in loops takes with a size compiled in. Measured: 0.65 to 0.95
-for rows of 32 doubles in products with sparse matrices, sampled products and MTTKRP."""
+"""The part of its time that a kernel in loops takes with a size compiled in."""
 THREAD_SHARE = 0.85
 """The part of its time that each thread after the first saves."""
 
