@@ -251,7 +251,7 @@ def _partition(graph: Graph, operands: Sequence[Any]) -> Chosen:
     chooser = partial(
         choose_partition,
         traffic=traffic_of(choosing.dag, choosing.prices),
-        together=asked_together(choosing.dag, choosing.prices),
+        together=tuple(asked_together(choosing.dag, choosing.prices)),
         solver=NotedSolutions(KERNELS.text, KERNELS.write_text),
     )
     return choosing.if_it_pays(*choosing.alternative("partition", chooser), others, others[1])
