@@ -19,6 +19,7 @@ from taco_py.tune.store.job_journal import (
     FINISHED,
     MOST_ATTEMPTS,
 )
+from taco_py.tune.store.journal import Journal
 from taco_py.tune.store.json_log import write_log
 from taco_py.tune.tasks.task_file import read_tasks
 from taco_py.tune.tasks.tuning_task import TuningTask
@@ -199,7 +200,7 @@ def _farmed(store: TuningStore, tasks: tuple[TuningTask, ...], asked: FarmOption
     told = Progress(store, hashes, sys.stderr if asked.progress else None, asked.page)
     for batch in asked.batches.values():
         batch.complete(journal)
-    workers = _workers(asked)
+    workers = _workers(asked, journal)
     name = f"{PREFIX}{process_name()}"
     loop = FarmLoop(store, workers, asked.batches, hashes, name, asked.limit, asked.attempts, told)
     try:
@@ -213,11 +214,11 @@ def _farmed(store: TuningStore, tasks: tuple[TuningTask, ...], asked: FarmOption
     return FarmReport(queued, known, loop.refused, seconds, status_of(store, hashes), rescued)
 
 
-def _workers(asked: FarmOptions) -> Workers:
+def _workers(asked: FarmOptions, journal: Journal) -> Workers:
     """The workers that were asked for. Raises FarmError or MissingExtraError."""
     if not asked.workers and not asked.scheduler:
         kinds = [each for each in asked.targets if each not in asked.batches]
-        return OwnProcess(kinds[0] if kinds else "", asked.tune, asked.folder)
+        return OwnProcess(kinds[0] if kinds else "", asked.tune, asked.folder, journal)
     return DaskWorkers(asked.workers, asked.scheduler, asked.tune, asked.folder)
 
 
