@@ -184,6 +184,15 @@ def test_plans_that_crash_or_hang_are_ended_and_others_go_on(fake: BenchProcess)
     assert fake.opened == 3
 
 
+def test_a_process_that_ended_has_built_nothing(fake: BenchProcess) -> None:
+    """Else its heir has no time to build the rival again."""
+    fake.spare = 20.0
+    assert fake.race("good", "other", False).result == "ok"
+    assert fake.built == {"good", "other"}
+    assert fake.race("crash late", "other", False).result == "crashed"
+    assert fake.built == set()
+
+
 def test_a_call_in_a_process_of_its_own() -> None:
     text, objects = KINDS["columns"]
     call = tunable(text, objects, {})
