@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from codegen.records import dataclass
@@ -94,7 +95,7 @@ def _changed(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
     given = task.described
     old = getattr(given[names[0]], rule.what)
     if old is None and rule.what == "density":
-        old = given[names[0]].entries / max(1, _volume(given[names[0]]))
+        old = given[names[0]].entries / max(1, prod(given[names[0]].shape))
     if old is None and rule.what == "nnz":
         old = given[names[0]].entries
     for value in rule.values(old):
@@ -161,21 +162,14 @@ def _resized(
     shape = tuple(size if m in modes else n for m, n in enumerate(description.shape))
     found = replace(description, shape=shape)
     if description.nnz is not None:
-        growth = _volume(found) / max(1, _volume(description))
-        found = replace(found, nnz=min(_volume(found), round(description.nnz * growth)))
+        growth = prod(found.shape) / max(1, prod(description.shape))
+        found = replace(found, nnz=min(prod(found.shape), round(description.nnz * growth)))
     degrees = []
     for mode, pairs in enumerate(description.degrees):
         wider = shape[mode] / max(1, description.shape[mode])
         longer = found.entries / max(1, description.entries) / wider if wider else 1.0
         degrees.append(tuple((count * wider, length * longer) for count, length in pairs))
     return replace(found, degrees=tuple(degrees))
-
-
-def _volume(description: OperandDescription) -> int:
-    volume = 1
-    for size in description.shape:
-        volume *= size
-    return volume
 
 
 def _together(task: TuningTask, name: str, mode: int) -> Modes:
