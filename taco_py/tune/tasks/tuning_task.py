@@ -144,8 +144,10 @@ def sorted_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def _frozen(value: Any) -> Any:
-    """Lists and tables as tuples, which compare and hash."""
-    if isinstance(value, list | tuple | set | frozenset):
+    """Lists, sets and tables as tuples, which compare and hash; sets in an order of their own."""
+    if isinstance(value, set | frozenset):
+        return tuple(sorted(map(_frozen, value), key=str))
+    if isinstance(value, list | tuple):
         return tuple(_frozen(each) for each in value)
     if isinstance(value, Mapping):
         return ("table", *((name, _frozen(each)) for name, each in sorted(value.items())))
