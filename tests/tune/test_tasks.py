@@ -214,6 +214,15 @@ def test_hashes_depend_on_what_is_tuned() -> None:
         tp.tuning.task(SPMV, {"A": A, "x": X}, trails=3)
 
 
+def test_hashes_of_sets_are_the_same_in_each_process() -> None:
+    rules = ("fuse", "hoist", "transpose", "workspace", "collapse")
+    hashes = {
+        tp.tuning.task(SPMV, {"A": A, "x": X}, forbid=given).job().hash
+        for given in (set(rules), frozenset(rules), sorted(rules))
+    }
+    assert len(hashes) == 1
+
+
 # ---------------------------------------------------------------- what calls ask
 
 
@@ -239,3 +248,13 @@ def test_calls_of_a_script_become_tasks(tmp_path: Path) -> None:
     tasks.write(tmp_path / "t.toml")
     assert tp.tuning.read_tasks(tmp_path / "t.toml") == tuple(tasks)
     assert "3 ×  y[i] = sum(j, A[i,j] * x[j])" in repr(tasks)
+
+
+def test_contractions_that_no_option_of_a_task_tells_are_left_out() -> None:
+    a, b = np.ones((3, 4)), np.ones((4, 5))
+    with tp.tuning.record() as tasks:
+        for optimize in (None, False, ("greedy", 50)):
+            tp.einsum("ij,jk->ik", a, b, optimize=optimize)
+    assert list(tasks.counts.values()) == [1]
+    assert list(tasks.skipped.values()) == [2]
+    assert "in one sweep" in next(iter(tasks.skipped))
