@@ -124,7 +124,8 @@ def farm(
                written and log.jsonl read
     resume     whether jobs that an earlier farm left are taken at once; otherwise a minute after
                it was heard of last. Only where no other farm works at this store
-    again      "failed" or "all": finished jobs that are tuned again
+    again      "failed" or "all": finished jobs of these tasks, or of the journal where no tasks are
+               given, that are tuned again
     limit      seconds after which a job hangs, and its worker is started again
     attempts   that may fail before a job is finished with the error
     folder     in which files of tasks are looked for; that of the file of tasks, or this one
@@ -165,10 +166,15 @@ def queue(
     targets: Iterable[str] = ("c",),
     again: str = "",
 ) -> int:
-    """Put tasks, or those of a file, into the journal without tuning any; how many are new."""
+    """Put tasks, or those of a file, into the journal without tuning any; how many wait anew.
+
+    Without tasks, `again` is about the journal's own jobs for these targets.
+    """
     found = _checked(read_tasks(tasks) if isinstance(tasks, str | Path) else tasks)
     kinds, codes = _words(targets), _codes(again)
-    return store.journal.add((task.job(kind) for task in found for kind in kinds), codes)
+    jobs = [task.job(kind) for task in found for kind in kinds]
+    known = (job for job in store.journal.jobs() if target_of(job) in kinds)
+    return store.journal.add(jobs or known, codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +201,7 @@ def _farmed(store: TuningStore, tasks: tuple[TuningTask, ...], asked: FarmOption
     if asked.resume:
         journal.take_over(PREFIX)
     jobs = {job.hash: job for task in tasks for job in map(task.job, asked.targets)}
-    queued = journal.add(jobs.values(), asked.again)
+    queued = journal.add(jobs.values() or journal.jobs(), asked.again)
     hashes = frozenset(jobs or (job.hash for job in journal.jobs()))
     told = Progress(store, hashes, sys.stderr if asked.progress else None, asked.page)
     for batch in asked.batches.values():

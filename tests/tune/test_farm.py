@@ -26,6 +26,7 @@ from taco_py.tune.store.job_journal import (
 )
 from taco_py.tune.tasks.tuning_task import TuningTask
 from taco_py.tuning.farm_status import label_of
+from taco_py.tuning.tuning_farm import queue
 from taco_py.tuning.workers import OwnProcess
 from tests.tune.farm_drill import check, killed_and_resumed
 from tests.tune.farm_jobs import interrupted, quick, troubled
@@ -70,6 +71,21 @@ def test_errors_have_their_codes(tmp_path: Path) -> None:
         assert sorted(each.seconds for each in store.records(all=True) if each.seconds) == [
             1, 2, 3, 4, 5
         ]  # fmt: skip
+
+
+def test_jobs_of_the_journal_are_tuned_again_without_tasks() -> None:
+    with tp.TuningStore() as store:
+        every = [task("good", seed=0), task("refused", seed=1)]
+        options: dict[str, Any] = {"workers": 0, "progress": False}
+        tp.tuning.farm(every, store, tune=troubled, **options)
+        report = tp.tuning.farm((), store, tune=quick, again="failed", **options)
+        assert (report.queued, report.known, report.failed) == (1, 1, ())
+        assert tp.tuning.farm((), store, tune=quick, again="all", **options).queued == 2
+        assert tp.tuning.farm((), store, tune=quick, **options).queued == 0
+        store.journal.add([task("far").job("c@pi")])
+        assert queue(store, (), ("c",), "all") == 2
+        assert queue(store, (), ("c@pi",), "all") == 0  # it waits already
+        assert {job.state for job in store.journal.jobs()} == {WAITING}
 
 
 def test_an_interrupt_lets_the_task_wait(tmp_path: Path) -> None:
