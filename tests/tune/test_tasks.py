@@ -185,6 +185,23 @@ def test_rules_address_by_position() -> None:
             tp.tuning.mutated(task, rule)
 
 
+def test_a_rule_of_all_operands_takes_what_each_has() -> None:
+    square = {"shape": [100, 100], "format": "csr_array"}
+    given = {"A": square | {"density": 0.1}, "B": square | {"nnz": 100}, "x": {"shape": [100]}}
+    task = tp.tuning.task("y[i] = A[i,j] * B[j,k] * x[k]", given)
+
+    def changed(**rule: Any) -> list[tuple[int, int]]:
+        found = tp.tuning.mutated(task, {**rule})
+        assert all(each.described["x"] == task.described["x"] for each in found)
+        return [(each.described["A"].entries, each.described["B"].entries) for each in found]
+
+    assert changed(density="*", multiples=[0.5, 2]) == [(500, 50), (2000, 200)]
+    assert changed(nnz="*", multiples=[0.5, 2]) == [(500, 50), (2000, 200)]
+    assert changed(nnz="*", values=[70]) == [(70, 70)]
+    with pytest.raises(tp.OperandError, match="sparse format"):
+        changed(nnz="x", values=[70])
+
+
 def test_degrees_grow_with_sizes_and_densities() -> None:
     task = tp.tuning.task(
         SPMV,

@@ -25,6 +25,7 @@ from taco_py.tune.tasks.tuning_task import OPTIONS, TuningTask, assignment_of, c
 WHAT = ("size", "density", "nnz", "dtype", "format", "rows", "seed", "option")
 """What a rule changes. A rank is the size of the mode that factors share."""
 NUMBERS = ("size", "density", "nnz")
+OF_SPARSE = ("density", "nnz")
 WAYS = ("values", "multiples", "powers")
 Modes = frozenset[tuple[str, int]]
 
@@ -47,15 +48,11 @@ class Mutation:
     numbers: tuple[Any, ...]
     base: float = 2.0
 
-    def values(self, old: Any) -> Iterator[Any]:
-        """What is put into the place of a value."""
-        for number in self.numbers:
-            if self.meaning == "multiples":
-                yield self._rounded(old * number)
-            elif self.meaning == "powers":
-                yield self._rounded(self.base**number)
-            else:
-                yield number
+    def value(self, number: Any, old: Any) -> Any:
+        """What a number puts into the place of a value."""
+        if self.meaning == "multiples":
+            return self._rounded(old * number)
+        return self._rounded(self.base**number) if self.meaning == "powers" else number
 
     def _rounded(self, value: float) -> Any:
         return float(value) if self.what == "density" else max(1, round(value))
@@ -76,8 +73,8 @@ def _applied(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
     """The tasks of one rule."""
     if rule.what == "option":
         old = dict(task.options).get(str(rule.operand))
-        for value in rule.values(old):
-            yield task.with_options(**{str(rule.operand): value})
+        for number in rule.numbers:
+            yield task.with_options(**{str(rule.operand): rule.value(number, old)})
         return
     for name in _names(task, rule):
         if task.described[name].file:
@@ -90,20 +87,29 @@ def _applied(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
 
 
 def _changed(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
-    """Tasks whose operands have another density, type, format …"""
-    names = _names(task, rule)
+    """Tasks whose operands have another density, type, format …
+
+    "*" of density or nnz is all that are sparse; multiples are of what each operand has itself.
+    """
     given = task.described
-    old = getattr(given[names[0]], rule.what)
-    if old is None and rule.what == "density":
-        old = given[names[0]].entries / max(1, prod(given[names[0]].shape))
-    if old is None and rule.what == "nnz":
-        old = given[names[0]].entries
-    for value in rule.values(old):
+    names = _names(task, rule)
+    if rule.operand == "*" and rule.what in OF_SPARSE:
+        names = tuple(name for name in names if given[name].is_sparse)
+    for number in rule.numbers:
         new = dict(given)
         for name in names:
-            if rule.what != "density" or given[name].is_sparse or rule.operand != "*":
-                new[name] = _with(given[name], name, rule, value)
+            value = rule.value(number, _old(given[name], rule.what))
+            new[name] = _with(given[name], name, rule, value)
         yield _checked(replace(task, operands=tuple(new.items())), rule)
+
+
+def _old(description: OperandDescription, what: str) -> Any:
+    """What an operand has; density and nnz are told by each other."""
+    if what == "nnz":
+        return description.entries
+    if what == "density" and description.density is None:
+        return description.entries / max(1, prod(description.shape))
+    return getattr(description, what)
 
 
 def _with(
@@ -147,7 +153,8 @@ def _sized(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
             f"Expected a mode of {name} below {len(shape)}, found {mode}", (rule.what,)
         )
     together = _together(task, name, mode)
-    for size in rule.values(shape[mode]):
+    for number in rule.numbers:
+        size = rule.value(number, shape[mode])
         operands = tuple((each, _resized(own, each, together, size)) for each, own in task.operands)
         yield _checked(replace(task, operands=operands), rule)
 
