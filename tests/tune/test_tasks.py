@@ -13,7 +13,7 @@ import taco_py as tp
 from taco_py.tune.tasks.drawn_entries import coordinates_of
 from taco_py.tune.tasks.operand_description import OperandDescription
 from taco_py.tune.tasks.operands_like import description_of, make_operand
-from taco_py.tune.tasks.task_file import tasks_in
+from taco_py.tune.tasks.task_file import tasks_in, toml
 
 SPMV = "y[i] = A[i,j] * x[j]"
 A = {"shape": [1000, 800], "format": "csr_array", "density": 0.01}
@@ -200,6 +200,46 @@ def test_a_rule_of_all_operands_takes_what_each_has() -> None:
     assert changed(nnz="*", values=[70]) == [(70, 70)]
     with pytest.raises(tp.OperandError, match="sparse format"):
         changed(nnz="x", values=[70])
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ({"size": "A.0", "values": [2.5]}, r"A: Expected a list of sizes from 0, found \[2.5, 800\]"),
+        ({"size": "A.0", "values": [-5]}, r"found \[-5, 800\]"),
+        ({"size": "A.0", "values": ["big"]}, r"found \['big', 800\]"),
+        ({"density": "A", "values": ["big"]}, "A: Expected a number from 0 to 1, found 'big'"),
+        ({"density": "A", "values": [2]}, "found 2"),
+        ({"nnz": "A", "values": [2.5]}, "A: Expected a whole number from 0, found 2.5"),
+        ({"size": "A.0", "multiples": [float("inf")]}, "Expected numbers from 0, found inf"),
+        ({"option": "trials", "values": ["many"]}, "Expected trials to be a whole number from 1"),
+    ],
+)
+def test_values_of_rules_are_checked(rule: dict[str, Any], told: str) -> None:
+    drawn = make_operand(described(shape=(1000, 800), format="csr_array", density=0.01))
+    for own in (A, drawn):  # by a density, and by degrees
+        with pytest.raises(tp.OperandError, match=told):
+            tp.tuning.mutated(tp.tuning.task(SPMV, {"A": own, "x": X}), rule)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("trials", "many", "trials to be a whole number from 1 on, found 'many'"),
+        ("trials", 0, "found 0"),
+        ("seconds", -5, "seconds to be a number of seconds above 0, found -5"),
+        ("search", "modl", "search to be one of .* found 'modl'"),
+        ("seed", 1.5, "seed to be a whole number, found 1.5"),
+    ],
+)
+def test_options_of_the_search_are_checked(option: str, value: Any, told: str) -> None:
+    with pytest.raises(tp.OperandError, match=told):
+        tp.tuning.task(SPMV, {"A": A, "x": X}, **{option: value})
+    with pytest.raises(tp.OperandError, match=told), tp.tuning.record(**{option: value}):
+        pass
+    text = FILE.replace("trials = 5", f"{option} = {toml(value)}")
+    with pytest.raises(tp.FileFormatError, match=f"line 3 of t.toml, options.{option}: .*{told}"):
+        tasks_in(text, "t.toml")
 
 
 def test_degrees_grow_with_sizes_and_densities() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from codegen.records import dataclass
@@ -119,28 +119,27 @@ def _with(
     table = description.as_json()
     table[rule.what] = value
     if rule.what == "density":
-        table[rule.what] = min(float(value), 1.0)
+        table[rule.what] = value if rule.meaning == "values" else min(value, 1.0)
         table.pop("nnz", None)
     if rule.what == "nnz":
         table.pop("density", None)
-    if rule.what in ("rows", "density", "nnz"):
-        table = _rescaled(table, description, rule.what)
+    return _rescaled(_described(table, name, rule), description, rule.what)
+
+
+def _described(table: Mapping[str, Any], name: str, rule: Mutation) -> OperandDescription:
     try:
-        made = described(table)
+        return described(table)
     except KeyedError as error:
         raise KeyedError(f"{name}: {error.message}", (rule.what,), error.hint) from error
-    return made
 
 
-def _rescaled(table: dict[str, Any], old: OperandDescription, what: str) -> dict[str, Any]:
+def _rescaled(made: OperandDescription, old: OperandDescription, what: str) -> OperandDescription:
     """Entries of coordinates grow with the number of entries; other rows have other ones."""
-    if not old.degrees:
-        return table
     if what == "rows":
-        return {name: value for name, value in table.items() if name != "degrees"}
-    rest = replace(old, degrees=(), density=table.get("density"), nnz=table.get("nnz"))
-    factor = rest.entries / max(1, old.entries)
-    return {**table, "degrees": [[[n, k * factor] for n, k in mode] for mode in old.degrees]}
+        return replace(made, degrees=())
+    factor = made.entries / max(1, old.entries)
+    degrees = (tuple((count, length * factor) for count, length in mode) for mode in old.degrees)
+    return replace(made, degrees=tuple(degrees))
 
 
 def _sized(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
@@ -155,18 +154,21 @@ def _sized(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
     together = _together(task, name, mode)
     for number in rule.numbers:
         size = rule.value(number, shape[mode])
-        operands = tuple((each, _resized(own, each, together, size)) for each, own in task.operands)
+        operands = tuple(
+            (each, _resized(own, each, together, rule, size)) for each, own in task.operands
+        )
         yield _checked(replace(task, operands=operands), rule)
 
 
 def _resized(
-    description: OperandDescription, name: str, together: Modes, size: int
+    description: OperandDescription, name: str, together: Modes, rule: Mutation, size: Any
 ) -> OperandDescription:
     """A description with another size in some modes; its density stays."""
     modes = [mode for mode in range(len(description.shape)) if (name, mode) in together]
     if not modes or description.file:
         return description
-    shape = tuple(size if m in modes else n for m, n in enumerate(description.shape))
+    sizes = [size if m in modes else n for m, n in enumerate(description.shape)]
+    shape = _described({"shape": sizes}, name, rule).shape
     found = replace(description, shape=shape)
     if description.nnz is not None:
         growth = prod(found.shape) / max(1, prod(description.shape))
@@ -264,7 +266,7 @@ def _check_numbers(numbers: Sequence[Any], what: str, way: str) -> None:
     if way != "base" and what not in NUMBERS:
         raise KeyedError(f"Expected values = […] of {what}, found {way}", (way,))
     for each in numbers:
-        if not isinstance(each, int | float) or isinstance(each, bool) or each < 0:
+        if not isinstance(each, int | float) or isinstance(each, bool) or not 0 <= each < inf:
             raise KeyedError(f"Expected numbers from 0, found {each!r}", (way,))
 
 
