@@ -100,7 +100,8 @@ class RecordedTasks(Sequence[TuningTask]):
             raise KeyedError("calls with a schedule or a path of their own are not tuned", ())
         if not settings.contract or settings.memory < inf:
             raise KeyedError(
-                "products in one sweep, or with a limit of their intermediates, have no tasks yet", ()
+                "products in one sweep, or with a limit of their intermediates, have no tasks yet",
+                (),
             )
         operands = {name: description_of(obj, name) for name, obj in objects.items()}
         options = {**call_options(settings, more.get("semiring")), **self._options}

@@ -205,7 +205,10 @@ def test_a_rule_of_all_operands_takes_what_each_has() -> None:
 @pytest.mark.parametrize(
     ("rule", "told"),
     [
-        ({"size": "A.0", "values": [2.5]}, r"A: Expected a list of sizes from 0, found \[2.5, 800\]"),
+        (
+            {"size": "A.0", "values": [2.5]},
+            r"A: Expected a list of sizes from 0, found \[2.5, 800\]",
+        ),
         ({"size": "A.0", "values": [-5]}, r"found \[-5, 800\]"),
         ({"size": "A.0", "values": ["big"]}, r"found \['big', 800\]"),
         ({"density": "A", "values": ["big"]}, "A: Expected a number from 0 to 1, found 'big'"),
