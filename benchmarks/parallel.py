@@ -2,7 +2,7 @@
 
 The reference is the same kernel with one thread. `skewed` is SpMV with a matrix whose one row holds
 half of the entries; its entries are divided into equal parts (`fuse`, `pos`, `divide`), or its rows
-are. Results are sparse where their operands are: threads assemble parts, put together in order.
+are. Two column sums run beside each other, one a thread. Results are sparse where their operands are: threads assemble parts, put together in order.
 Operands are tensors, whose order is known (see `gallop.py`).
 
 On a machine that others use two threads seldom run at the same time. What two cores of their own
@@ -82,12 +82,20 @@ def contests() -> Iterator[Contest]:
     yield contest("A+B", "D[i,j] = A[i,j] + B[i,j]", {"A": a, "B": b})
     yield contest("A+B+C", "D[i,j] = A[i,j] + B[i,j] + C[i,j]", {"A": a, "B": b, "C": c})
     yield contest("sum of all", "s = A[i,j]", {"A": a})
+    sums = "u[j] = exp(A[i,j]) * B[i,j]; v[j] = sin(C[i,j]) + D[i,j]"  # no loop of them is shared
+    for rows in (100, 1000):
+        arrays = {name: rng.random((rows, 150)) for name in "ABCD"}
+        yield contest(f"two column sums, {rows}", sums, arrays, outputs=("u", "v"))
 
 
 def contest(
-    name: str, text: str, operands: Mapping[str, Any], schedule: str | None = None
+    name: str,
+    text: str,
+    operands: Mapping[str, Any],
+    schedule: str | None = None,
+    outputs: tuple[str, ...] | None = None,
 ) -> Contest:
-    compute = partial(tp.evaluate, text, operands, schedule=schedule)
+    compute = partial(tp.evaluate, text, operands, schedule=schedule, outputs=outputs)
     return Contest(name, {ONE: partial(compute, threads=1), TWO: partial(compute, threads=2)})
 
 

@@ -103,11 +103,6 @@ class DaskWorkers:
         library("dask", "tacopy[farm]").config.set(CONFIG)
         return dask.SpecCluster(workers=workers, scheduler=scheduler, silence_logs=50)
 
-    @property
-    def dashboard(self) -> str:
-        """The address of Dask's own page."""
-        return str(self._client.dashboard_link)
-
     # ---------------------------------------------------------------- workers
 
     def _known(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from threading import Lock
 from typing import Any, overload
@@ -97,6 +98,11 @@ class RecordedTasks(Sequence[TuningTask]):
             raise KeyedError("modes of size 1 that no index stands for have no tasks yet", ())
         if settings.schedule is not None or settings.path is not None:
             raise KeyedError("calls with a schedule or a path of their own are not tuned", ())
+        if not settings.contract or settings.memory < inf:
+            raise KeyedError(
+                "products in one sweep, or with a limit of their intermediates, have no tasks yet",
+                (),
+            )
         operands = {name: description_of(obj, name) for name, obj in objects.items()}
         options = {**call_options(settings, more.get("semiring")), **self._options}
         own = {name: each.as_json() for name, each in operands.items()}

@@ -32,6 +32,7 @@ from taco_py.tune.store.job_journal import (
     NO_VALID_RESULT,
     NORMAL,
     STORAGE_ERROR,
+    code_of,
     with_reason,
 )
 from taco_py.tune.store.tuning_record import OK, TuningRecord, as_json, from_json
@@ -66,7 +67,7 @@ class Outcome:
 def outcome_of(found: Any) -> Outcome:
     """The outcome of what `as_json` gives. Raises ValueError, TypeError or KeyError for others."""
     error, worker = found["error"], found["worker"]
-    if not isinstance(error, str) or error.partition(":")[0] not in ERRORS:
+    if not isinstance(error, str) or code_of(error) not in ERRORS:
         raise ValueError(f"Expected one of {', '.join(ERRORS)}, found {error!r}")
     records = tuple(map(from_json, found["records"]))
     return Outcome(error, records, float(found["seconds"]), str(worker))

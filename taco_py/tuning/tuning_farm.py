@@ -19,6 +19,7 @@ from taco_py.tune.store.job_journal import (
     FINISHED,
     MOST_ATTEMPTS,
 )
+from taco_py.tune.store.journal import Journal
 from taco_py.tune.store.json_log import write_log
 from taco_py.tune.tasks.task_file import read_tasks
 from taco_py.tune.tasks.tuning_task import TuningTask
@@ -123,7 +124,8 @@ def farm(
                written and log.jsonl read
     resume     whether jobs that an earlier farm left are taken at once; otherwise a minute after
                it was heard of last. Only where no other farm works at this store
-    again      "failed" or "all": finished jobs that are tuned again
+    again      "failed" or "all": finished jobs of these tasks, or of the journal where no tasks are
+               given, that are tuned again
     limit      seconds after which a job hangs, and its worker is started again
     attempts   that may fail before a job is finished with the error
     folder     in which files of tasks are looked for; that of the file of tasks, or this one
@@ -164,10 +166,15 @@ def queue(
     targets: Iterable[str] = ("c",),
     again: str = "",
 ) -> int:
-    """Put tasks, or those of a file, into the journal without tuning any; how many are new."""
+    """Put tasks, or those of a file, into the journal without tuning any; how many wait anew.
+
+    Without tasks, `again` is about the journal's own jobs for these targets.
+    """
     found = _checked(read_tasks(tasks) if isinstance(tasks, str | Path) else tasks)
     kinds, codes = _words(targets), _codes(again)
-    return store.journal.add((task.job(kind) for task in found for kind in kinds), codes)
+    jobs = [task.job(kind) for task in found for kind in kinds]
+    known = (job for job in store.journal.jobs() if target_of(job) in kinds)
+    return store.journal.add(jobs or known, codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +201,12 @@ def _farmed(store: TuningStore, tasks: tuple[TuningTask, ...], asked: FarmOption
     if asked.resume:
         journal.take_over(PREFIX)
     jobs = {job.hash: job for task in tasks for job in map(task.job, asked.targets)}
-    queued = journal.add(jobs.values(), asked.again)
+    queued = journal.add(jobs.values() or journal.jobs(), asked.again)
     hashes = frozenset(jobs or (job.hash for job in journal.jobs()))
     told = Progress(store, hashes, sys.stderr if asked.progress else None, asked.page)
     for batch in asked.batches.values():
         batch.complete(journal)
-    workers = _workers(asked)
+    workers = _workers(asked, journal)
     name = f"{PREFIX}{process_name()}"
     loop = FarmLoop(store, workers, asked.batches, hashes, name, asked.limit, asked.attempts, told)
     try:
@@ -213,11 +220,11 @@ def _farmed(store: TuningStore, tasks: tuple[TuningTask, ...], asked: FarmOption
     return FarmReport(queued, known, loop.refused, seconds, status_of(store, hashes), rescued)
 
 
-def _workers(asked: FarmOptions) -> Workers:
+def _workers(asked: FarmOptions, journal: Journal) -> Workers:
     """The workers that were asked for. Raises FarmError or MissingExtraError."""
     if not asked.workers and not asked.scheduler:
         kinds = [each for each in asked.targets if each not in asked.batches]
-        return OwnProcess(kinds[0] if kinds else "", asked.tune, asked.folder)
+        return OwnProcess(kinds[0] if kinds else "", asked.tune, asked.folder, journal)
     return DaskWorkers(asked.workers, asked.scheduler, asked.tune, asked.folder)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 from time import sleep
 from typing import Any, Protocol
 
 from codegen.records import dataclass
+from taco_py.diagnostics.errors import TuningStoreError
 from taco_py.tune.store.job_journal import (
     FAIL_TO_GET_RESULT,
     FAIL_TO_LOAD_WORKLOAD,
@@ -14,6 +17,7 @@ from taco_py.tune.store.job_journal import (
     STORAGE_ERROR,
     Job,
 )
+from taco_py.tune.store.journal import Journal
 from taco_py.tuning.run_job import Outcome, TuneTask, outcome_of, run_job
 
 TRIED_AGAIN = (FAIL_TO_SUBMIT, FAIL_TO_LOAD_WORKLOAD, FAIL_TO_GET_RESULT, STORAGE_ERROR)
@@ -56,12 +60,16 @@ class Workers(Protocol):
 
 
 class OwnProcess:
-    """One worker, which is this process: a job is done when it is waited for."""
+    """One worker, which is this process: a job is done when it is waited for.
 
-    lease = 86400.0  # nothing renews it while the job is done
+    journal  in which a thread renews the job's lease meanwhile
+    """
 
-    def __init__(self, target: str, tune: TuneTask, folder: str) -> None:
+    lease = 60.0
+
+    def __init__(self, target: str, tune: TuneTask, folder: str, journal: Journal) -> None:
         self._target, self._tune, self._folder = target, tune, folder
+        self._journal = journal
         self._job: Job | None = None
 
     def free(self) -> list[Slot]:
@@ -82,8 +90,27 @@ class OwnProcess:
             sleep(seconds)
             return []
         job, self._job = self._job, None
-        found: Mapping[str, Any] = run_job(job.workload, job.options, self._tune, self._folder)
+        with self._renewed(job):
+            found: Mapping[str, Any] = run_job(job.workload, job.options, self._tune, self._folder)
         return [(job, outcome_of(found))]
+
+    @contextmanager
+    def _renewed(self, job: Job) -> Iterator[None]:
+        """Let a job's lease hold on inside a `with`."""
+        over = Event()
+
+        def renew() -> None:
+            while not over.wait(self.lease / 4):
+                with suppress(TuningStoreError):  # a locked store: three more tries are left
+                    self._journal.renew({job.hash: job.attempts}, self.lease)
+
+        thread = Thread(target=renew, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def end(self, job: Job) -> None:
         """Nothing: this process waits for its job itself."""

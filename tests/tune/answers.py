@@ -9,10 +9,12 @@ from typing import Any
 
 
 def answer(head: Mapping[str, Any], _: Sequence[Any]) -> tuple[Mapping[str, Any], Sequence[Any]]:
-    """What a plan's text says: "crash", "hang", "hang late", else it takes turns."""
+    """What a plan's text says: "crash", "crash late", "hang", else it takes turns."""
     text = head.get("text", "")
     if head["do"] == "first" and text == "crash":
         os._exit(3)
+    if head["do"] == "time" and text == "crash late":
+        os._exit(4)
     if text == "hang" and head["do"] == "first":
         time.sleep(60)
     if head["do"] == "open" and head["path"] == "refuse":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from time import monotonic, sleep, time
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,8 @@ from taco_py.tune.store.job_journal import (
 )
 from taco_py.tune.tasks.tuning_task import TuningTask
 from taco_py.tuning.farm_status import label_of
+from taco_py.tuning.tuning_farm import queue
+from taco_py.tuning.workers import OwnProcess
 from tests.tune.farm_drill import check, killed_and_resumed
 from tests.tune.farm_jobs import interrupted, quick, troubled
 
@@ -70,6 +73,21 @@ def test_errors_have_their_codes(tmp_path: Path) -> None:
         ]  # fmt: skip
 
 
+def test_jobs_of_the_journal_are_tuned_again_without_tasks() -> None:
+    with tp.TuningStore() as store:
+        every = [task("good", seed=0), task("refused", seed=1)]
+        options: dict[str, Any] = {"workers": 0, "progress": False}
+        tp.tuning.farm(every, store, tune=troubled, **options)
+        report = tp.tuning.farm((), store, tune=quick, again="failed", **options)
+        assert (report.queued, report.known, report.failed) == (1, 1, ())
+        assert tp.tuning.farm((), store, tune=quick, again="all", **options).queued == 2
+        assert tp.tuning.farm((), store, tune=quick, **options).queued == 0
+        store.journal.add([task("far").job("c@pi")])
+        assert queue(store, (), ("c",), "all") == 2
+        assert queue(store, (), ("c@pi",), "all") == 0  # it waits already
+        assert {job.state for job in store.journal.jobs()} == {WAITING}
+
+
 def test_an_interrupt_lets_the_task_wait(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     with tp.TuningStore(tmp_path / "a") as store:
@@ -81,6 +99,26 @@ def test_an_interrupt_lets_the_task_wait(tmp_path: Path) -> None:
     report = tp.tuning.farm((), tmp_path / "a", workers=0, tune=quick, progress=False, page=page)
     assert (report.queued, report.finished) == (0, 3)
     assert "http-equiv" not in page.read_text()
+
+
+def test_this_process_renews_its_lease_while_it_tunes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a farm that is killed keeps its job from the next one."""
+    monkeypatch.setattr(OwnProcess, "lease", OwnProcess.lease / 300)
+    left: list[float] = []
+
+    def slow(*given: Any) -> None:
+        (job,) = store.journal.jobs(TUNING)
+        left.append(job.lease - time())
+        end = monotonic() + 10
+        while store.journal.jobs(TUNING)[0].lease <= job.lease and monotonic() < end:
+            sleep(0.02)
+        left.append(store.journal.jobs(TUNING)[0].lease - job.lease)
+        quick(*given)
+
+    with tp.TuningStore() as store:
+        assert tp.tuning.farm(tasks(1), store, workers=0, tune=slow, progress=False).finished == 1
+    assert left[0] * 300 <= 61, "the next farm waits for longer than a minute"
+    assert left[1] > 0, "the lease was not renewed"
 
 
 def test_a_search_that_is_interrupted_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:

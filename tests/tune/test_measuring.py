@@ -19,6 +19,7 @@ from taco_py.call.tuning.bench_process import BenchProcess, bench_process
 from taco_py.call.tuning.call_space import space_of
 from taco_py.call.tuning.plan_bench import PlanBench, alike
 from taco_py.call.tuning.tune_call import tunable
+from taco_py.tune.measure import turns
 from taco_py.tune.measure.operand_file import UnpassableError, operand_file, read_operands
 from taco_py.tune.measure.sequential_test import SURE, Verdict, verdict
 from taco_py.tune.measure.small_operands import small_sizes
@@ -35,6 +36,7 @@ def test_three_wins_more_than_losses_decide() -> None:
     assert verdict([win, win, win]) is Verdict.FASTER
     assert verdict([win, loss, win, loss, win]) is Verdict.OPEN
     assert verdict([loss, win, loss, loss, loss]) is Verdict.SLOWER
+    assert verdict([(100.0, 1.0)]) is Verdict.OPEN
     assert verdict([(3.0, 1.0), (3.0, 1.0)]) is Verdict.SLOWER
     assert verdict([even] * 20) is Verdict.OPEN
     assert verdict([(0.98, 1.0)] * 20, margin=0.03) is Verdict.OPEN
@@ -60,16 +62,13 @@ def test_what_takes_longer_is_dropped_early() -> None:
     assert perf_counter() - begin < 2
 
 
-def test_faster_in_most_pairs_alone_is_not_enough() -> None:
-    times = iter([0.0, 0.0, 0.02] + [0.0] * 100)
-
-    def now_and_then() -> None:
-        sleep(1e-3)
-
-    def other() -> None:
-        sleep(1e-3 + next(times, 0.0))
-
-    assert in_turns(now_and_then, other, rounds=6).verdict is not Verdict.SLOWER
+def test_faster_in_most_pairs_alone_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [(1.0, 0.9), *[(1.0, 1.1)] * 4]  # the least time of all is the other's
+    left = iter(pairs)
+    monkeypatch.setattr(turns, "_pair", lambda *_: next(left))
+    assert verdict(pairs) is Verdict.FASTER
+    assert in_turns(int, int, rounds=len(pairs)).verdict is Verdict.OPEN
+    assert next(left, None) is None
 
 
 def test_results_are_alike_up_to_their_rounding() -> None:
@@ -183,6 +182,15 @@ def test_plans_that_crash_or_hang_are_ended_and_others_go_on(fake: BenchProcess)
     fake.spare = 20.0
     assert fake.race("good", "other", False).result == "ok"
     assert fake.opened == 3
+
+
+def test_a_process_that_ended_has_built_nothing(fake: BenchProcess) -> None:
+    """Else its heir has no time to build the rival again."""
+    fake.spare = 20.0
+    assert fake.race("good", "other", False).result == "ok"
+    assert fake.built == {"good", "other"}
+    assert fake.race("crash late", "other", False).result == "crashed"
+    assert fake.built == set()
 
 
 def test_a_call_in_a_process_of_its_own() -> None:

@@ -13,7 +13,7 @@ import taco_py as tp
 from taco_py.tune.tasks.drawn_entries import coordinates_of
 from taco_py.tune.tasks.operand_description import OperandDescription
 from taco_py.tune.tasks.operands_like import description_of, make_operand
-from taco_py.tune.tasks.task_file import tasks_in
+from taco_py.tune.tasks.task_file import tasks_in, toml
 
 SPMV = "y[i] = A[i,j] * x[j]"
 A = {"shape": [1000, 800], "format": "csr_array", "density": 0.01}
@@ -185,6 +185,66 @@ def test_rules_address_by_position() -> None:
             tp.tuning.mutated(task, rule)
 
 
+def test_a_rule_of_all_operands_takes_what_each_has() -> None:
+    square = {"shape": [100, 100], "format": "csr_array"}
+    given = {"A": square | {"density": 0.1}, "B": square | {"nnz": 100}, "x": {"shape": [100]}}
+    task = tp.tuning.task("y[i] = A[i,j] * B[j,k] * x[k]", given)
+
+    def changed(**rule: Any) -> list[tuple[int, int]]:
+        found = tp.tuning.mutated(task, {**rule})
+        assert all(each.described["x"] == task.described["x"] for each in found)
+        return [(each.described["A"].entries, each.described["B"].entries) for each in found]
+
+    assert changed(density="*", multiples=[0.5, 2]) == [(500, 50), (2000, 200)]
+    assert changed(nnz="*", multiples=[0.5, 2]) == [(500, 50), (2000, 200)]
+    assert changed(nnz="*", values=[70]) == [(70, 70)]
+    with pytest.raises(tp.OperandError, match="sparse format"):
+        changed(nnz="x", values=[70])
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        (
+            {"size": "A.0", "values": [2.5]},
+            r"A: Expected a list of sizes from 0, found \[2.5, 800\]",
+        ),
+        ({"size": "A.0", "values": [-5]}, r"found \[-5, 800\]"),
+        ({"size": "A.0", "values": ["big"]}, r"found \['big', 800\]"),
+        ({"density": "A", "values": ["big"]}, "A: Expected a number from 0 to 1, found 'big'"),
+        ({"density": "A", "values": [2]}, "found 2"),
+        ({"nnz": "A", "values": [2.5]}, "A: Expected a whole number from 0, found 2.5"),
+        ({"size": "A.0", "multiples": [float("inf")]}, "Expected numbers from 0, found inf"),
+        ({"option": "trials", "values": ["many"]}, "Expected trials to be a whole number from 1"),
+    ],
+)
+def test_values_of_rules_are_checked(rule: dict[str, Any], told: str) -> None:
+    drawn = make_operand(described(shape=(1000, 800), format="csr_array", density=0.01))
+    for own in (A, drawn):  # by a density, and by degrees
+        with pytest.raises(tp.OperandError, match=told):
+            tp.tuning.mutated(tp.tuning.task(SPMV, {"A": own, "x": X}), rule)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("trials", "many", "trials to be a whole number from 1 on, found 'many'"),
+        ("trials", 0, "found 0"),
+        ("seconds", -5, "seconds to be a number of seconds above 0, found -5"),
+        ("search", "modl", "search to be one of .* found 'modl'"),
+        ("seed", 1.5, "seed to be a whole number, found 1.5"),
+    ],
+)
+def test_options_of_the_search_are_checked(option: str, value: Any, told: str) -> None:
+    with pytest.raises(tp.OperandError, match=told):
+        tp.tuning.task(SPMV, {"A": A, "x": X}, **{option: value})
+    with pytest.raises(tp.OperandError, match=told), tp.tuning.record(**{option: value}):
+        pass
+    text = FILE.replace("trials = 5", f"{option} = {toml(value)}")
+    with pytest.raises(tp.FileFormatError, match=f"line 3 of t.toml, options.{option}: .*{told}"):
+        tasks_in(text, "t.toml")
+
+
 def test_degrees_grow_with_sizes_and_densities() -> None:
     task = tp.tuning.task(
         SPMV,
@@ -214,6 +274,15 @@ def test_hashes_depend_on_what_is_tuned() -> None:
         tp.tuning.task(SPMV, {"A": A, "x": X}, trails=3)
 
 
+def test_hashes_of_sets_are_the_same_in_each_process() -> None:
+    rules = ("fuse", "hoist", "transpose", "workspace", "collapse")
+    hashes = {
+        tp.tuning.task(SPMV, {"A": A, "x": X}, forbid=given).job().hash
+        for given in (set(rules), frozenset(rules), sorted(rules))
+    }
+    assert len(hashes) == 1
+
+
 # ---------------------------------------------------------------- what calls ask
 
 
@@ -239,3 +308,13 @@ def test_calls_of_a_script_become_tasks(tmp_path: Path) -> None:
     tasks.write(tmp_path / "t.toml")
     assert tp.tuning.read_tasks(tmp_path / "t.toml") == tuple(tasks)
     assert "3 ×  y[i] = sum(j, A[i,j] * x[j])" in repr(tasks)
+
+
+def test_contractions_that_no_option_of_a_task_tells_are_left_out() -> None:
+    a, b = np.ones((3, 4)), np.ones((4, 5))
+    with tp.tuning.record() as tasks:
+        for optimize in (None, False, ("greedy", 50)):
+            tp.einsum("ij,jk->ik", a, b, optimize=optimize)
+    assert list(tasks.counts.values()) == [1]
+    assert list(tasks.skipped.values()) == [2]
+    assert "in one sweep" in next(iter(tasks.skipped))

@@ -18,7 +18,7 @@ from codegen.records import dataclass
 from codegen.runtime.child_process import ChildEndedError, ChildLateError, ChildProcess
 from taco_py.call.tuning.bench_here import PATIENCE
 from taco_py.tune.measure.operand_file import UnpassableError, operand_file
-from taco_py.tune.store.tuning_record import OK
+from taco_py.tune.store.tuning_record import OK, SLOWER
 from taco_py.tune.tuning_session import Timed, with_note
 
 WORKER = "taco_py.call.tuning.bench_worker:answer"
@@ -67,7 +67,8 @@ class BenchProcess:
         head = {"do": "time", "text": text, "rival": rival, "last": last}
         wait = self._limit(2) + PATIENCE * (1 + last) + BUILD_SECONDS * (rival not in self.built)
         timed = self._ask(head, wait)
-        self.built.update((text, rival))
+        if timed.result in (OK, SLOWER):  # a process that was ended has built nothing
+            self.built.update((text, rival))
         return with_note(timed, note)
 
     def _limit(self, plans: int) -> float:

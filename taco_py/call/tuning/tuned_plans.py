@@ -14,9 +14,9 @@ from taco_py.call.tuning.tuning_store import TuningStore
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.kernels import KERNELS
 from taco_py.notebook.markup import block, table
-from taco_py.tune.searches.search_table import search_of
 from taco_py.tune.store.active_store import use_file, usual_path
 from taco_py.tune.store.store_file import StoreFile
+from taco_py.tune.tasks.search_options import SEARCH_OPTIONS, check_search_option
 from taco_py.tune.tuning_session import Attempt
 
 FAILED = ("wrong", "crashed", "timed out")
@@ -114,11 +114,8 @@ def tuned_call(
     limits  trials, seconds, the name of the search, and the seed
     """
     trials, seconds, search, seed = limits
-    _check_number("trials", trials, whole=True)
-    _check_number("seconds", seconds, whole=False)
-    search_of(search)
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise OperandTypeError(f"Expected seed to be a whole number, found {seed!r}")
+    for name, value in zip(SEARCH_OPTIONS, limits, strict=True):
+        check_search_option(name, value)
     own = store if isinstance(store, TuningStore) else TuningStore(_path_of(store))
     shown = Progress(trials, sys.stderr.isatty() if progress is None else progress)
     try:
@@ -152,14 +149,6 @@ def _path_of(store: str | Path | None) -> Path:
             hint='as in store="tuning.sqlite"',
         )
     return Path(store)
-
-
-def _check_number(name: str, value: Any, whole: bool) -> None:
-    """Raise OperandTypeError unless it is a number above 0, and a whole one where that is asked."""
-    number = isinstance(value, int) if whole else isinstance(value, int | float)
-    if isinstance(value, bool) or not number or not value > 0:
-        kind = "a whole number from 1 on" if whole else "a number of seconds above 0"
-        raise OperandTypeError(f"Expected {name} to be {kind}, found {value!r}")
 
 
 @dataclass(slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 A pair is won by the one that took less. Wald's test of "wins 4 of 5" against "wins 1 of 5" adds
 log 4 for each win and takes it off for each loss; it ends beyond log 49, for an error of 2 %: three
-wins more than losses. What is many times slower is told by the first pair.
+wins more than losses. What takes more than twice as long loses twice: two such pairs end it.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf, prod
 from typing import Any
 
 from codegen.records import dataclass
@@ -24,6 +25,7 @@ from taco_py.tune.tasks.tuning_task import OPTIONS, TuningTask, assignment_of, c
 WHAT = ("size", "density", "nnz", "dtype", "format", "rows", "seed", "option")
 """What a rule changes. A rank is the size of the mode that factors share."""
 NUMBERS = ("size", "density", "nnz")
+OF_SPARSE = ("density", "nnz")
 WAYS = ("values", "multiples", "powers")
 Modes = frozenset[tuple[str, int]]
 
@@ -46,15 +48,11 @@ class Mutation:
     numbers: tuple[Any, ...]
     base: float = 2.0
 
-    def values(self, old: Any) -> Iterator[Any]:
-        """What is put into the place of a value."""
-        for number in self.numbers:
-            if self.meaning == "multiples":
-                yield self._rounded(old * number)
-            elif self.meaning == "powers":
-                yield self._rounded(self.base**number)
-            else:
-                yield number
+    def value(self, number: Any, old: Any) -> Any:
+        """What a number puts into the place of a value."""
+        if self.meaning == "multiples":
+            return self._rounded(old * number)
+        return self._rounded(self.base**number) if self.meaning == "powers" else number
 
     def _rounded(self, value: float) -> Any:
         return float(value) if self.what == "density" else max(1, round(value))
@@ -75,8 +73,8 @@ def _applied(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
     """The tasks of one rule."""
     if rule.what == "option":
         old = dict(task.options).get(str(rule.operand))
-        for value in rule.values(old):
-            yield task.with_options(**{str(rule.operand): value})
+        for number in rule.numbers:
+            yield task.with_options(**{str(rule.operand): rule.value(number, old)})
         return
     for name in _names(task, rule):
         if task.described[name].file:
@@ -89,20 +87,29 @@ def _applied(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
 
 
 def _changed(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
-    """Tasks whose operands have another density, type, format …"""
-    names = _names(task, rule)
+    """Tasks whose operands have another density, type, format …
+
+    "*" of density or nnz is all that are sparse; multiples are of what each operand has itself.
+    """
     given = task.described
-    old = getattr(given[names[0]], rule.what)
-    if old is None and rule.what == "density":
-        old = given[names[0]].entries / max(1, _volume(given[names[0]]))
-    if old is None and rule.what == "nnz":
-        old = given[names[0]].entries
-    for value in rule.values(old):
+    names = _names(task, rule)
+    if rule.operand == "*" and rule.what in OF_SPARSE:
+        names = tuple(name for name in names if given[name].is_sparse)
+    for number in rule.numbers:
         new = dict(given)
         for name in names:
-            if rule.what != "density" or given[name].is_sparse or rule.operand != "*":
-                new[name] = _with(given[name], name, rule, value)
+            value = rule.value(number, _old(given[name], rule.what))
+            new[name] = _with(given[name], name, rule, value)
         yield _checked(replace(task, operands=tuple(new.items())), rule)
+
+
+def _old(description: OperandDescription, what: str) -> Any:
+    """What an operand has; density and nnz are told by each other."""
+    if what == "nnz":
+        return description.entries
+    if what == "density" and description.density is None:
+        return description.entries / max(1, prod(description.shape))
+    return getattr(description, what)
 
 
 def _with(
@@ -112,28 +119,27 @@ def _with(
     table = description.as_json()
     table[rule.what] = value
     if rule.what == "density":
-        table[rule.what] = min(float(value), 1.0)
+        table[rule.what] = value if rule.meaning == "values" else min(value, 1.0)
         table.pop("nnz", None)
     if rule.what == "nnz":
         table.pop("density", None)
-    if rule.what in ("rows", "density", "nnz"):
-        table = _rescaled(table, description, rule.what)
+    return _rescaled(_described(table, name, rule), description, rule.what)
+
+
+def _described(table: Mapping[str, Any], name: str, rule: Mutation) -> OperandDescription:
     try:
-        made = described(table)
+        return described(table)
     except KeyedError as error:
         raise KeyedError(f"{name}: {error.message}", (rule.what,), error.hint) from error
-    return made
 
 
-def _rescaled(table: dict[str, Any], old: OperandDescription, what: str) -> dict[str, Any]:
+def _rescaled(made: OperandDescription, old: OperandDescription, what: str) -> OperandDescription:
     """Entries of coordinates grow with the number of entries; other rows have other ones."""
-    if not old.degrees:
-        return table
     if what == "rows":
-        return {name: value for name, value in table.items() if name != "degrees"}
-    rest = replace(old, degrees=(), density=table.get("density"), nnz=table.get("nnz"))
-    factor = rest.entries / max(1, old.entries)
-    return {**table, "degrees": [[[n, k * factor] for n, k in mode] for mode in old.degrees]}
+        return replace(made, degrees=())
+    factor = made.entries / max(1, old.entries)
+    degrees = (tuple((count, length * factor) for count, length in mode) for mode in old.degrees)
+    return replace(made, degrees=tuple(degrees))
 
 
 def _sized(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
@@ -146,36 +152,33 @@ def _sized(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
             f"Expected a mode of {name} below {len(shape)}, found {mode}", (rule.what,)
         )
     together = _together(task, name, mode)
-    for size in rule.values(shape[mode]):
-        operands = tuple((each, _resized(own, each, together, size)) for each, own in task.operands)
+    for number in rule.numbers:
+        size = rule.value(number, shape[mode])
+        operands = tuple(
+            (each, _resized(own, each, together, rule, size)) for each, own in task.operands
+        )
         yield _checked(replace(task, operands=operands), rule)
 
 
 def _resized(
-    description: OperandDescription, name: str, together: Modes, size: int
+    description: OperandDescription, name: str, together: Modes, rule: Mutation, size: Any
 ) -> OperandDescription:
     """A description with another size in some modes; its density stays."""
     modes = [mode for mode in range(len(description.shape)) if (name, mode) in together]
     if not modes or description.file:
         return description
-    shape = tuple(size if m in modes else n for m, n in enumerate(description.shape))
+    sizes = [size if m in modes else n for m, n in enumerate(description.shape)]
+    shape = _described({"shape": sizes}, name, rule).shape
     found = replace(description, shape=shape)
     if description.nnz is not None:
-        growth = _volume(found) / max(1, _volume(description))
-        found = replace(found, nnz=min(_volume(found), round(description.nnz * growth)))
+        growth = prod(found.shape) / max(1, prod(description.shape))
+        found = replace(found, nnz=min(prod(found.shape), round(description.nnz * growth)))
     degrees = []
     for mode, pairs in enumerate(description.degrees):
         wider = shape[mode] / max(1, description.shape[mode])
         longer = found.entries / max(1, description.entries) / wider if wider else 1.0
         degrees.append(tuple((count * wider, length * longer) for count, length in pairs))
     return replace(found, degrees=tuple(degrees))
-
-
-def _volume(description: OperandDescription) -> int:
-    volume = 1
-    for size in description.shape:
-        volume *= size
-    return volume
 
 
 def _together(task: TuningTask, name: str, mode: int) -> Modes:
@@ -263,7 +266,7 @@ def _check_numbers(numbers: Sequence[Any], what: str, way: str) -> None:
     if way != "base" and what not in NUMBERS:
         raise KeyedError(f"Expected values = […] of {what}, found {way}", (way,))
     for each in numbers:
-        if not isinstance(each, int | float) or isinstance(each, bool) or each < 0:
+        if not isinstance(each, int | float) or isinstance(each, bool) or not 0 <= each < inf:
             raise KeyedError(f"Expected numbers from 0, found {each!r}", (way,))
 
 

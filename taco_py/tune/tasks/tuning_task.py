@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codegen.records import dataclass
+from taco_py.diagnostics.errors import TacoError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Assignment
@@ -17,13 +18,12 @@ from taco_py.tune.store.fingerprint import sha256
 from taco_py.tune.store.job_journal import Job
 from taco_py.tune.tasks.operand_description import KeyedError, OperandDescription, described
 from taco_py.tune.tasks.operands_like import make_operands
+from taco_py.tune.tasks.search_options import SEARCH_OPTIONS, check_search_option
 
 CALL_OPTIONS = (
     "format", "dtype", "casting", "threads", "static", "libraries", "forbid", "allow", "semiring",
 )  # fmt: skip
 """What `evaluate` takes besides operands, as far as keys of tuned plans know it."""
-SEARCH_OPTIONS = ("trials", "seconds", "search", "seed")
-"""What `tune` takes besides."""
 OPTIONS = (*CALL_OPTIONS, *SEARCH_OPTIONS)
 KEYS = ("name", "text", "operands", "options")
 
@@ -75,7 +75,7 @@ class TuningTask:
 
     def with_options(self, **options: Any) -> TuningTask:
         """Return the same task with these options besides its own."""
-        return replace(self, options=sorted_options({**dict(self.options), **options}))
+        return replace(self, options=options_of({**dict(self.options), **options}, ()))
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON and TOML have it."""
@@ -130,22 +130,29 @@ def _operand(name: str, table: Any) -> OperandDescription:
 
 
 def options_of(found: Any, path: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
-    """Options by name, sorted. Raises KeyedError."""
+    """Options in order of their names, without those that are None. Raises KeyedError."""
     if not isinstance(found, Mapping):
         raise KeyedError(f"Expected a table of options, found {found!r}", path)
     _check_keys(found, OPTIONS, path)
-    return sorted_options(found)
+    given = {name: value for name, value in found.items() if value is not None}
+    for name in SEARCH_OPTIONS:
+        if name in given:
+            _check_search(name, given[name], path)
+    return tuple(sorted((name, _frozen(value)) for name, value in given.items()))
 
 
-def sorted_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Options in order of their names, without those that are None."""
-    found = ((name, _frozen(value)) for name, value in options.items() if value is not None)
-    return tuple(sorted(found))
+def _check_search(name: str, value: Any, path: tuple[str, ...]) -> None:
+    try:
+        check_search_option(name, value)
+    except TacoError as error:
+        raise KeyedError(error.message, (*path, name), error.hint) from error
 
 
 def _frozen(value: Any) -> Any:
-    """Lists and tables as tuples, which compare and hash."""
-    if isinstance(value, list | tuple | set | frozenset):
+    """Lists, sets and tables as tuples, which compare and hash; sets in an order of their own."""
+    if isinstance(value, set | frozenset):
+        return tuple(sorted(map(_frozen, value), key=str))
+    if isinstance(value, list | tuple):
         return tuple(_frozen(each) for each in value)
     if isinstance(value, Mapping):
         return ("table", *((name, _frozen(each)) for name, each in sorted(value.items())))
