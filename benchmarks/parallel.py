@@ -2,8 +2,9 @@
 
 The reference is the same kernel with one thread. `skewed` is SpMV with a matrix whose one row holds
 half of the entries; its entries are divided into equal parts (`fuse`, `pos`, `divide`), or its rows
-are. Two column sums run beside each other, one a thread. Results are sparse where their operands are: threads assemble parts, put together in order.
-Operands are tensors, whose order is known (see `gallop.py`).
+are. Two column sums run beside each other, one a thread. Results are sparse where their operands
+are: threads assemble parts, put together in order. Operands are tensors, whose order is known (see
+`gallop.py`).
 
 On a machine that others use two threads seldom run at the same time. What two cores of their own
 would take is at least the processor time of the busiest thread, the second figure of each contender

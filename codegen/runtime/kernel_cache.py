@@ -32,6 +32,7 @@ from codegen.runtime.signature import Signature, signature_from_json
 from codegen.runtime.together import TOGETHER_KEY, TOGETHER_SIGNATURE, TOGETHER_TEXT
 from codegen.toolchain.compile_unit import Unit, build_entry, complete, moved_error
 from codegen.toolchain.compiler import Compiler, find_compiler, probe
+from codegen.toolchain.compiler_notes import as_noted, write_compiler_note
 from codegen.toolchain.entries import Entry
 from codegen.toolchain.errors import CompileError, ToolchainError
 from codegen.toolchain.processor import (
@@ -158,7 +159,7 @@ class KernelCache:
         """The compiler. Raises NoCompilerError."""
         with self._lock:
             if self._compiler is None:
-                self._compiler = self._remembered(find_compiler())
+                self._compiler = as_noted(self._store, find_compiler())
             return self._compiler
 
     @property
@@ -495,34 +496,12 @@ class KernelCache:
         if compiler.probed:
             return False
         probed = probe(compiler)
-        self._store.write_note(_note_name(compiler), json.dumps([probed.flags, probed.openmp]))
+        write_compiler_note(self._store, compiler, probed)
         with self._lock:
             self._compiler = probed
         return (probed.flags, probed.openmp) != (compiler.flags, compiler.openmp)
-
-    def _remembered(self, compiler: Compiler) -> Compiler:
-        """`compiler` with the flags that an earlier process found out, if any did."""
-        note = self._store.note(_note_name(compiler))
-        if note is None:
-            return compiler
-        try:
-            flags, openmp = json.loads(note)
-            return Compiler(
-                compiler.command,
-                compiler.kind,
-                compiler.identity,
-                tuple(str(f) for f in flags),
-                str(openmp),
-                probed=True,
-            )
-        except (ValueError, TypeError):
-            return compiler
 
 
 def _renew_locks_of(cache: KernelCache | None) -> None:
     if cache is not None:
         cache._renew_locks()
-
-
-def _note_name(compiler: Compiler) -> str:
-    return f"compiler-{digest(compiler.identity, *compiler.flags, compiler.openmp)}"

@@ -20,6 +20,7 @@ import pytest
 from codegen.runtime import kernel_cache as kernels
 from codegen.runtime.kernel_cache import Found, KernelCache, KernelSource
 from codegen.toolchain.compiler import find_compiler
+from codegen.toolchain.compiler_notes import as_noted
 from codegen.toolchain.entries import sweep
 from codegen.toolchain.errors import CompileError, NoCompilerError
 from codegen.toolchain.store import LAYOUT, Store
@@ -357,7 +358,7 @@ def test_refused_flags_are_found_out_once(folder: Path, tmp_path: Path) -> None:
     assert works(cache.get_or_build("scale", samples.scale))
     assert "-fwrapv" not in cache.compiler.flags
     log.write_text("")
-    remembered = KernelCache(store=Store(folder))._remembered(compiler)
+    remembered = as_noted(Store(folder), compiler)
     assert remembered == cache.compiler
     later = KernelCache(remembered, Store(folder))
     assert later.get_or_build("scale", never).hit == "disk"
