@@ -10,7 +10,7 @@ products where only some elements are read: where a sparse operand stores someth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from codegen.names import Names
@@ -18,7 +18,7 @@ from codegen.records import dataclass
 from taco_py.formats import Format, Level, LevelKind
 from taco_py.graph.extents import Extent
 from taco_py.graph.fission.expressible import literal_of
-from taco_py.graph.nodes import Constant, Graph, Node
+from taco_py.graph.nodes import Constant, Fact, Graph, Node
 from taco_py.graph.primitives.family import Index, Operands
 from taco_py.graph.primitives.primitive_table import PRIMITIVES
 from taco_py.graph.run.partition_by_stages import Region, is_layout
@@ -268,11 +268,21 @@ class _Writer:
         sizes = {index: size for index, size in pairs if index is not None}
         if {*sizes} <= {*free_indices(value)}:
             return value
-        known = ((leaf.name, leaf.fact) for leaf in self.graph.inputs)
-        found, read = with_sizes(value, sizes, known, names)
+        found, read = with_sizes(value, sizes, self._values_there(), names)
         for name in read:
-            self.operands.setdefault(name)
+            if name not in self.made:
+                self.operands.setdefault(name)
         return found
+
+    def _values_there(self) -> Iterator[tuple[str, Fact]]:
+        """The operands of the graph and the region, and what statements have made, with facts."""
+        for leaf in self.graph.inputs:
+            yield leaf.name, leaf.fact
+        for node in self.region.nodes:
+            for name in node.inputs:
+                other = self.nodes.get(name)
+                if name in self.made or (other is not None and not self._is_here(other)):
+                    yield name, self.graph.facts[name]
 
     def _read(self, name: str, indices: Sequence[Index], names: Names) -> Expr:
         literal = self._literal(name)
