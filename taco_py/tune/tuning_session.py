@@ -121,6 +121,7 @@ class Session:
     """One search while it runs.
 
     watch  is told each attempt, and how many trials and seconds are over
+    begin  when its seconds began, None for when it runs
     """
 
     space: Space
@@ -132,12 +133,13 @@ class Session:
     clock: Callable[[], float] = monotonic
     counts: Counter[str] = field(default_factory=Counter)
     trials: int = 0
-    begin: float = 0.0
+    begin: float | None = None
     met: set[str] = field(default_factory=set)
 
     def run(self, start: Start, seed: int, weights: Mapping[str, float]) -> Outcome:
         """Search until a limit is reached, nothing is left, or it is interrupted."""
-        self.begin = self.clock()
+        if self.begin is None:
+            self.begin = self.clock()
         usual = self._first()
         best = usual
         asked = Asked(self.space, Random(seed), self.price, weights)
@@ -157,11 +159,16 @@ class Session:
             why = INTERRUPTED
         return self._ended(usual, best, why)
 
+    @property
+    def spent(self) -> float:
+        """The seconds that are over."""
+        return 0.0 if self.begin is None else self.clock() - self.begin
+
     def _over(self, stale: int) -> str | None:
         """Why the search ends, None while it goes on."""
         if self.trials >= self.limits.trials:
             return f"{self.limits.trials} trials were made"
-        if self.clock() - self.begin >= self.limits.seconds:
+        if self.spent >= self.limits.seconds:
             return f"{self.limits.seconds:g} s were over"
         return "no other plans were found" if stale >= STALE else None
 
@@ -206,7 +213,7 @@ class Session:
         self.counts[attempt.timed.result] += 1
         self.trials += attempt.timed.result != "refused"
         if self.watch is not None:
-            self.watch(attempt, self.trials, self.clock() - self.begin)
+            self.watch(attempt, self.trials, self.spent)
 
     def _ended(self, usual: Attempt, best: Attempt, why: str) -> Outcome:
         """What was found; auto's plan unless the best beats it clearly once more."""
@@ -216,11 +223,11 @@ class Session:
             seconds, usual_seconds = timed.seconds, timed.rival or usual_seconds
             last = replace(best, timed=timed, rival=usual.text, last=True)
             if self.watch is not None:
-                self.watch(last, self.trials, self.clock() - self.begin)
+                self.watch(last, self.trials, self.spent)
             best = last if timed.result == OK else usual
         if best is usual:
             seconds = usual_seconds
-        took = self.clock() - self.begin
+        took = self.spent
         least = seconds if seconds is not None else 0.0
         other = usual_seconds if usual_seconds is not None else least
         return Outcome(usual, best, other, least, dict(self.counts), self.trials, took, why)

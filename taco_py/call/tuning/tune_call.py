@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from codegen.records import dataclass
@@ -95,7 +96,7 @@ def tune_text(
 
     Raises what the call raises. An interrupt ends the search, and what was found is kept.
     """
-    start = search_of(search)
+    begin, start = monotonic(), search_of(search)
     call = tunable(text, objects, options)
     key = key_of_call(call.assignment, call.objects, call.settings)
     found = space_of(call.assignment, call.objects, call.settings)
@@ -108,6 +109,7 @@ def tune_text(
             Limits(trials, seconds),
             bound or partial(least_seconds, threads=call.settings.threads),
             _recording(key, store, watch),
+            begin=begin,
         )
         outcome = session.run(start, seed, lessons_in(store.file).weights)
     return Tuned(key, outcome, search, where)
