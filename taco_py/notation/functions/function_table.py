@@ -239,7 +239,7 @@ FUNCTIONS: dict[str, Operator] = {
         replace(_real("sigmoid", _special("expit"), "d * f * (1 - f)", REAL), true_division=True),
         _binary(
             "hypot", np.hypot, kinds=REAL, floating=True, commutative=True,
-            cotangents=("d * a / f", "d * b / f"),
+            cotangents=("where(f == 0, 0, d * a / f)", "where(f == 0, 0, d * b / f)"),
         ),
         _binary(
             "atan2", np.arctan2, kinds=REAL, floating=True,
