@@ -23,6 +23,7 @@ from taco_py.call.tuning.plan_bench import PlanBench
 from taco_py.call.tuning.text_key import KEYED, refuse_unkeyed
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.kernels import KERNELS
+from taco_py.limits.operand_memory import OperandMemory, operand_memory
 from taco_py.limits.plan_bound import least_seconds
 from taco_py.notation.nodes import Assignment
 from taco_py.tune.measure.operand_file import UnpassableError
@@ -32,6 +33,7 @@ from taco_py.tune.space.axis import NO_OPTIONS
 from taco_py.tune.store.tuning_record import OK, SLOWER, TuningKey, TuningRecord
 from taco_py.tune.tuning_session import Attempt, Bench, Bound, Limits, Outcome, Session
 from taco_py.values.device_tensor import place_of
+from taco_py.values.operands import give
 from taco_py.values.settings import Settings, settings_of
 
 Watch = Callable[[Attempt, int, float], None]
@@ -133,7 +135,7 @@ def tune_text(
             bench,
             found.price,
             Limits(trials, seconds),
-            bound or partial(least_seconds, threads=call.settings.threads),
+            bound or partial(least_seconds, threads=call.settings.threads, memory=_memory(call)),
             _recording(key, store, watch),
         )
         outcome = session.run(start, seed, _lessons(store))
@@ -154,6 +156,11 @@ def _bench(content: tuple[Any, ...], isolated: bool) -> Iterator[tuple[Bench, st
             bench = BenchHere(PlanBench(*content))
             why = f"in this process, for the call cannot be passed to another one: {error}"
         yield bench, why
+
+
+def _memory(call: Tunable) -> OperandMemory:
+    """Which operands share memory."""
+    return operand_memory({name: each.data for name, each in give(call.objects).items()})
 
 
 def _with_threads(settings: Settings) -> Settings:
