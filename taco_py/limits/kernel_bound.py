@@ -126,7 +126,8 @@ def _peak(
     one = ceilings.peak(dtype)
     if one is None or not work.flops:
         return
-    share = shares(nest.loops, threads) if nest is not None else 1.0 / threads
+    known = nest if tile is None else None  # tiles are shared in several ways
+    share = 1.0 / threads if known is None else shares(known.loops, threads)
     lanes = max(1, ceilings.vector_bytes * LANES[dtype] // 8)
     full = tile.vector_share(lanes) if tile is not None else _full_vectors(nest, lanes)
     together = ceilings.peak(dtype, threads) or one

@@ -108,10 +108,11 @@ def work_of_step(
     several = len(sparse) > 1
     walked = None if several or not sparse else _walked(problem, sparse[0], found, known)
     met = _met(sparse, walked, sizes, known)
-    arrays = [_counted(problem, each, met) for each in found if each not in sparse]
+    listed = frozenset(index for each in sparse for index in each.indices)
+    arrays = [_counted(problem, each, met, listed) for each in found if each not in sparse]
     target = problem.assignment.target
     if is_full(problem.result.format):
-        arrays.append(_counted(problem, target, met))
+        arrays.append(_counted(problem, target, met, listed))
     if walked is not None:
         arrays.append(walked)
     flops = 0.0 if several else _flops(problem, sizes, walked)
@@ -213,7 +214,15 @@ def _met(
     return met
 
 
-def _counted(problem: Problem, access: Access, met: Mapping[str, float]) -> Counted:
+def _counted(
+    problem: Problem, access: Access, met: Mapping[str, float], listed: frozenset[str]
+) -> Counted:
+    """A dense array; of several indices of a sparse operand no more is certain than of one.
+
+    A[i,j] * D[i,j] with A diagonal   →   n elements of D, though all i and all j are met
+    """
+    shared = sorted(listed.intersection(access.indices), key=lambda index: -met[index])
+    met = {**met, **dict.fromkeys(shared[1:], min(1.0, met[shared[0]] if shared else 1.0))}
     type, indices = problem.type_of(access.tensor), problem.stored(access)
     size = np.dtype(type.element).itemsize
     unit = type.unit_stride

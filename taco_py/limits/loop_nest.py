@@ -233,8 +233,8 @@ def entry_loads(nest: LoopNest, vector_bytes: int) -> float:
     """Loads of entries of a sparse operand, at least: its value, and the coordinate if something
     needs it, each time that loops meet one.
 
-    Where they do so innermost, vectors load neighbours together, and compilers may join turns of
-    the loop around.
+    Where they do so innermost, or around written-out loops that fill no vector, vectors load
+    neighbours together, and compilers may join turns of the loop around.
 
     for j in 4, i in 100, k in 5 entries, r in 16   →   2 · 2000
     for i in 100, k in 5 entries                    →   12 bytes · 500 / 32 bytes
@@ -246,7 +246,10 @@ def entry_loads(nest: LoopNest, vector_bytes: int) -> float:
     if not depths:
         return 0.0
     visits = prod(loop.rounds for loop in nest.loops[: depths[-1] + 1])
-    if nest.loops[depths[-1]].index not in _innermost(nest):
+    inside = nest.loops[depths[-1] + 1 :]
+    lanes = vector_bytes // min(array.item for array in nest.arrays)
+    fills = prod(loop.rounds for loop in inside) >= max(lanes, 2)
+    if inside and (fills or not all(loop.fixed for loop in inside)):
         return (1 + walked.listed) * max(visits, walked.entries)
     return max(visits / JOINED, walked.entries) * walked.item / max(vector_bytes, walked.item)
 
