@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import permutations
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,12 @@ def grids() -> Iterator[tuple[str, Grid]]:
     )
 
 
+def rank(bound: Bound) -> tuple[float, float]:
+    """What points are ordered by where their bounds do not tell them apart: the seconds if nothing
+    that a kernel waits for overlapped, which is no bound; then the bound."""
+    return fsum(limit.seconds for limit in bound.limits), bound.seconds
+
+
 # ---------------------------------------------------------------- points
 
 
@@ -246,7 +253,7 @@ def in_turns(
     makes a point slower for a while, and the best of many is better for that than that of few."""
     for _ in range(sweeps):
         fast = FAST * min(known[str(each.point)] for each in found)
-        ranked = sorted(found, key=lambda each: each.bound.rank)
+        ranked = sorted(found, key=lambda each: rank(each.bound))
         few = {str(each.point) for each in ranked[: round(2 * TOP * len(found))]}
         for each in found:
             name = str(each.point)
@@ -315,14 +322,14 @@ class Verdict:
 
 def verdict(found: Sequence[Measured]) -> Verdict:
     best = min(each.seconds for each in found)
-    ranked = sorted(found, key=lambda each: each.bound.rank)
+    ranked = sorted(found, key=lambda each: rank(each.bound))
     few = ranked[: max(1, round(TOP * len(found)))]
     close = next(n for n, each in enumerate(ranked, 1) if each.seconds <= CLOSE * best)
     tried: list[Measured] = []
     for each in ranked:
         if not tried or each.bound.seconds < min(one.seconds for one in tried):
             tried.append(each)
-    by_bound = sorted(found, key=lambda each: each.bound.rank[::-1])[: len(few)]
+    by_bound = sorted(found, key=lambda each: rank(each.bound)[::-1])[: len(few)]
     return Verdict(
         sum(each.bound.seconds <= each.seconds for each in found) / len(found),
         min(each.seconds for each in few) / best,
@@ -366,7 +373,7 @@ def run(
         )
         best = min(found, key=lambda each: each.seconds)
         yield record("limits", name, str(best.point), [1e3 * best.seconds], "ms", note)
-        for each in sorted(found, key=lambda each: each.bound.rank):
+        for each in sorted(found, key=lambda each: rank(each.bound)):
             told = f"bound {1e3 * each.bound.seconds:.4f} by {each.bound.limited_by}"
             yield record("limits", name, str(each.point), [1e3 * each.seconds], "ms", told)
 

@@ -16,6 +16,7 @@ from taco_py.driver import CompiledKernel
 from taco_py.explanation.summary import expected_of
 from taco_py.limits.last_measured import last_seconds, note_seconds
 from taco_py.limits.roofline import Roofline, facts_with, roofline_of
+from taco_py.limits.roofline_picture import shown
 from taco_py.plan.ir.plan import Plan
 from taco_py.storage.tensor_data import TensorData
 
@@ -93,8 +94,4 @@ def _least_time(call: Callable[[], object]) -> float:
 def _rate(found: Roofline, seconds: float) -> str:
     """Operations a second, of those that do none bytes a second."""
     amount, unit = (found.flops, "F/s") if found.flops else (found.bytes, "B/s")
-    rate = amount / seconds if seconds else 0.0
-    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
-        if rate >= size:
-            return f"{rate / size:.3g} {prefix}{unit}"
-    return f"{rate:.3g} {unit}"
+    return shown(amount / seconds if seconds else 0.0, unit)

@@ -11,10 +11,11 @@ from math import ceil, prod
 from typing import TYPE_CHECKING
 
 from taco_py.devices import device_of, devices
+from taco_py.diagnostics.memory_errors import bytes_text
 from taco_py.legal.types import has_tiles_on_gpu
-from taco_py.limits.gpu_ceilings import GpuCeilings, gpu_named
-from taco_py.limits.gpu_formulas import BlockWork, balance_ratio, resources
-from taco_py.limits.kernel_bound import Bound, Limit, amount
+from taco_py.limits.gpu_ceilings import GPUS, NOMINAL_GPU, GpuCeilings, gpu_named
+from taco_py.limits.gpu_formulas import BlockResources, balance_ratio, has_room
+from taco_py.limits.kernel_bound import Bound, Limit
 from taco_py.limits.kernel_work import Work, work_of_step
 from taco_py.plan.ir.nodes import KernelStep, Operand
 from taco_py.ways.contraction_match import contraction_of
@@ -24,19 +25,25 @@ if TYPE_CHECKING:
     from polyhedral.products.gpu_tile import GpuTile
 
 
-def gpu_here() -> GpuCeilings:
-    """The GPU of this machine, or the nominal one."""
+def gpu_here() -> GpuCeilings | None:
+    """The GPU of this machine, the nominal one if there is none; None if it is not in the table."""
     if devices().why_not("cuda"):
-        return gpu_named("")
+        return GPUS[NOMINAL_GPU]
     facts = getattr(device_of("cuda"), "facts", None)
-    return gpu_named("" if facts is None else str(facts.name))
+    return None if facts is None else gpu_named(str(facts.name))
 
 
 def gpu_bound(
-    step: KernelStep, facts: Mapping[str, Operand], gpu: GpuCeilings | None = None
+    step: KernelStep,
+    facts: Mapping[str, Operand],
+    gpu: GpuCeilings,
+    memory: Mapping[str, str] | None = None,
 ) -> Bound:
-    """The least seconds of a kernel on a GPU, the one that is here where none is given."""
-    work, gpu = work_of_step(step, facts), gpu or gpu_here()
+    """The least seconds of a kernel on a GPU.
+
+    memory  behind each of its operands, None if each has its own
+    """
+    work = work_of_step(step, facts, memory)
     limits = [*_limits(step, work, gpu)]
     if not limits:
         return Bound(0.0, "nothing", "nothing is known of it", work.flops, work.bytes)
@@ -49,7 +56,7 @@ def _limits(step: KernelStep, work: Work, gpu: GpuCeilings) -> list[Limit]:
     found = []
     moved = max(0.0, work.bytes - gpu.cache_bytes)
     if moved:
-        why = f"{amount(moved)} must come from the memory of the {gpu.name}"
+        why = f"{bytes_text(round(moved))} must come from the memory of the {gpu.name}"
         found.append(Limit("memory", moved / gpu.memory_bytes, moved, gpu.memory_bytes, why))
     peak = gpu.peak(work.problem.result.dtype)
     if peak and work.flops:
@@ -74,7 +81,7 @@ def _balance(step: KernelStep, work: Work, gpu: GpuCeilings) -> tuple[float, str
     tile = GpuTile(*step.schedule.make.parameters)
     of = GpuProduct(*(prod(work.sizes[i] for i in loops) for loops in found.of_classes))
     blocks = blocks_of(tile, of)
-    if not resources(block_work(tile, of, 4), gpu):
+    if not has_room(block_resources(tile, 4), gpu):
         return 0.0, ", which has no room for a block of its tiles"
     tiles = ceil(of.rows / tile.rows) * tile.rows * ceil(of.columns / tile.columns) * tile.columns
     full = of.rows * of.columns / tiles
@@ -83,28 +90,11 @@ def _balance(step: KernelStep, work: Work, gpu: GpuCeilings) -> tuple[float, str
     return share, f"{busy} busy"
 
 
-def block_work(tile: GpuTile, of: object, element_bytes: int) -> BlockWork:
-    """What a block of tiles does, for DeepCuts' formulas.
+def block_resources(tile: GpuTile, element_bytes: int) -> BlockResources:
+    """What a block of tiles needs of a multiprocessor."""
+    from polyhedral.products.gpu_tile import LONGEST_RUN, registers_of, shared_bytes_of
 
-    of  the product, a `GpuProduct`
-    """
-    from polyhedral.products.gpu_tile import (
-        LONGEST_RUN,
-        GpuProduct,
-        blocks_of,
-        registers_of,
-        shared_bytes_of,
-    )
-
-    assert isinstance(of, GpuProduct)
-    depth = ceil(of.depth / tile.parts)
-    elements = (tile.rows + tile.columns) * depth + tile.rows * tile.columns
-    return BlockWork(
-        blocks=blocks_of(tile, of),
-        flops=2.0 * tile.rows * tile.columns * depth,
-        global_bytes=float(elements * element_bytes),
-        thread_flops=2.0 * tile.accumulators * depth,
-        thread_loads=float((tile.own_rows + tile.own_columns) * depth),
+    return BlockResources(
         threads=tile.threads,
         shared_bytes=shared_bytes_of(tile, element_bytes, 2 * LONGEST_RUN),
         registers=registers_of(tile, element_bytes),

@@ -2,12 +2,12 @@
 
     GPUS["H100"].peak("float32")   →   6.7e13
 
-Nothing here was measured by us. Latencies of shared memory, in cycles, are those that Jia et al.
-2018 (V100) and Abdelkhalik et al. 2022 (A100) measured; of H100 and H200 those of Luo et al. 2024.
+Nothing here was measured by us.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from codegen.records import dataclass
@@ -23,7 +23,6 @@ class GpuCeilings:
     floats         operations a second on floats, without tensor cores; `doubles` on doubles
     memory_bytes   a second from its memory
     cache_bytes    of the cache that all multiprocessors share
-    shared_cycles  from a load of shared memory to its use
     block_threads  a block may have
     """
 
@@ -34,7 +33,6 @@ class GpuCeilings:
     doubles: float
     memory_bytes: float
     cache_bytes: int
-    shared_cycles: int
     block_threads: int = 1024
 
     @property
@@ -55,21 +53,28 @@ class GpuCeilings:
 GPUS: Mapping[str, GpuCeilings] = {
     each.name: each
     for each in (
-        GpuCeilings("V100", "sm_70", 80, 15.7e12, 7.8e12, 0.9e12, 6 << 20, 19),
-        GpuCeilings("A100", "sm_80", 108, 19.5e12, 9.7e12, 1.555e12, 40 << 20, 23),
-        GpuCeilings("H100", "sm_90", 132, 67e12, 34e12, 3.35e12, 50 << 20, 29),
-        GpuCeilings("H200", "sm_90", 132, 67e12, 34e12, 4.8e12, 50 << 20, 29),
+        GpuCeilings("V100", "sm_70", 80, 15.7e12, 7.8e12, 0.9e12, 6 << 20),
+        GpuCeilings("V100 SXM3", "sm_70", 80, 16.4e12, 8.2e12, 0.981e12, 6 << 20),
+        GpuCeilings("V100S", "sm_70", 80, 16.4e12, 8.2e12, 1.134e12, 6 << 20),
+        GpuCeilings("A100 40GB", "sm_80", 108, 19.5e12, 9.7e12, 1.555e12, 40 << 20),
+        GpuCeilings("A100 80GB", "sm_80", 108, 19.5e12, 9.7e12, 2.04e12, 40 << 20),
+        GpuCeilings("H100", "sm_90", 132, 67e12, 34e12, 3.35e12, 50 << 20),
+        GpuCeilings("H100 NVL", "sm_90", 132, 67e12, 34e12, 3.94e12, 50 << 20),
+        GpuCeilings("H200", "sm_90", 132, 67e12, 34e12, 4.8e12, 50 << 20),
     )
 }
-"""By name: the SXM modules of each, the A100 with 40 GB."""
+"""By words of their devices' names. Of boards of the same words, the fastest."""
 NOMINAL_GPU = "H100"
-"""What plans for GPUs are made for where none is known."""
+"""What plans for GPUs are made for where none is there."""
 
 
-def gpu_named(device: str) -> GpuCeilings:
-    """The GPU of a device's name; the nominal one where it is none of the table.
+def gpu_named(device: str) -> GpuCeilings | None:
+    """The GPU of a device's name, None where it is none of the table.
 
-    >>> gpu_named("NVIDIA H200").name
-    'H200'
+    >>> gpu_named("NVIDIA A100-SXM4-80GB").name
+    'A100 80GB'
+    >>> gpu_named("NVIDIA GH200 480GB")
     """
-    return next((gpu for name, gpu in GPUS.items() if name in device), GPUS[NOMINAL_GPU])
+    words = {*re.split(r"[\s-]+", device)}
+    found = [name for name in GPUS if words.issuperset(name.split())]
+    return GPUS[max(found, key=len)] if found else None

@@ -10,10 +10,11 @@ registers; its loads from the nearest cache; and for each cache, what must come 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import ceil, fsum
+from math import ceil
 
 from codegen.records import dataclass
 from taco_py.cost.machine import NOMINAL
+from taco_py.diagnostics.memory_errors import bytes_text
 from taco_py.limits.ceilings import LANES, Ceilings
 from taco_py.limits.kernel_work import Work, work_of_step
 from taco_py.limits.loop_nest import (
@@ -54,7 +55,7 @@ class Bound:
     why         the same in words
     flops       operations that it cannot do without, 0 where nobody counts them
     bytes       that it reads and writes at least
-    limits      all that was looked at, the longest first
+    limits      all that was looked at, the longest first; of several kernels, those of the longest
     """
 
     seconds: float
@@ -64,22 +65,24 @@ class Bound:
     bytes: float
     limits: tuple[Limit, ...] = ()
 
-    @property
-    def rank(self) -> tuple[float, float]:
-        """What plans are ordered by where their bounds do not tell them apart: the seconds if
-        nothing that a kernel waits for overlapped, which is no bound; then the bound.
-        """
-        return fsum(limit.seconds for limit in self.limits), self.seconds
+
+NOTHING = Bound(0.0, "nothing", "nothing is known of it", 0.0, 0.0)
+"""Of what nobody knows."""
 
 
 def bound(
-    step: KernelStep, facts: Mapping[str, Operand], ceilings: Ceilings, threads: int = 1
+    step: KernelStep,
+    facts: Mapping[str, Operand],
+    ceilings: Ceilings,
+    threads: int = 1,
+    memory: Mapping[str, str] | None = None,
 ) -> Bound:
     """The least seconds of a kernel of the CPU on operands with these facts.
 
     threads  that run it, at most
+    memory   behind each of its operands, None if each has its own
     """
-    work = work_of_step(step, facts)
+    work = work_of_step(step, facts, memory)
     threads = 1 if step.schedule.serial else min(threads, ceilings.threads)
     return bound_of_work(work, shape_of(step, work), ceilings, threads)
 
@@ -123,7 +126,8 @@ def _peak(
     one = ceilings.peak(dtype)
     if one is None or not work.flops:
         return
-    share = shares(nest.loops, threads) if nest is not None else 1.0 / threads
+    known = nest if tile is None else None  # tiles are shared in several ways
+    share = 1.0 / threads if known is None else shares(known.loops, threads)
     lanes = max(1, ceilings.vector_bytes * LANES[dtype] // 8)
     full = tile.vector_share(lanes) if tile is not None else _full_vectors(nest, lanes)
     together = ceilings.peak(dtype, threads) or one
@@ -150,6 +154,8 @@ def _full_vectors(nest: LoopNest | None, lanes: int) -> float:
     if any(not widely_read(nest, each) for each in nest.arrays):
         return 1.0 / lanes
     inner = nest.loops[-1]
+    if not inner.rounds:
+        return 1.0
     along = [each for each in nest.arrays if inner.index in each.indices]
     if any(each.sparse for each in along):
         return 1.0
@@ -167,11 +173,9 @@ def _loads(nest: LoopNest, ceilings: Ceilings, threads: int) -> Iterator[Limit]:
     if loads:
         names = "elements that are no neighbours along the innermost loop are loaded one by one"
         yield Limit("loads", loads * each, loads, rate, names)
-    entries = entry_loads(nest)
+    entries = entry_loads(nest, ceilings.vector_bytes)
     if entries:
-        names = (
-            f"entries of a sparse operand are met {entries / 2:.3g} times, and loaded one by one"
-        )
+        names = f"entries of a sparse operand take {entries:.3g} loads"
         yield Limit("entries", entries * each, entries, rate, names)
     turns = loop_turns(nest)
     if turns:
@@ -185,8 +189,11 @@ def _from_caches(
     """What comes from each cache into the nearer ones, at least, and from the first into registers.
 
     All operands and the result are touched once, and no cache has more of them than it holds; what
-    the loops' order asks for beside that, `loop_nest` knows.
+    the loops' order asks for beside that, `loop_nest` knows. Where no cache is known, any may hold
+    what is touched.
     """
+    if len(ceilings.roofs) < 2:
+        return
     holds, line, own = float(ceilings.register_bytes), 1, True
     for roof in ceilings.roofs:
         together = threads if own else 1
@@ -202,12 +209,4 @@ def _from_caches(
 def _told_bytes(name: str, moved: float, work: Work) -> str:
     times = moved / work.bytes if work.bytes else 1.0
     again = f", {times:.3g} times what its arrays have" if times > 1.05 else ""
-    return f"{amount(moved)} must come from {name}{again}"
-
-
-def amount(bytes: float) -> str:
-    """Bytes in words: "3.2 MB"."""
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if bytes >= size:
-            return f"{bytes / size:.3g} {unit}"
-    return f"{bytes:.3g} bytes"
+    return f"{bytes_text(round(moved))} must come from {name}{again}"

@@ -10,7 +10,7 @@ no operation is counted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from math import prod
 
 import numpy as np
@@ -38,7 +38,9 @@ class Counted:
 
     indices  of the modes as they are stored, the outermost first
     extents  how many coordinates of each index are met, at least
-    item     bytes of an element, or of an entry with its coordinates
+    item     bytes of an element, or of an entry with its coordinate if something needs that
+    listed   whether something needs the coordinate of an entry: another operand or a dense result
+             has its index
     entries  that are stored; 0 of a dense array
     rows     positions of each level, of a sparse operand; () where they are not known
     unit     whether neighbours along the last index lie side by side
@@ -53,6 +55,7 @@ class Counted:
     rows: tuple[float, ...] = ()
     unit: bool = True
     sparse: bool = False
+    listed: bool = False
     unions: Unions | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -67,7 +70,8 @@ class Work:
 
     sizes    of each index
     flops    operations on numbers
-    arrays   that it reads and writes; one that is accessed twice is there twice
+    arrays   that it reads and writes, by the name of their memory; one that is accessed twice is
+             there twice
     walked   the sparse operand whose entries the loops run over, None where there is none, or
              several
     several  whether several sparse operands meet
@@ -89,38 +93,69 @@ class Work:
         return sum(most.values())
 
 
-def work_of_step(step: KernelStep, facts: Mapping[str, Operand]) -> Work:
-    """What a kernel does at least on operands with these facts, which go by the plan's names."""
+def work_of_step(
+    step: KernelStep, facts: Mapping[str, Operand], memory: Mapping[str, str] | None = None
+) -> Work:
+    """What a kernel does at least on operands with these facts, which go by the plan's names.
+
+    memory  behind each of the kernel's operands, of `operand_memory`; None if each has its own
+    """
     problem = step.problem
     known = {name: facts[step.source(name)] for name, _ in problem.operands}
     sizes = {index: float(known[name].shape[mode]) for index, name, mode in step.sizes}
     found = tuple(dict.fromkeys(accesses(problem.assignment.value)))
     sparse = [each for each in found if not is_full(problem.type_of(each.tensor).format)]
     several = len(sparse) > 1
-    walked = None if several or not sparse else _walked(problem, sparse[0], known)
+    walked = None if several or not sparse else _walked(problem, sparse[0], found, known)
     met = _met(sparse, walked, sizes, known)
-    arrays = [_counted(problem, each, met) for each in found if each not in sparse]
+    listed = frozenset(index for each in sparse for index in each.indices)
+    arrays = [_counted(problem, each, met, listed) for each in found if each not in sparse]
     target = problem.assignment.target
     if is_full(problem.result.format):
-        arrays.append(_counted(problem, target, sizes))
+        arrays.append(_counted(problem, target, met, listed))
     if walked is not None:
         arrays.append(walked)
     flops = 0.0 if several else _flops(problem, sizes, walked)
-    return Work(problem, sizes, flops, tuple(arrays), walked, several)
+    return Work(problem, sizes, flops, _in_memory(arrays, memory or {}), walked, several)
 
 
-def _walked(problem: Problem, access: Access, known: Mapping[str, Operand]) -> Counted:
+def _in_memory(arrays: Sequence[Counted], memory: Mapping[str, str]) -> tuple[Counted, ...]:
+    """The arrays by the names of their memory, without dense ones of no certain extent."""
+    named = (replace(each, tensor=memory.get(each.tensor, each.tensor)) for each in arrays)
+    return tuple(each for each in named if each.tensor or each.sparse)
+
+
+def _walked(
+    problem: Problem, access: Access, every: Sequence[Access], known: Mapping[str, Operand]
+) -> Counted:
     """The entries of the only sparse operand."""
     type, operand = problem.type_of(access.tensor), known[access.tensor]
-    item = np.dtype(type.element).itemsize + np.dtype(type.index_dtype).itemsize
     indices = problem.stored(access)
+    listed = _needs_coordinates(problem, access, every)
+    item = np.dtype(type.element).itemsize + listed * np.dtype(type.index_dtype).itemsize
     entries = float(operand.nnz)
     rows = _rows(operand)
     extents = tuple(float(operand.shape[access.indices.index(index)]) for index in indices)
     unions = None
     if operand.entries is not None and is_usual(operand.type.format):
         unions = Unions(operand.entries)
-    return Counted(access.tensor, indices, extents, item, entries, rows, True, True, unions)
+    return Counted(access.tensor, indices, extents, item, entries, rows, True, True, listed, unions)
+
+
+def _needs_coordinates(problem: Problem, access: Access, every: Sequence[Access]) -> bool:
+    """Whether loops over entries have to read the last level's coordinates: a dense operand or
+    result has the index, and the level lists them.
+
+    y[i] = A[i,j]  no        y[j] = A[i,j]  yes        y[i] = A[i,j] * x[j]  yes
+    """
+    form = problem.type_of(access.tensor).format
+    if form.levels[-1].full or not is_usual(form):
+        return False
+    last = problem.stored(access)[-1]
+    target = problem.assignment.target
+    dense = [each for each in every if each != access]
+    dense += [target] * is_full(problem.result.format)
+    return any(last in each.indices for each in dense)
 
 
 def _rows(operand: Operand) -> tuple[float, ...]:
@@ -156,7 +191,7 @@ def _met(
     """How many coordinates of each index are met, at least.
 
     All of an index that no sparse operand has; of its others those that store something, or as many
-    as a row has on average.
+    as a row has on average. A row that may be empty is not met, be it that a dense level has it.
     """
     met = dict(sizes)
     for access in sparse:
@@ -166,10 +201,12 @@ def _met(
         return met
     (access,) = sparse
     entries = known[access.tensor].entries
+    levels = known[access.tensor].type.format.levels
     above = 1.0
-    for at, index in enumerate(walked.indices):
+    for at, (index, level) in enumerate(zip(walked.indices, levels, strict=True)):
         rows = walked.rows[at] if at < len(walked.rows) else 0.0
-        met[index] = max(met[index], min(sizes[index], rows / above if above else 0.0))
+        if not level.full or all(each.full for each in levels[at:]):
+            met[index] = max(met[index], min(sizes[index], rows / above if above else 0.0))
         above = rows
         mode = access.indices.index(index)
         if entries is not None and entries.known(mode) and entries.exact(mode):
@@ -177,7 +214,15 @@ def _met(
     return met
 
 
-def _counted(problem: Problem, access: Access, met: Mapping[str, float]) -> Counted:
+def _counted(
+    problem: Problem, access: Access, met: Mapping[str, float], listed: frozenset[str]
+) -> Counted:
+    """A dense array; of several indices of a sparse operand no more is certain than of one.
+
+    A[i,j] * D[i,j] with A diagonal   →   n elements of D, though all i and all j are met
+    """
+    shared = sorted(listed.intersection(access.indices), key=lambda index: -met[index])
+    met = {**met, **dict.fromkeys(shared[1:], min(1.0, met[shared[0]] if shared else 1.0))}
     type, indices = problem.type_of(access.tensor), problem.stored(access)
     size = np.dtype(type.element).itemsize
     unit = type.unit_stride

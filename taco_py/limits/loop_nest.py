@@ -80,6 +80,8 @@ def segments(nest: LoopNest) -> Iterator[Segment]:
     outside = 1.0
     last = len(nest.loops) - 1
     for depth, loop in enumerate(nest.loops):
+        if outside * loop.rounds == 0:
+            return  # what is inside never runs
         lengths = [loop.rounds]
         if depth < last - nest.joined:
             length = float(JOINED)
@@ -119,7 +121,7 @@ def _touched(nest: LoopNest, array: Counted, segment: Segment, line: int) -> flo
     inside = [met_inside(nest, index, segment) for index in array.indices]
     spans = [min(a, b) for a, b in zip(inside, array.extents, strict=True)]
     whole = array.item * prod(spans)
-    if not spans:
+    if not spans or not whole:
         return whole
     run, at = spans[-1] if array.unit else 1.0, len(spans) - 1
     stride = array.extents[-1]
@@ -227,19 +229,29 @@ def loop_turns(nest: LoopNest) -> float:
     return turns
 
 
-def entry_loads(nest: LoopNest) -> float:
-    """Loads of entries of a sparse operand, at least: its coordinate and its value each time that
-    loops meet one. Where they do so innermost, compilers may join turns of the loop around.
+def entry_loads(nest: LoopNest, vector_bytes: int) -> float:
+    """Loads of entries of a sparse operand, at least: its value, and the coordinate if something
+    needs it, each time that loops meet one.
+
+    Where they do so innermost, or around written-out loops that fill no vector, vectors load
+    neighbours together, and compilers may join turns of the loop around.
 
     for j in 4, i in 100, k in 5 entries, r in 16   →   2 · 2000
+    for i in 100, k in 5 entries                    →   12 bytes · 500 / 32 bytes
     """
     walked = nest.walked
     if walked is None:
         return 0.0
     depths = [d for d, loop in enumerate(nest.loops) if loop.index in walked.indices]
-    visits = prod(loop.rounds for loop in nest.loops[: max(depths, default=-1) + 1])
-    innermost = bool(depths) and depths[-1] == len(nest.loops) - 1
-    return max(2 * visits / (JOINED if innermost else 1), 2 * walked.entries * bool(depths))
+    if not depths:
+        return 0.0
+    visits = prod(loop.rounds for loop in nest.loops[: depths[-1] + 1])
+    inside = nest.loops[depths[-1] + 1 :]
+    lanes = vector_bytes // min(array.item for array in nest.arrays)
+    fills = prod(loop.rounds for loop in inside) >= max(lanes, 2)
+    if inside and (fills or not all(loop.fixed for loop in inside)):
+        return (1 + walked.listed) * max(visits, walked.entries)
+    return max(visits / JOINED, walked.entries) * walked.item / max(vector_bytes, walked.item)
 
 
 def replace_item(array: Counted) -> Counted:

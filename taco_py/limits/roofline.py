@@ -11,10 +11,12 @@ from math import fsum
 from codegen.records import dataclass
 from taco_py.driver import CompiledKernel
 from taco_py.execute.work import useful_threads
-from taco_py.limits.ceilings import Ceilings
 from taco_py.limits.gpu_bound import gpu_bound, gpu_here
 from taco_py.limits.kernel_bound import Bound, bound
 from taco_py.limits.measure_ceilings import ceilings_here
+from taco_py.limits.operand_memory import APART, operand_memory, step_memory
+from taco_py.limits.plan_bound import whole_seconds
+from taco_py.limits.plan_facts import facts_for_bounds
 from taco_py.notation.printer import to_text
 from taco_py.plan.ir.nodes import KernelStep, Operand
 from taco_py.plan.ir.plan import Plan
@@ -46,6 +48,7 @@ class Roofline:
     threads    that run the kernels, at most
     dtype      of the result, whose peak is drawn
     peak       operations a second, None where it is not known
+    seconds    the least that all kernels take together
     expected, measured  seconds of all kernels together, None where there are none
     """
 
@@ -56,13 +59,9 @@ class Roofline:
     peak: float | None
     roofs: tuple[Bandwidth, ...]
     kernels: tuple[Standing, ...]
+    seconds: float = 0.0
     expected: float | None = None
     measured: float | None = None
-
-    @property
-    def seconds(self) -> float:
-        """The least that all kernels take in turn."""
-        return fsum(each.bound.seconds for each in self.kernels)
 
     @property
     def flops(self) -> float:
@@ -83,8 +82,11 @@ class Roofline:
 
 def facts_with(plan: Plan, tensors: Mapping[str, TensorData] | None) -> Mapping[str, Operand]:
     """The facts of all tensors of a plan: of those that are there, and as they were planned."""
-    known = {name: operand_facts(data) for name, data in (tensors or {}).items()}
-    return {**plan.program.facts, **known}
+    return {**plan.program.facts, **_facts_of(tensors)}
+
+
+def _facts_of(tensors: Mapping[str, TensorData] | None) -> dict[str, Operand]:
+    return {name: operand_facts(data) for name, data in (tensors or {}).items()}
 
 
 def roofline_of(
@@ -100,28 +102,50 @@ def roofline_of(
 
     Raises CompilerError where the processor has to be measured and cannot be.
     """
-    facts, dtype = facts_with(plan, tensors), plan.result.dtype
+    facts, dtype = facts_for_bounds(plan, _facts_of(tensors)), plan.result.dtype
+    memory = APART if tensors is None else operand_memory(tensors)
     pairs = [*_known(plan, kernels, facts)]
+    behind = [step_memory(step, plan, memory) for step, _ in pairs]
     if plan.machine.is_gpu:
-        gpu = gpu_here()
-        stands = tuple(Standing(_text(step), gpu_bound(step, facts, gpu)) for step, _ in pairs)
-        roofs = (Bandwidth("memory", gpu.memory_bytes),)
-        return Roofline(gpu.name, "", 0, dtype, gpu.peak(dtype), roofs, stands)
+        return _on_gpu(plan, [step for step, _ in pairs], facts, behind)
     ceilings = ceilings_here()
     counts = [_threads(plan, step, kernel, tensors, limit) for step, kernel in pairs]
-    stands = tuple(
-        Standing(_text(step), bound(step, facts, ceilings, count))
-        for (step, _), count in zip(pairs, counts, strict=True)
-    )
-    return _on_cpu(ceilings, max(counts, default=1), dtype, stands)
-
-
-def _on_cpu(ceilings: Ceilings, threads: int, dtype: str, stands: tuple[Standing, ...]) -> Roofline:
+    bounds = [
+        bound(step, facts, ceilings, count, own)
+        for (step, _), count, own in zip(pairs, counts, behind, strict=True)
+    ]
+    threads = max(counts, default=1)
     roofs = tuple(
         Bandwidth(roof.name, roof.rate.of(threads, ceilings.threads)) for roof in ceilings.roofs
     )
     peak = ceilings.peak(dtype, threads)
-    return Roofline(ceilings.processor, ceilings.when, threads, dtype, peak, roofs, stands)
+    stands = _standings(plan, [step for step, _ in pairs], bounds)
+    return Roofline(ceilings.processor, ceilings.when, threads, dtype, peak, roofs, *stands)
+
+
+def _on_gpu(
+    plan: Plan,
+    steps: Sequence[KernelStep],
+    facts: Mapping[str, Operand],
+    behind: Sequence[Mapping[str, str]],
+) -> Roofline:
+    """The same of a GPU, by its data sheet; no roofs where we have none."""
+    gpu, dtype = gpu_here(), plan.result.dtype
+    if gpu is None:
+        return Roofline("a GPU without figures", "", 0, dtype, None, (), ())
+    bounds = [gpu_bound(step, facts, gpu, own) for step, own in zip(steps, behind, strict=True)]
+    roofs = (Bandwidth("memory", gpu.memory_bytes),)
+    stands = _standings(plan, steps, bounds)
+    return Roofline(gpu.name, "", 0, dtype, gpu.peak(dtype), roofs, *stands)
+
+
+def _standings(
+    plan: Plan, steps: Sequence[KernelStep], bounds: Sequence[Bound]
+) -> tuple[tuple[Standing, ...], float]:
+    """Each kernel, and the least seconds of all."""
+    pairs = [*zip(steps, bounds, strict=True)]
+    seconds = {step.target: each.seconds for step, each in pairs}
+    return tuple(Standing(_text(step), each) for step, each in pairs), whole_seconds(plan, seconds)
 
 
 def _known(

@@ -126,10 +126,14 @@ def _marks(found: Roofline) -> Iterator[Mark]:
 
 def _title(found: Roofline) -> str:
     texts = [each.text for each in found.kernels]
+    if not texts:
+        return "No kernel is known well enough"
     return "; ".join(texts) if len(texts) <= 2 else f"{texts[0]}; and {len(texts) - 1} others"
 
 
 def _where(found: Roofline) -> str:
+    if not found.roofs:
+        return f"{found.processor}, {found.dtype}"
     threads = f", {found.threads} thread{'s' * (found.threads > 1)}" if found.threads else ""
     when = f", measured {found.when}" if found.when else ", from its data sheet"
     return f"{found.processor}{threads}, {found.dtype}{when}"
@@ -267,6 +271,8 @@ def _bars(found: Roofline) -> Iterator[str]:
     """A bar for each roof, and the marks as lines across all of them."""
     marks = [*_marks(found)]
     rates = [*(roof.rate for roof in found.roofs), *(mark.rate for mark in marks)]
+    if not rates:
+        return
     across = Axis(min(rates) / 4, max(rates) * 2, LEFT, WIDTH - LEFT - RIGHT)
     bottom = HEIGHT - BOTTOM
     for tick in across.ticks:

@@ -18,7 +18,8 @@ from taco_py.cost.spread import Entries
 from taco_py.storage.pack import expand
 
 COUNTED = 1 << 16
-"""Entries up to which all are looked at; of more so many neighbours in the middle."""
+"""Entries up to which all are looked at; of more so many neighbours in the middle, and the windows
+of the others count nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +29,7 @@ class Unions:
     entries: Entries
 
     def distinct(self, level: int, rows: float) -> float:
-        """The coordinates of a level in so many neighbouring rows, on average."""
+        """The coordinates of a level in so many neighbouring rows, on average, at least."""
         count = max(1, round(rows))
         return self.entries.recall(("union", level, count), lambda: self._distinct(level, count))
 
@@ -38,11 +39,8 @@ class Unions:
         if not outer.size:
             return 0.0
         modes = data.format.mode_order
-        first, end = int(outer[0]), int(outer[-1]) + 1
-        if outer.size == data.nnz:
-            first, end = 0, data.shape[modes[0]]
-        keys = (outer.astype(np.int64) - first) // rows * data.shape[modes[level]] + inner
-        return len(np.unique(keys)) / ceil((end - first) / rows)
+        keys = outer.astype(np.int64) // rows * data.shape[modes[level]] + inner
+        return len(np.unique(keys)) / ceil(data.shape[modes[0]] / rows)
 
     def _middle(self, level: int) -> NDArray[Any]:
         """The coordinates of a level, of the entries that are looked at."""

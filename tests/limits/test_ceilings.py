@@ -28,10 +28,10 @@ def made_up(peak: float = 1e10, memory: float = 1e9) -> Ceilings:
     return Ceilings("some processor", "2021-01-01 12:00", 2, 32, 16, rate, rate, rate, roofs)
 
 
-def test_the_processor_here_has_ceilings_in_order() -> None:
+def test_the_processor_here_reads_its_first_cache_faster_than_memory() -> None:
     found = ceilings_here()
     rates = [roof.rate.one for roof in found.roofs]
-    assert rates == sorted(rates, reverse=True) and rates[-1] > 1e8
+    assert rates[0] > 1.5 * rates[-1] and rates[-1] > 1e8
     assert found.doubles.one > 1e8 and found.floats.one > 1e8 and found.loads.one > 1e7
     assert found.roofs[-1].name == "memory" and found.when
 

@@ -11,52 +11,19 @@ import pytest
 import taco_py as tp
 from codegen.occupancy import occupancy
 from codegen.target import MULTIPROCESSORS
-from polyhedral.products.gpu_tile import GpuProduct, GpuTile, blocks_at_a_time, tiles_for
+from polyhedral.products.gpu_tile import GpuTile, blocks_at_a_time, tiles_for
 from taco_py.cost.machine import MACHINES
-from taco_py.limits.gpu_bound import block_work, gpu_bound
+from taco_py.limits import plan_bound as plan_bound_module
+from taco_py.limits import roofline
+from taco_py.limits.gpu_bound import block_resources, gpu_bound
 from taco_py.limits.gpu_ceilings import GPUS, gpu_named
-from taco_py.limits.gpu_formulas import (
-    BlockWork,
-    balance_ratio,
-    global_ratio,
-    resources,
-    shared_ratio,
-    upper_limit,
-)
+from taco_py.limits.gpu_formulas import balance_ratio, has_room
+from taco_py.limits.plan_bound import plan_bound
 from taco_py.values.operands import give
 from taco_py.ways.gpu_tiles import machine_on_gpu
 
-V100, A100 = GPUS["V100"], GPUS["A100"]
-TILE = GpuTile(128, 128, 16, 8, 8)
-PRODUCT = GpuProduct(1, 1024, 1280, 512)
-
-
-def work() -> BlockWork:
-    return block_work(TILE, PRODUCT, 4)
-
-
-def test_a_block_of_tiles_by_hand() -> None:
-    found = work()
-    assert found.blocks == 8 * 10
-    assert found.flops == 2 * 128 * 128 * 512
-    assert found.global_bytes == 4 * (256 * 512 + 128 * 128)
-    assert found.thread_flops / found.thread_loads == 2 * 64 / 16
-    assert found.threads == 256
-
-
-def test_global_memory_limits_small_tiles_alone() -> None:
-    """A block of 128 by 128 has 28 operations a byte, and the V100 asks for 17; one of 16 has 4."""
-    assert global_ratio(work(), V100) == 1.0
-    small = block_work(GpuTile(16, 16, 16, 2, 2), GpuProduct(1, 1024, 1280, 1 << 20), 4)
-    assert small.flops / small.global_bytes == pytest.approx(4.0, rel=1e-3)
-    assert global_ratio(small, V100) == pytest.approx(4.0 / (15.7e12 / 0.9e12), rel=1e-3)
-
-
-def test_loads_of_shared_memory_take_their_latency() -> None:
-    """8 operations a load, of 19 cycles; twice as many where each load meets a bank twice."""
-    assert shared_ratio(work(), V100) == pytest.approx(8 / 19)
-    assert shared_ratio(replace(work(), conflicts=2.0), V100) == pytest.approx(8 / 38)
-    assert shared_ratio(replace(work(), thread_loads=0.0), V100) == 1.0
+V100, A100 = GPUS["V100"], GPUS["A100 40GB"]
+BLOCK = block_resources(GpuTile(128, 128, 16, 8, 8), 4)
 
 
 @pytest.mark.parametrize(
@@ -67,17 +34,12 @@ def test_multiprocessors_run_whole_blocks(blocks: int, processors: int, ratio: f
     assert balance_ratio(blocks, processors) == pytest.approx(ratio)
 
 
-def test_blocks_without_room_are_worth_nothing() -> None:
-    assert resources(work(), V100) == 1
-    assert resources(replace(work(), threads=2048), V100) == 0
-    assert resources(replace(work(), shared_bytes=97 * 1024), V100) == 0
-    assert resources(replace(work(), shared_bytes=97 * 1024), A100) == 1
-    assert upper_limit(replace(work(), threads=2048), V100) == 0.0
-
-
-def test_the_limit_is_the_product_of_all() -> None:
-    assert upper_limit(work(), V100) == pytest.approx(1.0 * 8 / 19 * 1.0 * 1)
-    assert upper_limit(work(), A100) == pytest.approx(8 / 23 * 80 / 108)
+def test_blocks_need_room() -> None:
+    assert BLOCK.threads == 256
+    assert has_room(BLOCK, V100)
+    assert not has_room(replace(BLOCK, threads=2048), V100)
+    assert not has_room(replace(BLOCK, shared_bytes=97 * 1024), V100)
+    assert has_room(replace(BLOCK, shared_bytes=97 * 1024), A100)
 
 
 @pytest.mark.parametrize(
@@ -109,11 +71,38 @@ def test_tiles_that_are_tried_fit_a_multiprocessor() -> None:
     assert tiles and all(blocks_at_a_time(tile, machine) >= 1 for tile in tiles)
 
 
-def test_each_gpu_is_found_by_the_name_of_its_device() -> None:
-    assert gpu_named("NVIDIA A100-SXM4-40GB") is A100
-    assert gpu_named("Tesla V100-SXM2-16GB") is V100
-    assert gpu_named("something else").name == "H100"
-    assert all(gpu.multiprocessor.architecture == gpu.architecture for gpu in GPUS.values())
+@pytest.mark.parametrize(
+    ("device", "name", "rate"),
+    [
+        ("NVIDIA A100-SXM4-40GB", "A100 40GB", 1.555e12),
+        ("NVIDIA A100-SXM4-80GB", "A100 80GB", 2.04e12),
+        ("NVIDIA A100 80GB PCIe", "A100 80GB", 2.04e12),
+        ("Tesla V100-SXM2-16GB", "V100", 0.9e12),
+        ("Tesla V100S-PCIE-32GB", "V100S", 1.134e12),
+        ("NVIDIA H100 80GB HBM3", "H100", 3.35e12),
+        ("NVIDIA H100 NVL", "H100 NVL", 3.94e12),
+        ("NVIDIA H200", "H200", 4.8e12),
+    ],
+)
+def test_each_gpu_is_found_by_the_name_of_its_device(device: str, name: str, rate: float) -> None:
+    found = gpu_named(device)
+    assert found is not None and (found.name, found.memory_bytes) == (name, rate)
+    assert found.multiprocessor.architecture == found.architecture
+
+
+@pytest.mark.parametrize("device", ["NVIDIA GH200 480GB", "NVIDIA A100-SXM-64GB", ""])
+def test_gpus_that_are_not_in_the_table_have_no_figures(device: str) -> None:
+    assert gpu_named(device) is None
+
+
+def test_a_plan_for_a_gpu_without_figures_has_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = tp.compile("C[i,j,k] = A[k,j,i]", A=tp.dense(3), target="cuda-emulated")
+    assert plan_bound(kernel.plan).seconds > 0
+    for module in (roofline, plan_bound_module):
+        monkeypatch.setattr(module, "gpu_here", lambda: None)
+    assert plan_bound(kernel.plan).seconds == 0
+    words = str(kernel.roofline())
+    assert "without figures" in words and "at most" not in words and "data sheet" not in words
 
 
 def test_a_kernel_of_a_gpu_has_a_bound() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,13 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
+from benchmarks.limits import rank
+from taco_py.execute.independent_kernels import independent_groups
 from taco_py.limits.ceilings import Ceilings, Rate, Roof
 from taco_py.limits.kernel_bound import Bound, bound
 from taco_py.limits.kernel_work import Work, work_of_step
-from taco_py.limits.plan_bound import least_seconds, plan_bound
+from taco_py.limits.operand_memory import APART, operand_memory
+from taco_py.limits.plan_bound import least_seconds, plan_bound, step_bound, whole_seconds
 from taco_py.values.operands import give
 
 RNG = np.random.default_rng(5)
@@ -112,7 +116,7 @@ def test_orders_that_load_elements_one_by_one_can_do_less() -> None:
     text = "C[i,j] = A[i,k] * B[k,j]"
     good, bad = (limits(text, f"reorder({o})", **operands) for o in ("i,k,j", "i,j,k"))
     assert bad.seconds >= 3.9 * next(e for e in good.limits if e.name == "peak").seconds
-    assert good.rank < bad.rank
+    assert rank(good) < rank(bad)
 
 
 def test_narrow_tiles_leave_lanes_empty() -> None:
@@ -145,13 +149,103 @@ def test_orders_of_equal_bounds_are_ranked_by_all_that_they_wait_for() -> None:
         limits(text, order, **operands)
         for order in ("reorder(i,k,j)", "split(j,j0,j1,8), reorder(j0,i,k,j1)")
     )
-    assert rows.rank < tiles.rank
-    assert rows.rank[0] == pytest.approx(sum(each.seconds for each in rows.limits))
+    assert rank(rows) < rank(tiles)
+    assert rank(rows)[0] == pytest.approx(sum(each.seconds for each in rows.limits))
 
 
 def test_a_plan_of_two_kernels_takes_both() -> None:
     size = np.ones((300, 300))
     plan, facts = planned("y[i] = A[i,j] * (B[j,k] * x[k])", A=size, B=size, x=np.ones(300))
-    whole = plan_bound(plan, facts, 1, PROCESSOR)
-    assert len(plan.kernels) == 2 and whole.flops == 2 * 2 * 300 * 300
+    whole, size = plan_bound(plan, None, 1, PROCESSOR), plan.program.facts["A"].shape[0]
+    assert len(plan.kernels) == 2 and whole.flops == 2 * 2 * size * size
     assert least_seconds(plan, facts, 1) > 0
+
+
+def test_coordinates_count_where_something_needs_them() -> None:
+    operands: dict[str, Any] = {"A": SPARSE}
+    values = SPARSE.nnz * 8
+    assert work("y[i] = A[i,j]", **operands).bytes == values + 8 * 200
+    met = len(set(SPARSE.indices.tolist()))
+    product = work("y[i] = A[i,j] * x[j]", **operands, x=np.ones(300))
+    assert product.bytes == values + SPARSE.nnz * 4 + 8 * (200 + met)
+
+
+def test_of_indices_that_a_sparse_operand_has_together_one_counts() -> None:
+    matrix = sp.eye_array(300, format="csr")
+    found = work("y[i] = A[i,j] * D[i,j]", A=matrix, D=np.ones((300, 300)))
+    assert found.bytes == 300 * (8 + 4) + 300 * 8 + 300 * 8
+
+
+def test_rows_without_entries_need_not_be_written() -> None:
+    matrix = sp.csr_array((np.ones(3), ([5, 5, 900], [0, 1, 2])), shape=(1000, 10))
+    found = work("C[i,j] = A[i,k] * B[k,j]", A=matrix, B=np.ones((10, 4)))
+    assert found.bytes == 3 * (8 + 4) + 8 * 3 * 4 + 8 * 2 * 4
+
+
+def test_operands_that_are_one_array_count_once() -> None:
+    x = np.ones(1 << 20)
+    formats = {name: tp.dense(1) for name in "ab"}
+    plan = tp.compile("s = a[i] * b[i]", formats, threads=1).plan
+
+    def seconds(a: Any, b: Any) -> float:
+        given = give({"a": a, "b": b})
+        memory = operand_memory({name: each.data for name, each in given.items()})
+        facts = {name: each.operand for name, each in given.items()}
+        return plan_bound(plan, facts, 1, PROCESSOR, memory).seconds
+
+    apart = seconds(x, x.copy())
+    assert apart == pytest.approx((2 * x.nbytes - (1 << 20)) / 1e10, rel=1e-3)
+    assert seconds(x, x) == pytest.approx((x.nbytes - (1 << 20)) / 1e10, rel=1e-3)
+    assert seconds(x, np.broadcast_to(x[:1], x.shape)) < 0.6 * apart
+
+
+def test_bytes_of_operands_count_nothing_where_their_memory_is_unknown() -> None:
+    plan, facts = planned("s = a[i] * b[i]", a=np.ones(1 << 22), b=np.ones(1 << 22))
+    assert least_seconds(plan, facts, 1) < least_seconds(plan, facts, 1, APART) / 1.5
+
+
+def test_facts_of_temporaries_hold_for_the_sizes_that_were_planned_alone() -> None:
+    text, formats = "C[i,j] = (A[i,k] + D[i,k]) * B[k,j]", {name: tp.dense(2) for name in "ADB"}
+    plan = tp.compile(text, formats, threads=1).plan
+    assert len(plan.kernels) == 2
+    assert plan_bound(plan, None, 1, PROCESSOR).flops > 0
+    operands = {name: np.ones((20, 20)) for name in "ADB"}
+    facts = {name: each.operand for name, each in give(operands).items()}
+    found = plan_bound(plan, facts, 1, PROCESSOR)
+    assert found.flops == 0 and found.seconds < 1e-6
+    words = str(tp.compile(text, formats, threads=1).roofline(None, **operands))
+    assert "F/s" not in words.split("at most")[1]
+
+
+def test_kernels_that_may_run_beside_each_other_take_the_longest() -> None:
+    operands = {"A": np.ones((300, 300)), "B": np.ones((200, 300))}
+    plan, _ = planned("y[j] = sum(i, A[i,j]) * sum(k, B[k,j])", **operands)
+    assert independent_groups(plan)
+    seconds = {step.target: float(n + 1) for n, step in enumerate(plan.kernels)}
+    assert whole_seconds(plan, seconds) == 5.0  # of 1, 2 and 3, the first two together
+    each = [step_bound(step, plan, plan.program.facts, 1, PROCESSOR) for step in plan.kernels]
+    first, second, last = (found.seconds for found in each if found is not None)
+    whole = plan_bound(plan, None, 1, PROCESSOR)
+    assert whole.seconds == pytest.approx(max(first, second) + last)
+
+
+def test_bytes_have_no_bound_where_no_cache_is_known() -> None:
+    plan, facts = planned("C[j,i] = A[i,j]", A=np.ones((50, 60)))
+    known = replace(PROCESSOR, roofs=PROCESSOR.roofs[-1:])
+    found = plan_bound(plan, facts, 1, known)
+    assert not any(limit.name == "memory" for limit in found.limits)
+
+
+EMPTY = [
+    ("y[i] = A[i,j] * x[j]", {"A": np.ones((0, 5)), "x": np.ones(5)}),
+    ("y[i] = A[i,j] * x[j]", {"A": np.ones((5, 0)), "x": np.ones(0)}),
+    ("y[i] = A[i,j] * x[j]", {"A": sp.csr_array((5, 7)), "x": np.ones(7)}),
+    ("C[i,j] = A[i,k] * B[k,j]", {"A": np.ones((3, 0)), "B": np.ones((0, 3))}),
+    ("C[i,j] = A[j,i]", {"A": np.ones((0, 3))}),
+    ("y[i] = a[i] * x[i]", {"a": tp.tensor(np.zeros(5), "s"), "x": np.ones(5)}),
+]
+
+
+@pytest.mark.parametrize(("text", "operands"), EMPTY)
+def test_explain_knows_operands_without_elements(text: str, operands: dict[str, Any]) -> None:
+    assert "kernel" in tp.explain(text, **operands)

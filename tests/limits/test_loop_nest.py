@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -115,14 +116,41 @@ def test_turns_of_outer_loops_are_counted() -> None:
 
 
 def test_entries_are_loaded_each_time_that_loops_meet_them() -> None:
-    entries = Counted("A", ("i", "k"), (100.0, 50.0), 12, 500.0, (100.0, 500.0), sparse=True)
+    entries = Counted(
+        "A", ("i", "k"), (100.0, 50.0), 12, 500.0, (100.0, 500.0), sparse=True, listed=True
+    )
+    values = replace(entries, item=8, listed=False)
     rows = (NestLoop("i", 100.0), NestLoop("k", 5.0))
     once = LoopNest((*rows, NestLoop("r", 16.0)), (entries,))
     again = LoopNest((NestLoop("j", 4.0), *rows, NestLoop("r", 16.0)), (entries,))
-    assert entry_loads(once) == 2 * 500
-    assert entry_loads(again) == 4 * 2 * 500
-    assert entry_loads(LoopNest((NestLoop("j", 4.0), *rows), (entries,))) == 2 * 500
-    assert entry_loads(square("ikj")) == 0
+    assert entry_loads(once, 32) == 2 * 500
+    assert entry_loads(again, 32) == 4 * 2 * 500
+    assert entry_loads(replace(once, arrays=(values,)), 32) == 500
+    assert entry_loads(square("ikj"), 32) == 0
+
+
+def test_entries_that_loops_meet_innermost_are_loaded_in_vectors() -> None:
+    entries = Counted("A", ("i", "k"), (100.0, 50.0), 8, 500.0, (100.0, 500.0), sparse=True)
+    rows = (NestLoop("i", 100.0), NestLoop("k", 5.0))
+    assert entry_loads(LoopNest(rows, (entries,)), 32) == 500 / 4
+    assert entry_loads(LoopNest(rows, (entries,)), 0) == 500
+    assert entry_loads(LoopNest((NestLoop("j", 4.0), *rows), (entries,)), 32) == 500 / 4
+    short, full = (NestLoop("r", rounds, fixed=True) for rounds in (2.0, 4.0))
+    assert entry_loads(LoopNest((*rows, short), (entries,)), 32) == 500 / 4
+    assert entry_loads(LoopNest((*rows, full), (entries,)), 32) == 500
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_loops_without_rounds_let_nothing_in(at: int) -> None:
+    nest = square("ikj")
+    loops = tuple(
+        replace(loop, rounds=loop.rounds * (n != at)) for n, loop in enumerate(nest.loops)
+    )
+    arrays = tuple(
+        replace(each, extents=tuple(100.0 * (i != "ikj"[at]) for i in each.indices))
+        for each in nest.arrays
+    )
+    assert bytes_into(LoopNest(loops, arrays), 0, 64) == 80000  # of the array without the index
 
 
 @pytest.mark.parametrize(

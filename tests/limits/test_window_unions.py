@@ -32,8 +32,20 @@ def test_windows_have_what_their_rows_have(rows: int) -> None:
 
 def test_many_entries_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window_unions, "COUNTED", 60)
-    sampled, exact = unions(MATRIX).distinct(1, 2), unions(MATRIX).distinct(1, 2)
-    assert sampled == exact and 0.5 < sampled / 14 < 2  # two rows of 8 of 40 have about 14
+    sampled = unions(MATRIX).distinct(1, 2)
+    monkeypatch.setattr(window_unions, "COUNTED", MATRIX.nnz)
+    exact = unions(MATRIX).distinct(1, 2)
+    assert 0 < sampled <= exact * 60 / MATRIX.nnz * 1.2  # windows that nobody looks at have none
+
+
+def test_rows_in_the_middle_do_not_speak_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows but those in the middle have the same four coordinates."""
+    columns = np.tile(np.arange(4), (200, 1))
+    columns[90:110] = 4 + np.arange(80).reshape(20, 4)
+    matrix = sp.csr_array((np.ones(800), columns.ravel(), 4 * np.arange(201)), shape=(200, 84))
+    exact = unions(matrix).distinct(1, 20)
+    monkeypatch.setattr(window_unions, "COUNTED", 80)
+    assert 0 < unions(matrix).distinct(1, 20) <= exact
 
 
 def test_nothing_is_stored_nowhere() -> None:

@@ -22,6 +22,7 @@ from taco_py.call.tuning.text_key import KeyedCall, keyed_call
 from taco_py.call.tuning.tuning_store import TuningStore
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.kernels import KERNELS
+from taco_py.limits.operand_memory import OperandMemory, operand_memory
 from taco_py.limits.plan_bound import least_seconds
 from taco_py.tune.measure.operand_file import UnpassableError
 from taco_py.tune.searches.search_table import search_of
@@ -30,6 +31,7 @@ from taco_py.tune.space.axis import NO_OPTIONS
 from taco_py.tune.store.tuning_record import OK, SLOWER, TuningKey, TuningRecord
 from taco_py.tune.tuning_session import Attempt, Bench, Bound, Limits, Outcome, Session
 from taco_py.values.device_tensor import place_of
+from taco_py.values.operands import give
 from taco_py.values.settings import Settings
 
 Watch = Callable[[Attempt, int, float], None]
@@ -107,7 +109,7 @@ def tune_text(
             bench,
             found.price,
             Limits(trials, seconds),
-            bound or partial(least_seconds, threads=call.settings.threads),
+            bound or partial(least_seconds, threads=call.settings.threads, memory=_memory(call)),
             _recording(key, store, watch),
             begin=begin,
         )
@@ -129,6 +131,11 @@ def _bench(content: tuple[Any, ...], isolated: bool) -> Iterator[tuple[Bench, st
             bench = BenchHere(PlanBench(*content))
             why = f"in this process, for the call cannot be passed to another one: {error}"
         yield bench, why
+
+
+def _memory(call: KeyedCall) -> OperandMemory:
+    """Which operands share memory."""
+    return operand_memory({name: each.data for name, each in give(call.objects).items()})
 
 
 def _with_threads(settings: Settings) -> Settings:
