@@ -29,6 +29,7 @@ class Differentiation:
     wanted      the operands by which derivatives are taken
     sparse      operands that leave elements out
     dense       operands that do not
+    masks       of those that leave elements out the ones that are 0 there
     conjugates  whether values may be complex
     names       of what is made
     made        statements that compute derivatives, or what these read
@@ -41,6 +42,7 @@ class Differentiation:
     wanted: Sequence[str]
     sparse: Collection[str]
     dense: Collection[str] = ()
+    masks: Collection[str] = ()
     conjugates: bool = False
     names: FreshNames = field(default_factory=lambda: FreshNames(()))
     made: list[Assignment] = field(default_factory=list)
@@ -51,7 +53,7 @@ class Differentiation:
         """Give sums inside functions statements of their own, and see which tensors matter."""
         self.names = FreshNames(every_name(self.statements))
         self.statements = tuple(map(self._with_sizes, self.statements))
-        self.statements = with_forward_values(self.statements, self.sparse, self.names)
+        self.statements = with_forward_values(self.statements, self.masks, self.names)
         self.active = self._active()
 
     def _with_sizes(self, statement: Assignment) -> Assignment:
@@ -66,7 +68,13 @@ class Differentiation:
         return replace(statement, value=map_accesses(statement.value, number))
 
     def size(self, index: str, place: Place) -> Access:
-        """The size of an index, as a number that is passed."""
+        """The size of an index, as a number that is passed. Raises DerivativeError."""
+        if not place[0]:
+            raise DerivativeError(
+                f"Expected an operand with the index {index} alone as a subscript, which says its "
+                "size, found none",
+                hint="multiply by an operand of that size, as an array of ones",
+            )
         name = next((n for n, each in self.sizes.items() if each == place), "")
         if not name:
             name = self.names.fresh(f"size_{index}")

@@ -28,7 +28,7 @@ from taco_py.notation.tree import map_children
 @dataclass(slots=True, eq=False)
 class _Splitter:
     names: FreshNames
-    sparse: Collection[str]
+    zero: Collection[str]
     made: list[Assignment] = field(default_factory=list)
 
     def split(self, expr: Expr, masks: tuple[Access, ...] = (), inside: bool = False) -> Expr:
@@ -41,8 +41,8 @@ class _Splitter:
         return map_children(expr, lambda child: self.split(child, masks, inside or closes))
 
     def _masks(self, expr: Expr) -> Iterator[Access]:
-        """The sparse operands that are factors of a product."""
-        if isinstance(expr, Access) and expr.tensor in self.sparse and not expr.subscripts:
+        """The factors of a product that make it 0 where they store nothing."""
+        if isinstance(expr, Access) and expr.tensor in self.zero and not expr.subscripts:
             yield expr
         elif isinstance(expr, Call) and expr.operator == MUL:
             for arg in expr.args:
@@ -62,12 +62,15 @@ class _Splitter:
 
 
 def with_forward_values(
-    statements: Sequence[Assignment], sparse: Collection[str], names: FreshNames
+    statements: Sequence[Assignment], zero: Collection[str], names: FreshNames
 ) -> tuple[Assignment, ...]:
-    """Make statements for the sums inside functions, before the statement that reads them."""
+    """Make statements for the sums inside functions, before the statement that reads them.
+
+    zero  operands that are 0 where they store nothing
+    """
     found: list[Assignment] = []
     for each in statements:
-        splitter = _Splitter(names, sparse)
+        splitter = _Splitter(names, zero)
         value = splitter.split(each.value)
         found += splitter.made
         same = value is each.value

@@ -18,7 +18,7 @@ from taco_py.autodiff.cotangents import cotangent_of
 from taco_py.autodiff.differentiation import Differentiation, Place, check_operator, place_of
 from taco_py.autodiff.index_names import with_indices
 from taco_py.diagnostics.errors import DerivativeError
-from taco_py.notation.checks import accesses, unique
+from taco_py.notation.checks import accesses, free_indices, unique
 from taco_py.notation.functions.function_table import EQUAL, WHERE
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, COMPILER, MUL
@@ -192,7 +192,7 @@ class Reverser(Differentiation):
         """The value, summed over what is no index of the access; times the size of an index of a
         sum that it does not depend on."""
         value, own = contribution.value, contribution.access.indices
-        free = _sized(value)
+        free = free_indices(value)
         for index, place in contribution.scope.items():
             if index not in free and index not in own:
                 value = Call(MUL, (value, self.size(index, place)))

@@ -62,6 +62,8 @@ CASES: dict[str, tuple[Any, Mapping[str, Any]]] = {
     "y[i+k] += x[i] * w[k]": (None, {"x": x, "w": w}),
     "y[i] += A[i,j] * x[j]": (None, {"A": A, "x": x, "y": b}),
     "y[i] = b[i] + c[i]": (None, {"b": b, "c": b * 2}),
+    "y[i] = x[i]; w[i] = y[i] * y[i]; y[i] += x[i]; s = w[i] + y[i] * y[i]": (None, {"x": x}),
+    "s = sum(i, k, w[i+k] * x[k] * x[k])": (None, {"x": x, "w": rng.random(7)}),
     "y[i] = a * x[i]**3 + b": (None, {"x": x, "a": 2.0, "b": 1.5}),
     **{f"z[i] = {each}": (None, {"x": x, "y": x[::-1] * 0.9} if "y[" in each else {"x": x})
        for each in FUNCTIONS},
@@ -117,6 +119,18 @@ def test_a_large_matrix_has_a_gradient_of_its_pattern() -> None:
     rows, columns = large.nonzero()
     np.testing.assert_allclose(found.data, features.sum(1)[columns])
     assert (found.nonzero()[0] == rows).all()
+
+
+def test_operands_that_are_no_zero_where_they_store_nothing() -> None:
+    elements = np.ones((6, 5))
+    elements[[0, 2, 3], [1, 4, 0]] = 3.0, 5.0, 2.0
+    filled = tp.tensor(elements, "csr", fill_value=1.0)
+    text = "y[i] = A[i,j] * exp(sum(k, U[i,k] * V[j,k]))"
+    for name in ("U", "V"):
+        found, expected = (
+            tp.vjp(text, {"A": each, "U": U, "V": V}, wrt=name)(b) for each in (filled, elements)
+        )
+        np.testing.assert_allclose(found, expected)
 
 
 def test_second_derivatives_by_the_statements_of_the_first() -> None:

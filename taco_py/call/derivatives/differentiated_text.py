@@ -9,6 +9,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.call.prepare import statements_of
+from taco_py.call.several.sequence import in_single_assignment
 from taco_py.call.several.wishes import asked_of
 from taco_py.diagnostics.errors import DerivativeError, OperandError
 from taco_py.diagnostics.suggest import with_suggestion
@@ -44,6 +45,11 @@ class DifferentiatedText:
     def dense(self) -> frozenset[str]:
         """The operands that leave no elements out."""
         return frozenset(self.objects) - self.sparse
+
+    @property
+    def masks(self) -> frozenset[str]:
+        """The sparse operands that are 0 where they store nothing."""
+        return frozenset(n for n in self.sparse if not taken(self.objects[n], n).fill)
 
     @property
     def is_complex(self) -> bool:
@@ -94,7 +100,30 @@ def read_text(
         )
     asked = asked_of(statements, outputs)
     names = _wanted(wrt, objects, used, [*asked.outputs])
-    return DifferentiatedText(text, statements, objects, asked.outputs, names, isinstance(wrt, str))
+    statements, made = _assigned_once(statements, asked.outputs, objects)
+    return DifferentiatedText(text, statements, objects, made, names, isinstance(wrt, str))
+
+
+def _assigned_once(
+    statements: tuple[Assignment, ...], outputs: tuple[str, ...], objects: Mapping[str, Any]
+) -> tuple[tuple[Assignment, ...], tuple[str, ...]]:
+    """Statements of which each has a target of its own, and the targets that outputs stand for.
+
+    Derivatives read what a statement has read, also where its name is assigned again later.
+    """
+    targets = [each.target.tensor for each in statements]
+    if len({*targets}) == len(targets):
+        return statements, outputs
+    for each in statements:
+        if each.target.subscripts:
+            raise DerivativeError(
+                f"Expected names that are assigned once beside a scatter to {each.target.tensor}, "
+                "found one that is assigned twice",
+                each.target.span,
+                "give each value a name of its own",
+            )
+    single = in_single_assignment(statements, outputs, objects)
+    return single.assignments, tuple(single.outputs[name] for name in outputs)
 
 
 def _wanted(

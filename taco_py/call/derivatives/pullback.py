@@ -85,7 +85,7 @@ def pullback_of(source: DifferentiatedText, options: tuple[Any, ...]) -> Pullbac
     """Make the statements of the cotangents. Raises DerivativeError."""
     reverser = Reverser(
         source.statements, source.outputs, source.wrt, source.sparse, source.dense,
-        source.is_complex,
+        source.masks, source.is_complex,
     )  # fmt: skip
     statements = reverser.cotangents()
     seeds = {*statements.seeds.values()}

@@ -72,7 +72,7 @@ def pushforward_of(source: DifferentiatedText, options: tuple[Any, ...]) -> Push
     """Make the statements of the tangents. Raises DerivativeError."""
     forwarder = Forwarder(
         source.statements, source.outputs, source.wrt, source.sparse, source.dense,
-        source.is_complex,
+        source.masks, source.is_complex,
     )  # fmt: skip
     statements = forwarder.forward()
     outputs = tuple(dict.fromkeys(name for name in statements.tangents.values() if name))
