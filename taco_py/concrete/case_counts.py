@@ -17,14 +17,16 @@ loops, or 0 and 1 for those of one."""
 
 def count_cases(expr: Expr, is_sparse: Levels) -> int:
     """Those of a term, as far as its sums and products tell: n terms of a sum have 2^n - 1 in one
-    loop, (d + 1)^n - 1 in d loops inside each other, and those of factors with other operands are
-    multiplied. A sum of more than LOOP_CASES is not taken for more: it will be added up in turn.
+    loop, (d + 1)^n - 1 in d loops inside each other, those of arguments of other functions are
+    counted as terms are, and those of factors with other operands are multiplied. A sum of more
+    than LOOP_CASES is not taken for more: it will be added up in turn.
     """
-    if isinstance(expr, Call) and expr.operator.additive:
-        return min(
-            cases_of_sum((term.body for term in split_terms(expr)), is_sparse), LOOP_CASES.most
-        )
-    found = {_sparse(sum_, is_sparse): count_cases(sum_, is_sparse) for sum_ in sums_in(expr)}
+    if isinstance(expr, Call) and merges(expr, is_sparse):
+        terms = [t.body for t in split_terms(expr)] if expr.operator.additive else expr.args
+        return min(cases_of_sum(terms, is_sparse), LOOP_CASES.most)
+    found = {
+        _sparse(sum_, is_sparse): count_cases(sum_, is_sparse) for sum_ in sums_in(expr, is_sparse)
+    }
     return prod(found.values())
 
 
@@ -39,13 +41,25 @@ def cases_of_sum(terms: Iterable[Expr], is_sparse: Levels) -> int:
     return every if always else every - 1
 
 
-def sums_in(expr: Expr) -> Iterator[Call]:
-    """The sums among the factors of an expression."""
-    if isinstance(expr, Call) and expr.operator.additive:
+def merges(expr: Call, is_sparse: Levels) -> bool:
+    """Tell whether a function has a value where one of its sparse arguments is absent.
+
+    A[i] + b, max(A[i], B[i]), where(A[i], B[i], D[i]); but A[i] * b is absent where A[i] is
+    """
+    if expr.operator.additive:
+        return True
+    kinds = zip(expr.args, expr.operator.annihilators, strict=False)
+    sparse = [zero for arg, zero in kinds if any(map(is_sparse, accesses(arg)))]
+    return len(sparse) > 1 and all(zero is None or zero != 0 for zero in sparse)
+
+
+def sums_in(expr: Expr, is_sparse: Levels) -> Iterator[Call]:
+    """The sums among the factors of an expression, and what else merges its arguments."""
+    if isinstance(expr, Call) and merges(expr, is_sparse):
         yield expr
     elif isinstance(expr, Call):
         for arg in expr.args:
-            yield from sums_in(arg)
+            yield from sums_in(arg, is_sparse)
 
 
 def _depth(expr: Expr, is_sparse: Levels) -> int:

@@ -30,6 +30,9 @@ from tests.problems import operands, problem
         ("A[i,j] + B[i,j] + C[i,j] + D[i,j] + E[i,j]", 31),
         ("A[i,j] + B[i,j] + C[i,j] + D[i,j] + E[i,j] + F[i,j]", 32),
         ("(A[i,j] + B[i,j]) * C[i,j] + D[i,j]", 7),
+        ("max(A[i,j], B[i,j])", 3),
+        ("max(A[i,j], min(B[i,j], C[i,j]))", 7),
+        ("where(A[i,j] > 1, B[i,j], C[i,j])", 7),
     ],
 )
 def test_cases_of_a_term(text: str, count: int) -> None:
@@ -131,3 +134,21 @@ def test_sums_over_indices_have_their_own_type() -> None:
     for form in ("csr", "dd"):
         found = tp.evaluate(text, given, format=form)
         np.testing.assert_allclose(found.toarray() if form == "csr" else found, expected)
+
+
+@pytest.mark.parametrize("form", ["csr", "dd"])
+def test_functions_of_many_sparse_operands(form: str) -> None:
+    """Eight in one loop have 255 cases, which no recursion of the compiler gets through."""
+    rng = np.random.default_rng(4)
+    known = {
+        name: sp.random_array((30, 40), density=0.5, format="csr", rng=rng) for name in "ABCDEFGH"
+    }
+    text = (
+        "Z[i,j] = max(A[i,j], min(B[i,j] - C[i,j], max(D[i,j], "
+        "where(E[i,j] > 0.5, F[i,j] * 2, max(G[i,j], H[i,j])))))"
+    )
+    found = tp.evaluate(text, known, format=form)
+    expected = tp.evaluate_dense(text, known)
+    np.testing.assert_array_equal(found.toarray() if form == "csr" else found, expected)
+    told = tp.explain(text, known, format=form, frontier_budget=0)
+    assert "one kernel has too many cases" in told

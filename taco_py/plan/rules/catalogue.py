@@ -46,6 +46,7 @@ from taco_py.plan.rules.needed import (
     count_absent,
     few_cases,
     keep_absent,
+    merge_in_chunks,
     narrow_sums,
     normal_form,
     reduce_first,
@@ -118,6 +119,7 @@ REST: Entries = (
     (narrow_sums.RULE, "after hoist_term, which adds up in the type of the whole"),
     (few_cases.RULE, "again: temporaries are sparse operands too"),
     (sum_in_chunks.RULE, "of the terms that one kernel is left with"),
+    (merge_in_chunks.RULE, "after sum_in_chunks: sums among the arguments have few terms"),
     (split_dense_product.RULE, "of every kernel: what keeps it from register tiles is known now"),
     (store_temporary.RULE, "last: all readers of a temporary are known"),
 )

@@ -38,7 +38,7 @@ def _with_few_cases(program: Program, context: Context, expr: Expr) -> tuple[Pro
         return program, expr
     while (count := _too_many(program, expr)) is not None:
         # a sum over an index may wrap in a type of its own (`narrow_sums`)
-        sums = [sum_ for sum_ in sums_in(expr) if not any(reductions(sum_))]
+        sums = [sum_ for sum_ in sums_in(expr, program.lists) if not any(reductions(sum_))]
         if not sums:
             break
         most = max(sums, key=lambda sum_: count_cases(sum_, program.lists))
