@@ -66,7 +66,7 @@ def _loops_around(statement: re.Match[str]) -> str:
     return f"    {''.join(loops)}{statement[1]}"
 
 
-@pytest.mark.rotating(2)
+@pytest.mark.rotating(3)
 @pytest.mark.user_flags
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_whose_sizes_are_literals(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -210,6 +210,7 @@ def test_kernels_have_the_texts_that_evaluate_takes() -> None:
     np.testing.assert_allclose(values["y"], values["A"] @ (values["A"] @ values["x"]))
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     "text", ["D[i,j] = A[i,k] * B[k,l] * C[l,j]", "D[i,j] = A[i,j] + B[i,j] + C[i,j]"]
 )

@@ -19,7 +19,7 @@ B, b = drawn("ss", (5, 3), seed=1)
 C, c = drawn("dss", (2, 3, 4), seed=2)
 
 
-@pytest.mark.rotating(2)
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("place", range(6), ids=lambda place: name_of(OPERANDS[place]))
 def test_reductions(place: int) -> None:
     """Each operation over each mode of some operand."""

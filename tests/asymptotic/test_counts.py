@@ -74,6 +74,7 @@ def random_patterns(whole: Problem, rng: np.random.Generator) -> Patterns:
     return Patterns(sizes, stored)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k[0]} {k[1]} {k[3]}")
 def test_kernels_execute_the_recorded_tasks(
     kernel: tuple[str, dict[str, str], str, tuple[str, ...]],
@@ -102,6 +103,7 @@ PAIRS = (
 )
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(("text", "formats"), PAIRS)
 def test_a_cost_below_another_means_less_work(text: str, formats: dict[str, str]) -> None:
     """a ⪯ b derived => work(a) <= c * (work(b) + sunk), c the number of queries of a."""

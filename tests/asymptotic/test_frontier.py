@@ -81,6 +81,7 @@ def test_a_workspace_known_round_by_round_leaves_fewer_schedules() -> None:
 SMALL = ("SpMV", "SpMV2", "SpGEMM", "SDDMM", "add", "residual", "union")
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("scope", Scope)
 def test_pruning_early_loses_nothing(name: str, scope: Scope) -> None:

@@ -49,6 +49,7 @@ def function(*body: Stmt) -> Function:
 # ---------------------------------------------------------------- running totals
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("count", [0, 1, 255, 256, 257, 1000, 65536, 70001])
 @pytest.mark.parametrize("op", ["+", "max"])
 def test_running_totals(count: int, op: str) -> None:

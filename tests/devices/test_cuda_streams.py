@@ -100,7 +100,7 @@ def _run(fake: FakeDriver, program: list[tuple[int, tuple[Any, ...]]]) -> None:
 _QUIET = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=_QUIET)
+@settings(max_examples=60, deadline=None, suppress_health_check=_QUIET)
 @given(program=PROGRAM)
 def test_streams_in_any_order(program: list[tuple[int, tuple[Any, ...]]], fake: FakeDriver) -> None:
     _run(fake, program)

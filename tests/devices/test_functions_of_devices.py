@@ -116,7 +116,7 @@ def on_cpu(kernel: LoadedKernel, function: ScalarFunction, element: ScalarType, 
     return found
 
 
-@pytest.mark.rotating(3)
+@pytest.mark.rotating(6)
 @pytest.mark.parametrize(("function", "element"), CASES)
 def test_results_are_those_of_c(
     function: ScalarFunction,

@@ -58,7 +58,7 @@ def operands_of(text: str, kind: str, seed: int, dtype: str) -> dict[str, Any]:
     return used
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from(TEXTS),
     st.sampled_from(("near rows", "constant columns", "large means")),

@@ -51,7 +51,7 @@ def strided(array: Any, rng: np.random.Generator) -> Any:
     return array
 
 
-@pytest.mark.rotating(3)
+@pytest.mark.rotating(6)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("large", [0, 1, 20, 131, pytest.param(260, marks=pytest.mark.user_flags)])
 @pytest.mark.parametrize("text", TEXTS)
@@ -107,6 +107,7 @@ def test_an_order_of_loops_that_the_user_wants_is_kept() -> None:
     assert "tiles of" not in tp.explain(text, A=a, B=a, schedule="reorder(i,k,j)")
 
 
+@pytest.mark.rotating(4)
 @pytest.mark.user_flags
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("text", ["ij->ji", "ijk->kji", "ijk->kij", "ijk->jik", "ijkl->lkji"])

@@ -96,6 +96,7 @@ def check(case: Case, choice: Choice, pattern: Pattern) -> None:
     np.testing.assert_array_equal(result, expected, err_msg=f"pattern {pattern}")
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_expression(case: Case, request: pytest.FixtureRequest) -> None:
     combinations = request.config.getoption("--combinations")

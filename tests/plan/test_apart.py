@@ -37,6 +37,7 @@ def test_frontiers_and_their_estimates(text: str) -> None:
     assert any(candidate.estimate is not None for candidate in found)
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("text", TWICE)
 @pytest.mark.parametrize("stored", ("dense", "CSR"))
 def test_where_the_chosen_schedule_stands(text: str, stored: str) -> None:

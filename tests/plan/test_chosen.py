@@ -38,6 +38,7 @@ def in_names_of(plan: Plan, kernel: KernelStep, target: str) -> Orders:
     return tuple(tuple(names[index] for index in order) for order in kernel.schedule.orders)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("storages", STORAGES, ids=",".join)
 def test_the_loops_that_are_told_are_those_that_run(storages: tuple[str, str]) -> None:
     compared = 0

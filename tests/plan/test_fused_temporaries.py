@@ -164,14 +164,14 @@ def needed(text: str) -> list[str]:
     return [name for name in SHAPES if f"{name}[" in text.split("=", 1)[1]]
 
 
-@pytest.mark.rotating(2)
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize(("text", "storage"), product(TEXTS, STORAGES))
 def test_results_are_those_of_the_oracle(text: str, storage: str) -> None:
     sparse = {"A": storage, "B": "csr"}
     check(text, {n: operand(n, sparse.get(n, "dense")) for n in needed(text)}, threads=2)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     text=st.sampled_from(TEXTS),
     storages=st.lists(st.sampled_from(STORAGES), min_size=9, max_size=9),

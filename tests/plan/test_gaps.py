@@ -131,7 +131,7 @@ def sample(rows: int, columns: int, stored: str, dtype: str, seed: int) -> Any:
     return sp.coo_array((values, at), shape=(rows, columns)).asformat(stored)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     text=st.sampled_from(
         [

@@ -460,7 +460,7 @@ STORED = ("dd", "ds", "ds:1,0", "ss", "uq")
 
 
 @pytest.mark.usefixtures("always")
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_results_are_those_of_the_text(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(TEXTS))

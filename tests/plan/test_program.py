@@ -46,6 +46,7 @@ from tests.problems import operands as facts_of
 from tests.problems import problem
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("storages", STORAGES, ids=",".join)
 def test_every_rule_leaves_a_legal_program_and_the_old_one_as_it_was(
     storages: tuple[str, str], monkeypatch: pytest.MonkeyPatch

@@ -273,7 +273,7 @@ def operands(draw: st.DrawFn) -> dict[str, Any]:
     return {"A": matrix(), "B": matrix(), "d": vector(), "x": vector(), "m": values((), 1)[()]}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.sampled_from(EVERY), operands())
 def test_numbers_are_those_of_numpy(text: str, given: dict[str, Any]) -> None:
     used = {a.tensor for a in accesses(assignment(text))}

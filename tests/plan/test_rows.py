@@ -149,7 +149,7 @@ DTYPES = ("int8", "int64", "float32", "float64", "complex128", "bool")
 
 
 @pytest.mark.usefixtures("always")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_results_are_those_of_the_text(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(TEXTS))

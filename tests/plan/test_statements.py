@@ -113,7 +113,7 @@ FACTORS = st.sampled_from(("A[i,j]", "B[i,j]", "x[i]", "z[j]", "2.0", "sum(k, A[
 STATEMENTS = st.lists(st.tuples(FACTORS, st.sampled_from("+-*"), FACTORS), min_size=1, max_size=4)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(STATEMENTS, st.data())
 def test_random_statements_have_the_values_of_each_alone(
     drawn: list[tuple[str, str, str]], data: st.DataObject

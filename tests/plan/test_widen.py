@@ -171,7 +171,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("always")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(data=st.data())
 def test_results_are_those_of_the_text(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(TEXTS))
