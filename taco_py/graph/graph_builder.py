@@ -226,11 +226,18 @@ class GraphBuilder:
 
 
 def rebuilt(graph: Graph) -> GraphBuilder:
-    """Begin a graph with the nodes of another one, to which more are added."""
+    """Begin a graph with the nodes of another one, to which more are added.
+
+    A value with a derivative of its own is that value.
+    """
     builder = GraphBuilder(graph)
     for node in graph.nodes:
         builder.place, builder.origin = node.place, node.origin
-        builder.renamed[node.name] = builder.copy(node)
+        builder.renamed[node.name] = (
+            builder.renamed[node.inputs[0]]
+            if node.operator == "custom_derivative"
+            else builder.copy(node)
+        )
     builder.place, builder.origin = "", NOWHERE
     return builder
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from taco_py.diagnostics.errors import DerivativeError
 from taco_py.graph.fission.own_results import own_copy, shown_value
+from taco_py.graph.gradients.function_gradients import OF_FUNCTIONS
 from taco_py.graph.gradients.primitive_gradients import cotangents_of
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
 from taco_py.graph.nodes import Graph, Origin
@@ -38,7 +39,8 @@ def with_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
         builder.origin = SUMS
         cotangent = _sum(builder, contributions.pop(node.name))
         inputs = [builder.renamed[each] for each in node.inputs]
-        found = cotangents_of(builder, node, inputs, builder.renamed[node.name], cotangent)
+        rule = OF_FUNCTIONS.get(node.get("rule"), cotangents_of)
+        found = rule(builder, node, inputs, builder.renamed[node.name], cotangent)
         for place, name in found:
             if node.inputs[place] in active:
                 contributions.setdefault(node.inputs[place], []).append(name)
