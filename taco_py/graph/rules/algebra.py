@@ -114,11 +114,19 @@ def _matches(
             for inputs in dict.fromkeys(orders):
                 yield from _all_match(builder, inputs, args, root, known)
         case _:
-            constant = builder.constants.get(name)
+            constant = builder.constants.get(shown_number(builder, name))
             if constant is None or constant.fact.order or constant.fact.dtype == "bool":
                 return
             if constant.value == ast.literal_eval(pattern):
                 yield known
+
+
+def shown_number(builder: GraphBuilder, name: str) -> str:
+    """Name the value that layouts stretch, where that is one number; else the value itself."""
+    base = name
+    while base in builder.nodes and builder.nodes[base].operator in LAYOUTS:
+        (base,) = builder.nodes[base].inputs
+    return base if base in builder.constants else name
 
 
 def _all_match(

@@ -1,0 +1,92 @@
+"""Leave out of derivatives what sums to 0 by algebra: a pass over arrays that others wait for.
+
+sum(x - mean(x))                     →   0
+sum(g + d * (x - mean(x)))           →   sum(g)         d does not depend on what is summed over
+sum(e * (g / s + d)), s = sum(e)     →   0              where d = -sum(e * g) / (s * s)
+g - sum(e * g / s)                   →   0              g does not depend on what is summed over
+
+`sum_terms` finds out. A sum is left out as a whole, or terms of it that are 0 each: the others are
+added as before, and none is subtracted from another that was not, so nothing cancels that did not
+cancel before. Of what derivatives add alone: a function that sums the differences from a mean is
+written so to see how they round. A NaN or an infinity among what is left out is also in the other
+parts of the derivative, which are made of the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.graph.nodes import Node
+from taco_py.graph.rules.base import GraphRule
+from taco_py.graph.rules.sum_terms import SumTerms
+
+ADDED = ("add", "subtract", "negative")
+
+MOST_ADDED = 16
+"""Terms of a sum that are looked at one by one."""
+
+
+def _apply(builder: GraphBuilder, node: Node) -> str | None:
+    if not node.origin.derivative or np.dtype(node.dtype).kind != "f":
+        return None
+    terms = SumTerms(builder)
+    if node.operator == "reduce" and node.get("function") == "sum":
+        if terms.vanishing_sum(node.inputs[0], node.get("axes")):
+            return zeros(builder, node)
+        return _with_fewer_terms(builder, node, terms)
+    adds = node.operator == "map" and node.get("function") in ADDED[:2]
+    if (adds or node.operator == "contract") and terms.vanishes(node.name):
+        return zeros(builder, node)
+    return None
+
+
+def zeros(builder: GraphBuilder, node: Node) -> str:
+    """Make zeros of the shape and type of a primitive."""
+    zero = builder.literal(np.dtype(node.dtype).type(0))
+    return builder.layout("broadcast", zero, (None,) * node.fact.order, node.shape)
+
+
+def _with_fewer_terms(builder: GraphBuilder, node: Node, terms: SumTerms) -> str | None:
+    """A sum without the terms that are 0 each, summed."""
+    (name,), axes = node.inputs, node.get("axes")
+    added = [*_added(builder, name, 1)]
+    if not 1 < len(added) <= MOST_ADDED:
+        return None
+    left = [each for each in added if not terms.vanishing_sum(each[0], axes)]
+    if len(left) == len(added):
+        return None
+    shape = builder.facts[name].shape
+    found, positive = left[0][0], left[0][1] > 0
+    for each, sign in left[1:]:
+        function = "add" if (sign > 0) == positive else "subtract"
+        found = builder.map(function, found, each, dtype=node.dtype)
+    total = builder.reduce("sum", builder.spread(found, shape), axes, node.dtype)
+    return total if positive else builder.map("negative", total)
+
+
+def _added(builder: GraphBuilder, name: str, sign: int) -> Iterator[tuple[str, int]]:
+    """The terms that are added, each with its sign."""
+    node = builder.nodes.get(name)
+    if node is None or node.operator != "map" or node.get("function") not in ADDED:
+        yield name, sign
+        return
+    alike = all(builder.facts[each].dtype == node.dtype for each in node.inputs)
+    if not alike or not node.origin.derivative:
+        yield name, sign
+        return
+    signs = {"add": (1, 1), "subtract": (1, -1), "negative": (-1,)}[node.get("function")]
+    for each, own in zip(node.inputs, signs, strict=True):
+        yield from _added(builder, each, sign * own)
+
+
+RULE = GraphRule(
+    "cancelled_sums",
+    "sum(g + d * (x - mean(x)))",
+    "sum(g)",
+    "rounding; a NaN is in other parts of the derivative alone",
+    _apply,
+)
+"""Of derivatives."""
