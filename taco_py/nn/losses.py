@@ -76,7 +76,7 @@ def _reduced(losses: Any, reduction: str) -> Any:
 
 
 def _check(x: Any, labels: Any, reduction: str) -> None:
-    """Refuse other reductions, and labels of plain arrays that are no class. Raises OperandError."""
+    """Refuse other reductions, and labels of arrays that are no class. Raises OperandError."""
     check_choice("reduction", reduction, REDUCTIONS)
     if next(recorders((x, labels)), None) is not None or np.asarray(labels).dtype.kind not in "iu":
         return

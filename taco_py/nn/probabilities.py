@@ -1,4 +1,4 @@
-"""Softmax, its logarithm, and the logarithm of a sum of exponentials, all less the maximum first."""
+"""Softmax, its logarithm, and logarithms of sums of exponentials, less the maximum first."""
 
 from __future__ import annotations
 
