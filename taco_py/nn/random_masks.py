@@ -18,7 +18,7 @@ from taco_py.diagnostics.errors import OperandError, OperandTypeError
 from taco_py.graph.capture.symbolic_size import Size, converted, value_of
 from taco_py.graph.capture.traced_array import TracedArray
 from taco_py.graph.capture.traced_line import refuse
-from taco_py.nn.network_function import network_function, positions
+from taco_py.nn.network_function import derivative_by, network_function, positions
 
 WORD = 2**32
 GOLDEN, FIRST, SECOND, OFFSET = 0x9E3779B1, 0x7FEB352D, 0x846CA68B, 0x7F4A7C15
@@ -29,7 +29,8 @@ GOLDEN, FIRST, SECOND, OFFSET = 0x9E3779B1, 0x7FEB352D, 0x846CA68B, 0x7F4A7C15
 def _dropout(x: Any, rate: Any, key: Any) -> Any:
     limit = _whole(rate * float(WORD))
     kept = _bits(x, _halves(key)) >= limit
-    return x * (1.0 / (1.0 - rate)) * kept
+    scaled = x * (1.0 / (1.0 - rate))
+    return derivative_by("dropout", scaled * kept, scaled, kept)
 
 
 def _bits(x: Any, key: tuple[Any, Any]) -> Any:
@@ -37,8 +38,8 @@ def _bits(x: Any, key: tuple[Any, Any]) -> Any:
     count = positions(x, 0, "uint32") if x.ndim else np.uint32(0)
     for axis in range(1, x.ndim):
         count = count * x.shape[axis] + positions(x, axis, "uint32")
-    z = count * np.uint32(GOLDEN) + key[0]
-    z = (z ^ (z >> np.uint32(16))) * np.uint32(FIRST) + key[1]
+    z = count * np.uint32(GOLDEN) ^ key[0]
+    z = (z ^ (z >> np.uint32(16))) * np.uint32(FIRST) ^ key[1]
     z = (z ^ (z >> np.uint32(15))) * np.uint32(SECOND)
     return z ^ (z >> np.uint32(16))
 
@@ -62,9 +63,9 @@ def dropout(x: Any, rate: float, key: int) -> Any:
     """Put zeros in the places of a share of the elements, and scale the others up.
 
     >>> tp.nn.dropout(np.ones(8), 0.5, key=1)
-    array([0., 0., 0., 2., 2., 2., 0., 2.])
+    array([0., 2., 0., 0., 2., 2., 2., 0.])
     >>> tp.grad(lambda x, key: tp.nn.dropout(x, 0.5, key).sum(), wrt="x")(np.ones(8), 1)
-    array([0., 0., 0., 2., 2., 2., 0., 2.])
+    array([0., 2., 0., 0., 2., 2., 2., 0.])
 
     x     an array, or one that is traced
     rate  the share, from 0 to less than 1

@@ -4,6 +4,7 @@ softmax        y, g          →   y * (g - sum(y * g))
 log_softmax    y, g          →   g - exp(y) * sum(g)
 logsumexp      x, y, g       →   exp(x - y) * g
 cross_entropy  logp, y, g    →   (exp(logp) - y) * g,  y a truth or a probability for each class
+dropout        m, g          →   g * m,  m computed again, not stored
 
 An operator `custom_derivative` names its entry: its first input is the value, whose own parts have
 no cotangent then, the second one what it is differentiated by, others are what the entry reads.
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from taco_py.graph.gradients.primitive_gradients import Rule, spread_over
-from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
 from taco_py.graph.nodes import Node, Origin
 
 Cotangents = Iterator[tuple[int, str]]
@@ -54,6 +55,25 @@ def _cross_entropy(
     yield 1, builder.map("multiply", apart, _over(builder, node, logits, cotangent))
 
 
+def _dropout(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Cotangents:
+    yield 1, builder.map("multiply", cotangent, _again(builder, inputs[2], {}))
+
+
+def _again(builder: GraphBuilder, name: str, made: dict[str, str]) -> str:
+    """A value computed again by functions of elements, where it would be one node with the first:
+    as many operations as its bytes take to write and to read."""
+    node = builder.nodes.get(name)
+    if node is None or node.operator not in ("map", *LAYOUTS):
+        return name
+    if name not in made:
+        inputs = [_again(builder, each, made) for each in node.inputs]
+        told = dict(node.attributes) | ({"again": True} if node.operator == "map" else {})
+        made[name] = builder.add(node.operator, inputs, node.shape, node.dtype, **told)
+    return made[name]
+
+
 def _sums(builder: GraphBuilder, node: Node, name: str) -> str:
     """The sums of a value over the axes of a function, at each of its elements."""
     axes, dtype = node.get("axes"), builder.facts[name].dtype
@@ -83,5 +103,6 @@ def _placed(rule: Rule) -> Rule:
 OF_FUNCTIONS: Mapping[str, Rule] = MappingProxyType({
     "softmax": _placed(_softmax), "log_softmax": _placed(_log_softmax),
     "logsumexp": _placed(_logsumexp), "cross_entropy": _placed(_cross_entropy),
+    "dropout": _placed(_dropout),
 })  # fmt: skip
 """By the names that operators `custom_derivative` have for them."""
