@@ -148,9 +148,7 @@ def test_a_mask_stays_sparse() -> None:
     assert sp.issparse(found) and found.nnz == mask.nnz
     np.testing.assert_allclose(found.toarray()[:5], special.softmax(dense, -1))
     along = rng.normal(size=x.shape)
-    ahead, behind = (
-        (special.softmax(dense + h * along[:5], -1) ** 3).sum() for h in (1e-6, -1e-6)
-    )
+    ahead, behind = ((special.softmax(dense + h * along[:5], -1) ** 3).sum() for h in (1e-6, -1e-6))
     last = (tp.grad(loss, "a")(mask, x) * along)[:5].sum()
     assert last == pytest.approx((ahead - behind) / 2e-6, rel=1e-5)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -68,9 +69,11 @@ def is_read(graph: Graph, name: str) -> bool:
 
 
 def _sum(builder: GraphBuilder, names: Sequence[str]) -> str:
-    found = names[0]
-    for name in names[1:]:
-        found = builder.map("add", found, name)
+    """Add cotangents; of one that comes several times, as of x * x, multiply it."""
+    found = ""
+    for name, times in Counter(names).items():
+        term = name if times == 1 else builder.map("multiply", name, builder.literal(float(times)))
+        found = builder.map("add", found, term) if found else term
     return found
 
 

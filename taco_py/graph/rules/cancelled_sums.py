@@ -14,7 +14,9 @@ parts of the derivative, which are made of the same values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
+from types import MappingProxyType
 
 import numpy as np
 
@@ -23,7 +25,8 @@ from taco_py.graph.nodes import Node
 from taco_py.graph.rules.base import GraphRule
 from taco_py.graph.rules.sum_terms import SumTerms
 
-ADDED = ("add", "subtract", "negative")
+ADDED = MappingProxyType({"add": (1, 1), "subtract": (1, -1), "negative": (-1,)})
+"""By the functions that add, the sign of each term."""
 
 MOST_ADDED = 16
 """Terms of a sum that are looked at one by one."""
@@ -37,7 +40,7 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
         if terms.vanishing_sum(node.inputs[0], node.get("axes")):
             return zeros(builder, node)
         return _with_fewer_terms(builder, node, terms)
-    adds = node.operator == "map" and node.get("function") in ADDED[:2]
+    adds = node.operator == "map" and node.get("function") in ("add", "subtract")
     if (adds or node.operator == "contract") and terms.vanishes(node.name):
         return zeros(builder, node)
     return None
@@ -52,11 +55,11 @@ def zeros(builder: GraphBuilder, node: Node) -> str:
 def _with_fewer_terms(builder: GraphBuilder, node: Node, terms: SumTerms) -> str | None:
     """A sum without the terms that are 0 each, summed."""
     (name,), axes = node.inputs, node.get("axes")
-    added = [*_added(builder, name, 1)]
-    if not 1 < len(added) <= MOST_ADDED:
-        return None
-    left = [each for each in added if not terms.vanishing_sum(each[0], axes)]
-    if len(left) == len(added):
+    gone: list[str] = []
+    left = [
+        *islice(_left(builder, name, 1, lambda e: terms.vanishing_sum(e, axes), gone), MOST_ADDED)
+    ]
+    if not gone or not left or len(left) == MOST_ADDED:
         return None
     shape = builder.facts[name].shape
     found, positive = left[0][0], left[0][1] > 0
@@ -67,19 +70,29 @@ def _with_fewer_terms(builder: GraphBuilder, node: Node, terms: SumTerms) -> str
     return total if positive else builder.map("negative", total)
 
 
-def _added(builder: GraphBuilder, name: str, sign: int) -> Iterator[tuple[str, int]]:
-    """The terms that are added, each with its sign."""
+def _left(
+    builder: GraphBuilder, name: str, sign: int, vanishes: Callable[[str], bool], gone: list[str]
+) -> Iterator[tuple[str, int]]:
+    """The terms that are added and are not 0, each with its sign.
+
+    gone  takes those that are
+    """
+    if vanishes(name):
+        gone.append(name)
+        return
     node = builder.nodes.get(name)
-    if node is None or node.operator != "map" or node.get("function") not in ADDED:
+    signs = None if node is None or node.operator != "map" else ADDED.get(node.get("function"))
+    if node is None or signs is None or not _is_split(builder, node):
         yield name, sign
         return
-    alike = all(builder.facts[each].dtype == node.dtype for each in node.inputs)
-    if not alike or not node.origin.derivative:
-        yield name, sign
-        return
-    signs = {"add": (1, 1), "subtract": (1, -1), "negative": (-1,)}[node.get("function")]
     for each, own in zip(node.inputs, signs, strict=True):
-        yield from _added(builder, each, sign * own)
+        yield from _left(builder, each, sign * own, vanishes, gone)
+
+
+def _is_split(builder: GraphBuilder, node: Node) -> bool:
+    """Whether the terms of a sum are looked at: of one type, and of a derivative."""
+    alike = all(builder.facts[each].dtype == node.dtype for each in node.inputs)
+    return alike and node.origin.derivative
 
 
 RULE = GraphRule(

@@ -19,6 +19,7 @@ from codegen.records import dataclass
 from taco_py.graph.extents import product
 from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
 from taco_py.graph.nodes import Node
+from taco_py.graph.rules.algebra import is_number
 from taco_py.graph.rules.base import GraphRule
 
 POWERS = {"multiply": (1, 1), "divide": (1, -1), "negative": (1,)}
@@ -58,6 +59,8 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
 def _factors(builder: GraphBuilder, name: str, dtype: str, power: int = 1) -> Iterator[PowerOf]:
     """The factors of a product; one without a name is -1."""
     node = builder.nodes.get(name)
+    if is_number(builder, name, 1):
+        return
     powers = None if node is None or node.operator != "map" else POWERS.get(node.get("function"))
     if node is None or powers is None or not _is_alike(builder, node, dtype):
         yield PowerOf(name, power)
@@ -92,9 +95,7 @@ def _outside(builder: GraphBuilder, factor: PowerOf, kept: Sequence[int], node: 
         return factor
     layout = builder.nodes[name]
     source = tuple(layout.get("source")[axis] for axis in kept)
-    return PowerOf(
-        builder.layout("broadcast", layout.inputs[0], source, node.shape), factor.power
-    )
+    return PowerOf(builder.layout("broadcast", layout.inputs[0], source, node.shape), factor.power)
 
 
 def _sum_of(builder: GraphBuilder, node: Node, inner: Sequence[PowerOf]) -> str:

@@ -131,8 +131,7 @@ class SumTerms:
         if function not in ("add", "subtract", "negative", "multiply", "square", "divide"):
             return None
         args = [
-            self.of(name, indices if self.builder.facts[name].order else ())
-            for name in node.inputs
+            self.of(name, indices if self.builder.facts[name].order else ()) for name in node.inputs
         ]
         if function == "negative":
             return _scaled(args[0], -1)

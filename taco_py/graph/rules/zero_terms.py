@@ -14,7 +14,7 @@ import numpy as np
 
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Node
-from taco_py.graph.rules.algebra import shown_number
+from taco_py.graph.rules.algebra import is_number
 from taco_py.graph.rules.base import GraphRule
 from taco_py.graph.rules.cancelled_sums import zeros
 
@@ -22,7 +22,7 @@ from taco_py.graph.rules.cancelled_sums import zeros
 def _apply(builder: GraphBuilder, node: Node) -> str | None:
     if not node.origin.derivative or np.dtype(node.dtype).kind != "f":
         return None
-    known = [_is_zero(builder, name) for name in node.inputs]
+    known = [is_number(builder, name, 0) for name in node.inputs]
     if not any(known):
         return None
     if node.operator == "contract" or (node.operator, node.get("function")) == ("reduce", "sum"):
@@ -46,11 +46,6 @@ def _of_map(builder: GraphBuilder, node: Node, known: list[bool]) -> str | None:
     if function == "subtract" and known[0]:
         other = builder.map("negative", other)
     return builder.spread(other, node.shape)
-
-
-def _is_zero(builder: GraphBuilder, name: str) -> bool:
-    constant = builder.constants.get(shown_number(builder, name))
-    return constant is not None and not constant.fact.order and constant.value == 0
 
 
 RULE = GraphRule("zero_terms", "x + 0", "x", "nothing that depends on another value", _apply)
