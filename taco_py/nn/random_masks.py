@@ -90,5 +90,5 @@ def dropout(x: Any, rate: float, key: int) -> Any:
             "the number of the step, say, and another one for each layer",
             OperandTypeError,
         )
-    rate, key = (float(e) if isinstance(e, np.floating) else e for e in (rate, key))
-    return _dropout(x, rate, int(key) if isinstance(key, np.integer) else key)
+    share = float(rate) if isinstance(rate, np.floating) else rate
+    return _dropout(x, share, int(key) if isinstance(key, np.integer) else key)
