@@ -166,12 +166,11 @@ class TracedArray:
             found[()] = self
             return found
         name = function_of_scipy(sys._getframe(1))
-        known = name in OF_NETWORKS
+        plain = "leave np.asarray away; a function that calls it, write by those of docs/graphs.md"
+        own = f"write tp.nn.{name}, for scipy.special.{name} makes an array of NumPy's"
         return self._refuse(
             "an array of its elements",
-            f"write tp.nn.{name}, for scipy.special.{name} makes an array of NumPy's"
-            if known
-            else "leave np.asarray away; a function that calls it, write by those of docs/graphs.md",
+            own if name in OF_NETWORKS else plain,
         )
 
     def __bool__(self) -> bool:

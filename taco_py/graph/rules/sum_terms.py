@@ -256,7 +256,7 @@ def _has(factor: Factor, index: Index) -> bool:
 
 
 def _sum_of(inner: Sequence[tuple[Factor, int]], index: Index) -> Factor:
-    """A sum over an index; one of a sum alone runs over both. Indices are called by their places."""
+    """A sum over an index, and over those of a sum in it; indices are called by their places."""
     factors, over = list(inner), frozenset((index,))
     if len(factors) == 1 and factors[0][0][0] == "sum" and factors[0][1] == 1:
         _, own, within = factors[0][0]
