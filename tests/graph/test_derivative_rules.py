@@ -246,7 +246,7 @@ def test_long_rows_of_operators_are_looked_at_once() -> None:
     """Each value is written from those that it reads, however often it is read."""
 
     def row(x: Any) -> Any:
-        for _ in range(150):
+        for _ in range(60):
             x = x * x - x.mean(-1, keepdims=True)
         return x.sum()
 

@@ -26,10 +26,10 @@ from taco_py.graph.extents import Extent
 from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
 from taco_py.graph.nodes import Node
 
-MOST_TERMS = 24
+MOST_TERMS = 12
 """Products of a value; one of more is a factor as it is."""
 
-MOST_FACTORS = 160
+MOST_FACTORS = 96
 """Factors in all products of a value, those in sums too."""
 
 Index = int | None
