@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.graph.extents import Extent
-from taco_py.graph.nodes import Constant, Fact, Graph, Node, Number, Shape
+from taco_py.graph.nodes import NOWHERE, Constant, Fact, Graph, Node, Number, Shape
 from taco_py.graph.samples import dtype_of, weak_name
 
 LAYOUTS = ("broadcast", "transpose", "expand", "squeeze")
@@ -30,6 +30,11 @@ COMMUTATIVE = frozenset(("add", "multiply", "equal", "not_equal", "logical_and",
 """Functions of elements that give the same number of arguments in another order."""
 
 
+OF_THEIR_INPUTS = ("map", "reduce", "contract")
+"""Primitives whose sizes are those of their inputs: these may be written in several ways, where a
+trace holds for equal ones alone."""
+
+
 class GraphBuilder:
     """Nodes over the leaves of a graph.
 
@@ -38,6 +43,8 @@ class GraphBuilder:
     sparse     the values that depend on a sparse operand
     uses       how often values of the graph that is rebuilt are read, or are results, by names here
     handed     those of them that reach the caller as arrays of their own
+    place, origin  of the nodes that are made
+    memo       what rules know of the nodes, by the rules' names
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -51,7 +58,9 @@ class GraphBuilder:
         self.sparse = {leaf.name for leaf in graph.leaves if leaf.fact.sparsity}
         self.uses: dict[str, int] = {}
         self.handed: set[str] = set()
+        self.memo: dict[str, Any] = {}
         self.place = ""
+        self.origin = NOWHERE
         self._known: dict[tuple[object, ...], str] = {}
         self._merge_literals()
 
@@ -66,10 +75,12 @@ class GraphBuilder:
         """Make a node, or find the equal one that there is; its name."""
         told = tuple(sorted(attributes.items()))
         swaps = attributes.get("function") in COMMUTATIVE
-        key = (operator, tuple(sorted(inputs) if swaps else inputs), told, shape, dtype)
+        sizes = tuple(e.constant == 1 for e in shape) if operator in OF_THEIR_INPUTS else shape
+        key = (operator, tuple(sorted(inputs) if swaps else inputs), told, sizes, dtype)
         if key not in self._known:
             name = f"p{len(self.nodes)}"
-            node = Node(name, operator, tuple(inputs), told, Fact(shape, dtype), self.place)
+            fact = Fact(shape, dtype)
+            node = Node(name, operator, tuple(inputs), told, fact, self.place, self.origin)
             self.nodes[name], self.facts[name] = node, node.fact
             if not self.sparse.isdisjoint(inputs):
                 self.sparse.add(name)
@@ -223,12 +234,19 @@ class GraphBuilder:
 
 
 def rebuilt(graph: Graph) -> GraphBuilder:
-    """Begin a graph with the nodes of another one, to which more are added."""
+    """Begin a graph with the nodes of another one, to which more are added.
+
+    A value with a derivative of its own is that value.
+    """
     builder = GraphBuilder(graph)
     for node in graph.nodes:
-        builder.place = node.place
-        builder.renamed[node.name] = builder.copy(node)
-    builder.place = ""
+        builder.place, builder.origin = node.place, node.origin
+        builder.renamed[node.name] = (
+            builder.renamed[node.inputs[0]]
+            if node.operator == "custom_derivative"
+            else builder.copy(node)
+        )
+    builder.place, builder.origin = "", NOWHERE
     return builder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,9 +10,13 @@ import numpy as np
 
 from taco_py.diagnostics.errors import DerivativeError
 from taco_py.graph.fission.own_results import own_copy, shown_value
+from taco_py.graph.gradients.function_gradients import OF_FUNCTIONS
 from taco_py.graph.gradients.primitive_gradients import cotangents_of
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
-from taco_py.graph.nodes import Graph
+from taco_py.graph.nodes import Graph, Origin
+
+SUMS = Origin(derivative=True)
+"""Of what adds the cotangents of a value that is read several times."""
 
 
 def with_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
@@ -32,12 +37,15 @@ def with_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
     for node in reversed(graph.nodes):
         if node.name not in active or node.name not in contributions:
             continue
+        builder.origin = SUMS
         cotangent = _sum(builder, contributions.pop(node.name))
         inputs = [builder.renamed[each] for each in node.inputs]
-        found = cotangents_of(builder, node, inputs, builder.renamed[node.name], cotangent)
+        rule = OF_FUNCTIONS.get(node.get("rule"), cotangents_of)
+        found = rule(builder, node, inputs, builder.renamed[node.name], cotangent)
         for place, name in found:
             if node.inputs[place] in active:
                 contributions.setdefault(node.inputs[place], []).append(name)
+    builder.origin = SUMS
     gradients = [_of_operand(builder, name, contributions.get(name, [])) for name in wrt]
     for name, made in zip(wrt, gradients, strict=True):
         builder.renamed[f"d_{name}"] = made
@@ -61,9 +69,11 @@ def is_read(graph: Graph, name: str) -> bool:
 
 
 def _sum(builder: GraphBuilder, names: Sequence[str]) -> str:
-    found = names[0]
-    for name in names[1:]:
-        found = builder.map("add", found, name)
+    """Add cotangents; of one that comes several times, as of x * x, multiply it."""
+    found = ""
+    for name, times in Counter(names).items():
+        term = name if times == 1 else builder.map("multiply", name, builder.literal(float(times)))
+        found = builder.map("add", found, term) if found else term
     return found
 
 

@@ -10,14 +10,18 @@ from collections.abc import Sequence
 
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Graph
+from taco_py.graph.passes import Passes
 from taco_py.graph.rules import (
     algebra,
+    cancelled_sums,
+    factors_of_sums,
     join_layouts,
     join_products,
     slice_before,
     sum_into_product,
     transpose_after,
     values_at_mask,
+    zero_terms,
 )
 from taco_py.graph.rules.base import GraphRule
 from taco_py.graph.view_operators import is_view
@@ -33,7 +37,21 @@ CATALOGUE: tuple[GraphRule, ...] = (
 )
 """The rules of graphs, each after those that make sites for it."""
 
+OF_DERIVATIVES: tuple[GraphRule, ...] = (
+    *CATALOGUE[: CATALOGUE.index(sum_into_product.RULE)],
+    cancelled_sums.RULE,  # while sums are as derivatives have them
+    zero_terms.RULE,  # what cancels is a term, or a factor, of others
+    factors_of_sums.RULE,
+    *CATALOGUE[CATALOGUE.index(sum_into_product.RULE) :],
+)
+"""The rules of graphs with derivatives: some are for what derivatives add alone."""
+
 MOST_ROUNDS = 16
+
+
+def rules_of(passes: Passes) -> tuple[GraphRule, ...]:
+    """Return the rules of graphs with derivatives."""
+    return OF_DERIVATIVES if passes.reduction_elimination else CATALOGUE
 
 
 def rewritten(graph: Graph, rules: Sequence[GraphRule] = CATALOGUE) -> Graph:
@@ -51,7 +69,7 @@ def _once(graph: Graph, rules: Sequence[GraphRule]) -> tuple[Graph, bool]:
     uses, handed = _uses(graph), _handed(graph)
     changed = False
     for node in graph.nodes:
-        builder.place = node.place
+        builder.place, builder.origin = node.place, node.origin
         name = builder.copy(node)
         builder.note(name, uses[node.name], node.name in handed)
         for rule in rules:
