@@ -65,8 +65,7 @@ def tensor_of(
     problem: Problem, tensor: str, names: Names, bindings: dict[str, Source]
 ) -> StridedTensor:
     type = problem.type_of(tensor)
-    is_result = tensor == problem.assignment.target.tensor
-    storage = Storage.OUTPUT if is_result else Storage.INPUT
+    storage = Storage.OUTPUT if tensor in _written(problem) else Storage.INPUT
     array = Array(names.fresh(f"{tensor}_vals"), scalar(type.dtype), storage)
     bindings[array.name] = Source("values", tensor)
     strides: list[Expr] = []
@@ -78,6 +77,11 @@ def tensor_of(
             bindings[stride.name] = Source("stride", tensor, level)
             strides.append(stride)
     return StridedTensor(array, tuple(strides))
+
+
+def _written(problem: Problem) -> tuple[str, ...]:
+    """The result and what is stored besides."""
+    return (problem.assignment.target.tensor, *(side.target.tensor for side in problem.side))
 
 
 def data_of(problem: Problem, access: Access, tensors: Mapping[str, StridedTensor]) -> Data:
@@ -108,7 +112,7 @@ def arguments_of(problem: Problem, name: str) -> Arguments:
     sizes, bindings = size_bindings(problem, names)
     tensors = {
         tensor: tensor_of(problem, tensor, names, bindings)
-        for tensor in (problem.assignment.target.tensor, *dict(problem.operands))
+        for tensor in (*_written(problem), *dict(problem.operands))
     }
     arrays = tuple(tensor.array for tensor in tensors.values())
     strides = [s for tensor in tensors.values() for s in tensor.strides if isinstance(s, Var)]
