@@ -82,12 +82,12 @@ class _Builder:
         """The visitor of a node and all below it; `slots` are those that are made before."""
         if number in slots:
             return slots[number]
-        inside = self._region(number)
+        inside = self._region(number) - slots.keys()
         if not inside:
             return self._plain(number, slots)
         steps: list[Visitor] = []
         own: dict[int, Slot] = {}  # what is inside reads nothing that is shared further out
-        for each in inside:
+        for each in sorted(inside):
             steps.append(self._plain(each, own))
             own[each] = Slot(len(steps) - 1)
         steps.append(self._plain(number, own))
@@ -104,8 +104,8 @@ class _Builder:
                 return replace(node, value=below[0])
         return node
 
-    def _region(self, number: int) -> list[int]:
-        """The nodes between what is shared and passes through this node first, and this node."""
+    def _region(self, number: int) -> set[int]:
+        """What is shared between what passes through this node first, and this node."""
         shared, below = self.shared & self.below[number], self.below[number]
         inside: set[int] = set()
         found = {each for each in shared if self.ancestors[each] == number}
@@ -114,4 +114,4 @@ class _Builder:
             inside |= {each for each in below if self.below[each] & inside}
             read = frozenset().union(*(self.below[each] for each in inside))
             found = (shared & read) - inside
-        return sorted(inside)
+        return inside & self.shared

@@ -34,6 +34,7 @@ from codegen.ir import (
     Function,
     If,
     Invoke,
+    LoopKind,
     Module,
     Place,
     Storage,
@@ -89,7 +90,7 @@ def to_visited_functions(
         *(tile_function(rows, tile, element) for rows in range(1, tile.rows + 1)),
         visited_block(whole),
         pack_right(tile, element, whole.right_columns, whole.right_depth),
-        pack_left(tile, element, whole.left_rows, whole.left_depth, whole.factor),
+        pack_left(tile, element, whole.left_rows, whole.left_depth, few=LoopKind.VECTOR),
         product_function(whole),
     )
     body = _whole(found, operands, visitor, names, blocks)

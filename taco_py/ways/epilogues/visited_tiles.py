@@ -17,7 +17,7 @@ from taco_py.epilogue.value_graph import is_summed
 from taco_py.legal.stored import is_full
 from taco_py.legal.types import is_real
 from taco_py.problem import Problem, TensorType
-from taco_py.ways.arrays import arguments_of, data_of, has_vectors, machine_of
+from taco_py.ways.arrays import arguments_of, data_of, machine_of
 from taco_py.ways.contraction_match import contraction_of, ordered
 from taco_py.ways.epilogues.problem_visitor import tree_of, visitor_of
 from taco_py.ways.recipe import LoweredRecipe, Recipe, dense_facts
@@ -81,7 +81,7 @@ def lower_visited(
     told = "\n".join((str(plan), *told_tree(loop)))
     facts = dense_facts(recipe, "blocks of rows", told, str(made.statement))
     module = replace(module, header=recipe.header(told))
-    return LoweredRecipe(module, given.bindings, facts, has_vectors(problem, target))
+    return LoweredRecipe(module, given.bindings, facts)  # epilogues are left to the compiler
 
 
 def told_tree(loop: MainLoop) -> tuple[str, ...]:
