@@ -26,6 +26,7 @@ from taco_py.epilogue.visitors import (
     Writer,
 )
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.notation.tree import children
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +150,12 @@ def without_sums(product: Product, value: Expr, target: Access) -> Expr:
         missing.discard(value.index)
         value = value.body
     return value
+
+
+def accesses_outside(value: Expr, inside: Expr) -> list[Access]:
+    """The accesses of an expression that are not in a part of it."""
+    if value == inside:
+        return []
+    if isinstance(value, Access):
+        return [value]
+    return [each for child in children(value) for each in accesses_outside(child, inside)]

@@ -53,6 +53,12 @@ class Group:
         """The last tensor that is kept, which the joined kernel makes."""
         return self.kept[-1]
 
+    @property
+    def is_one_value(self) -> bool:
+        """Whether one kernel reads the elements, and makes a value of each."""
+        last = self.values[self.target].target
+        return len(self.members) == len(self.kept) == 1 and len(last.indices) == 2
+
     def problem(self, program: Program) -> Problem:
         """The problem of the joined kernel."""
         own, last = self.product.problem, self.values[self.target]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from codegen.build import const
@@ -106,13 +106,17 @@ class Arguments:
     names: Names
 
 
-def arguments_of(problem: Problem, name: str) -> Arguments:
-    """The function called `name` over the result and the operands, their sizes and strides."""
+def arguments_of(
+    problem: Problem, name: str, among: Collection[str] | None = None
+) -> Arguments:
+    """The function called `name` over the results and the operands, their sizes and strides; of
+    operands, those `among` where that is given."""
     names = Names()
     sizes, bindings = size_bindings(problem, names)
     tensors = {
         tensor: tensor_of(problem, tensor, names, bindings)
         for tensor in (*_written(problem), *dict(problem.operands))
+        if among is None or tensor in among
     }
     arrays = tuple(tensor.array for tensor in tensors.values())
     strides = [s for tensor in tensors.values() for s in tensor.strides if isinstance(s, Var)]

@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 
 
 def can(question: Question) -> bool:
-    """Whether a problem is a contraction of floats."""
+    """Whether a problem is a contraction of floats, or one and values of its elements."""
+    if question.problem.side:
+        return visited_product(question.problem) is not None
     found = question.recall(product_of)
     return found is not None and is_real(question.problem.result.dtype)
 

@@ -10,10 +10,10 @@ from codegen.ir import Expr as Code
 from taco_py.epilogue.build_tree import build_tree
 from taco_py.epilogue.emit_tree import Emission
 from taco_py.epilogue.of_problem import MainLoop
-from taco_py.epilogue.value_graph import is_summed
+from taco_py.epilogue.tree_text import tree_lines
+from taco_py.epilogue.value_graph import accesses_outside, is_summed
 from taco_py.epilogue.visitors import Visitor as Tree
-from taco_py.notation.nodes import Access, Expr
-from taco_py.notation.tree import children
+from taco_py.notation.nodes import Access
 from taco_py.problem import Problem
 from taco_py.ways.arrays import Arguments, data_of
 
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 def tree_of(loop: MainLoop) -> Tree:
     """The visitor tree of a problem. Raises ValueError where values are not of elements."""
     return build_tree(loop.product, loop.outputs)
+
+
+def tree_text(loop: MainLoop) -> tuple[str, ...]:
+    """The lines of explain() that show what is done with each element."""
+    first, *others = tree_lines(tree_of(loop))
+    return (f"  epilogue: {first}", *(f"            {line}" for line in others))
 
 
 def visitor_of(problem: Problem, loop: MainLoop, given: Arguments) -> Visitor:
@@ -72,12 +78,3 @@ def _part(target: Access, given: Arguments, stride: Code | None) -> Part:
     total = given.tensors[target.tensor].array
     array = Array(given.names.fresh(f"{target.tensor}_parts"), total.element, Storage.OUTPUT)
     return Part(array, stride is not None, total, const(0) if stride is None else stride)
-
-
-def accesses_outside(value: Expr, inside: Expr) -> list[Access]:
-    """The accesses of an expression that are not in a part of it."""
-    if value == inside:
-        return []
-    if isinstance(value, Access):
-        return [value]
-    return [each for child in children(value) for each in accesses_outside(child, inside)]

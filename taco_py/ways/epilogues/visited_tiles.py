@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from codegen.target import Target
 from taco_py.epilogue.of_problem import MainLoop, main_loop
-from taco_py.epilogue.tree_text import tree_lines
 from taco_py.epilogue.value_graph import is_summed
 from taco_py.legal.stored import is_full
 from taco_py.legal.types import is_real
 from taco_py.problem import Problem, TensorType
 from taco_py.ways.arrays import arguments_of, data_of, machine_of
 from taco_py.ways.contraction_match import contraction_of, ordered
-from taco_py.ways.epilogues.problem_visitor import tree_of, visitor_of
+from taco_py.ways.epilogues.problem_visitor import tree_text, visitor_of
 from taco_py.ways.recipe import LoweredRecipe, Recipe, dense_facts
 
 if TYPE_CHECKING:
@@ -78,13 +77,8 @@ def lower_visited(
     module = to_visited_functions(
         made, plan.tile, plan.blocks, operands, visitor, given.head, given.names
     )
-    told = "\n".join((str(plan), *told_tree(loop)))
+    told = "\n".join((str(plan), *tree_text(loop)))
     facts = dense_facts(recipe, "blocks of rows", told, str(made.statement))
     module = replace(module, header=recipe.header(told))
     return LoweredRecipe(module, given.bindings, facts)  # epilogues are left to the compiler
 
-
-def told_tree(loop: MainLoop) -> tuple[str, ...]:
-    """The lines of explain() that show what is done with each element."""
-    first, *others = tree_lines(tree_of(loop))
-    return (f"  epilogue: {first}", *(f"            {line}" for line in others))

@@ -47,12 +47,14 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     way = way_of(product.schedule.make)
     assert way.epilogue is not None  # of such sites alone
     rows, columns, depth = _extents(program, product)
-    if depth > machine.epilogue_terms:
+    if not way.reuses and group.is_one_value:
+        return None  # for `fuse_temporary`
+    if way.reuses and depth > machine.epilogue_terms:
         return Refusal(
             f"each of its elements is a sum of {depth:.0f} products, which are added up in several "
             "turns"
         )
-    if rows < machine.epilogue_rows:
+    if way.reuses and rows < machine.epilogue_rows:
         return Refusal(f"it has {rows:.0f} rows, too few to be shared among threads in blocks")
     joined = group.problem(program)
     make = way.epilogue(joined, product.schedule.make)
