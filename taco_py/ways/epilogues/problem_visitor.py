@@ -32,8 +32,13 @@ def tree_text(loop: MainLoop) -> tuple[str, ...]:
     return (f"  epilogue: {first}", *(f"            {line}" for line in others))
 
 
-def visitor_of(problem: Problem, loop: MainLoop, given: Arguments) -> Visitor:
-    """The visitor of a problem over the kernel's arguments."""
+def visitor_of(
+    problem: Problem, loop: MainLoop, given: Arguments, parts_are: Storage = Storage.OUTPUT
+) -> Visitor:
+    """The visitor of a problem over the kernel's arguments.
+
+    parts_are  whether code for a tile has a pointer to the sums of blocks, or the arrays themselves
+    """
     from polyhedral.products.visited.tile_visitor import Visitor
 
     product = loop.product
@@ -42,7 +47,7 @@ def visitor_of(problem: Problem, loop: MainLoop, given: Arguments) -> Visitor:
     data = {a: data_of(problem, a, given.tensors) for a in dict.fromkeys((*targets, *read))}
     sums = [target for target in targets if is_summed_target(loop, target)]
     parts = {
-        target.tensor: _part(target, given, data[target].strides.get(product.columns))
+        target.tensor: _part(target, given, data[target].strides.get(product.columns), parts_are)
         for target in sums
         if product.rows not in target.indices
     }
@@ -71,10 +76,10 @@ def is_summed_target(loop: MainLoop, target: Access) -> bool:
     return any(o.target == target and is_summed(loop.product, o) for o in loop.outputs)
 
 
-def _part(target: Access, given: Arguments, stride: Code | None) -> Part:
+def _part(target: Access, given: Arguments, stride: Code | None, parts_are: Storage) -> Part:
     """The sums of the blocks of rows."""
     from polyhedral.products.visited.tile_visitor import Part
 
     total = given.tensors[target.tensor].array
-    array = Array(given.names.fresh(f"{target.tensor}_parts"), total.element, Storage.OUTPUT)
+    array = Array(given.names.fresh(f"{target.tensor}_parts"), total.element, parts_are)
     return Part(array, stride is not None, total, const(0) if stride is None else stride)

@@ -89,7 +89,7 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     value = loop.product.value
     outside = [a for o in loop.outputs for a in (o.target, *accesses_outside(o.value, value))]
     given = arguments_of(problem, recipe.phase, {access.tensor for access in outside})
-    visitor = visitor_of(problem, loop, given)
+    visitor = visitor_of(problem, loop, given, Storage.LOCAL)
     operands, bindings = _operands(inner, given.names)
     body = _Body(loop, inner, given, visitor, operands).whole()
     head = given.head
