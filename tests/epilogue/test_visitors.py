@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from taco_py.plan.ir.nodes import KernelStep, TakeSide
 from taco_py.plan.ir.parser import parse_program
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.printer import program_text
@@ -119,6 +120,15 @@ def in_one_kernel(plan: Plan) -> Any:
     return kernel
 
 
+def made_by(plan: Plan, kernel: KernelStep) -> dict[str, str]:
+    """The tensors of the plan that a kernel makes, by its own names."""
+    names = {kernel.problem.assignment.target.tensor: kernel.target}
+    for step in plan.steps:
+        if isinstance(step, TakeSide) and step.source == kernel.target:
+            names[kernel.problem.side[step.number].target.tensor] = step.target
+    return names
+
+
 FUSED = [
     (name, loop)
     for name in EIGHT
@@ -136,10 +146,7 @@ def test_values_are_those_of_numpy(name: str, loop: str, sizes: tuple[int, int, 
     known = operands(left, *sizes)
     found = interpreted(kernel, known)
     wanted = expected(name, known)
-    targets = {kernel.problem.assignment.target.tensor: kernel.target}
-    for step in plan_for(name, left).steps:
-        if step is not kernel:
-            targets[kernel.problem.side[step.number].target.tensor] = step.target
+    targets = made_by(plan_for(name, left), kernel)
     assert set(targets.values()) == set(wanted)
     for own, target in targets.items():
         np.testing.assert_allclose(found[own], wanted[target], rtol=1e-12, atol=1e-12)
@@ -160,3 +167,60 @@ def test_plans_print_and_parse_back(name: str, loop: str) -> None:
     verify(program)
     again = parse_program(program_text(program))
     assert again.steps == program.steps
+
+
+# ---------------------------------------------------------------- random trees
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Values of the product's elements, each of values before it, and the ones that are wanted."""
+    values, texts, sums = ["P[i,j]"], [], []
+    for number in range(draw(st.integers(1, 5))):
+        one = draw(st.sampled_from(values))
+        other = draw(st.sampled_from([*values, "R[i,j]", "b[j]", "d[i]", "0.5"]))
+        form = draw(st.sampled_from(("{} + {}", "{} - {}", "max({}, {})", "tanh({}) * {}")))
+        texts.append(f"V{number}[i,j] = {form.format(one, other)}")
+        values.append(f"V{number}[i,j]")
+    for target, indices in (("s[j]", "i"), ("t[i]", "j")):
+        if draw(st.booleans()):
+            value = draw(st.sampled_from(values[1:]))
+            sums.append(f"{target} = sum({indices}, {value} * {value})")
+    wanted = [each[: each.index("[")] for each in values[1:] if draw(st.booleans())]
+    last = values[-1][: values[-1].index("[")]
+    every = tuple(dict.fromkeys((*wanted, last, *(each[0] for each in sums))))
+    return (*texts, *sums), every
+
+
+def by_numpy(texts: Sequence[str], known: dict[str, Any]) -> dict[str, Any]:
+    """What statements make, computed one after the other."""
+    X = known["X"].toarray() if sp.issparse(known["X"]) else known["X"]
+    found = {"P": X @ known["W"], "R": known["R"], "b": known["b"], "d": known["d"][:, None]}
+    for text in texts:
+        target, value = text.split(" = ")
+        name = target[: target.index("[")]
+        words = value.replace("[i,j]", "").replace("[j]", "").replace("[i]", "")
+        if words.startswith("sum("):
+            index, body = words[4:-1].split(", ", 1)
+            found[name] = eval(body, {}, found).sum("ij".index(index))  # noqa: S307 - own texts
+        else:
+            scope = {"max": np.maximum, "tanh": np.tanh}
+            found[name] = eval(words, scope, found)  # noqa: S307 - own texts
+    return found
+
+
+@given(statements())
+@settings(max_examples=6, deadline=None)
+def test_random_trees(made: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
+    texts, wanted = made
+    plan = planned((PRODUCT, *texts), wanted, {"X": "ds"})
+    known = operands("ds", 5, 6, 4)
+    reference = by_numpy(texts, known)
+    found = dict(known)
+    for step in plan.steps:
+        if isinstance(step, KernelStep):
+            own = interpreted(step, found)
+            names = made_by(plan, step)
+            found.update((names[each], array) for each, array in own.items())
+    for name in wanted:
+        np.testing.assert_allclose(found[name], reference[name], rtol=1e-10, atol=1e-10)
