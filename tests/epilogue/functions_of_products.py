@@ -1,6 +1,9 @@
-"""Epilogues of a product in NumPy style, with operands: what tests and benchmarks share."""
+"""Epilogues of a product in NumPy style, with operands: what tests and benchmarks share.
 
-# ruff: noqa: N803 - the names of the field
+Each is a function of the product P, a row b, an array R of its size, and the elements that are kept.
+"""
+
+# ruff: noqa: N803, ARG001 - the names of the field, one signature
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -14,50 +17,50 @@ KEPT = 0.9
 """The share of elements that dropout keeps."""
 
 
-def bias(X: Any, W: Any, b: Any) -> Any:
-    return X @ W + b
+def bias(P: Any, b: Any, R: Any, kept: Any) -> Any:
+    return P + b
 
 
-def bias_relu(X: Any, W: Any, b: Any) -> Any:
-    return np.maximum(X @ W + b, 0)
+def bias_relu(P: Any, b: Any, R: Any, kept: Any) -> Any:
+    return np.maximum(P + b, 0)
 
 
-def gelu_stored(X: Any, W: Any, b: Any) -> Any:
+def gelu_stored(P: Any, b: Any, R: Any, kept: Any) -> Any:
     """GELU, and what it was taken of, as the backward pass wants it."""
-    z = X @ W + b
+    z = P + b
     return z, z * (1 + erf(z * 0.7071067811865476)) * 0.5
 
 
-def residual(X: Any, W: Any, b: Any, R: Any) -> Any:
-    return X @ W + b + R
+def residual(P: Any, b: Any, R: Any, kept: Any) -> Any:
+    return P + b + R
 
 
-def column_of_sums(X: Any, W: Any, b: Any) -> Any:
-    h = np.maximum(X @ W + b, 0)
+def column_of_sums(P: Any, b: Any, R: Any, kept: Any) -> Any:
+    h = np.maximum(P + b, 0)
     return h, h.sum(1)
 
 
-def row_of_sums(X: Any, W: Any, b: Any) -> Any:
-    h = np.maximum(X @ W + b, 0)
+def row_of_sums(P: Any, b: Any, R: Any, kept: Any) -> Any:
+    h = np.maximum(P + b, 0)
     return h, h.sum(0)
 
 
-def one_sum(X: Any, W: Any, b: Any) -> Any:
-    h = np.maximum(X @ W + b, 0)
+def one_sum(P: Any, b: Any, R: Any, kept: Any) -> Any:
+    h = np.maximum(P + b, 0)
     return h, h.sum()
 
 
-def dropout(X: Any, W: Any, b: Any, kept: Any) -> Any:
-    return np.where(kept, (X @ W + b) / KEPT, 0)
+def dropout(P: Any, b: Any, R: Any, kept: Any) -> Any:
+    return np.where(kept, (P + b) / KEPT, 0)
 
 
-def relu_backward(X: Any, W: Any, R: Any) -> Any:
-    return np.where(R > 0, X @ W, 0)
+def relu_backward(P: Any, b: Any, R: Any, kept: Any) -> Any:
+    return np.where(R > 0, P, 0)
 
 
-def no_tree(X: Any, W: Any, b: Any, R: Any) -> Any:
+def no_tree(P: Any, b: Any, R: Any, kept: Any) -> Any:
     """Values that others read several times, in two layers."""
-    z = X @ W + b
+    z = P + b
     t = np.tanh(z)
     return t * z + R * (1 - t * t)
 
@@ -73,17 +76,32 @@ EPILOGUES: Mapping[str, Callable[..., Any]] = MappingProxyType(
 )  # fmt: skip
 
 
-def operands_of(
-    name: str, left: Any, columns: int, dtype: str = "float32", seed: int = 0
-) -> tuple[Any, ...]:
-    """The operands of an epilogue of `left @ W`, which has so many columns."""
-    rng = np.random.default_rng(seed)
+def of_product(epilogue: Callable[..., Any]) -> Callable[..., Any]:
+    """The epilogue of X W."""
+
+    def whole(X: Any, W: Any, b: Any, R: Any, kept: Any) -> Any:
+        return epilogue(X @ W, b, R, kept)
+
+    return whole
+
+
+def all_at_once(P: Any, b: Any, R: Any, kept: Any) -> Any:
+    """The values of all epilogues, each once."""
+    found: list[Any] = []
+    for epilogue in EPILOGUES.values():
+        made = epilogue(P, b, R, kept)
+        found += made if isinstance(made, tuple) else (made,)
+    return tuple(found)
+
+
+def operands_of(left: Any, columns: int, dtype: str = "float32") -> tuple[Any, ...]:
+    """Operands of epilogues of `left @ W`, which has so many columns."""
+    rng = np.random.default_rng(0)
     rows, depth = left.shape
-    made = {
-        "b": rng.standard_normal(columns).astype(dtype),
-        "R": rng.standard_normal((rows, columns)).astype(dtype),
-        "kept": rng.random((rows, columns)) < KEPT,
-    }
-    words = EPILOGUES[name].__code__.co_varnames[2 : EPILOGUES[name].__code__.co_argcount]
-    weights = rng.standard_normal((depth, columns)).astype(dtype)
-    return left, weights, *(made[word] for word in words)
+    return (
+        left.astype(dtype),
+        rng.standard_normal((depth, columns)).astype(dtype),
+        rng.standard_normal(columns).astype(dtype),
+        rng.standard_normal((rows, columns)).astype(dtype),
+        rng.random((rows, columns)) < KEPT,
+    )

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import erf
 
 import taco_py as tp
 from taco_py.graph.fuse import FusedFunction
+from tests.epilogue.functions_of_products import all_at_once, of_product, operands_of
 from tests.epilogue.interpreted_epilogues import planned
 
 RULE = "fuse_epilogue"
+ALL = of_product(all_at_once)
 PRODUCT = "P[i,j] = sum(k, X[i,k] * W[k,j])"
 
 
@@ -26,34 +27,18 @@ def two_threads() -> Iterator[None]:
     tp.set_threads(None)
 
 
-def all_at_once(X: Any, W: Any, b: Any, R: Any, kept: Any) -> Any:
-    """Bias, ReLU, GELU with what it is of, the residual, three sums, dropout, ReLU backward, and
-    values that others read several times."""
-    product = X @ W
-    z = product + b
-    h = np.maximum(z, 0)
-    t = np.tanh(z)
-    return (
-        z, h, z * (1 + erf(z * 0.5)), z + R, h.sum(0), h.sum(1), h.sum(),
-        np.where(kept, z / 0.9, 0), np.where(R > 0, product, 0), t * z + R * (1 - t * t),
-    )  # fmt: skip
-
-
 def operands(rows: int, columns: int, depth: int, dtype: str, sparse: bool) -> tuple[Any, ...]:
     rng = np.random.default_rng(rows)
-    X = rng.standard_normal((rows, depth)).astype(dtype)
+    X = rng.standard_normal((rows, depth))
     X[rng.random(X.shape) < 0.9 * sparse] = 0
-    W, b = rng.standard_normal((depth, columns)), rng.standard_normal(columns)
-    R, kept = rng.standard_normal((rows, columns)), rng.random((rows, columns)) < 0.9
-    left = sp.csr_array(X) if sparse else X
-    return left, W.astype(dtype), b.astype(dtype), R.astype(dtype), kept
+    return operands_of(sp.csr_array(X) if sparse else X, columns, dtype)
 
 
 def check(fused: FusedFunction, *given: Any) -> None:
     """Compare with NumPy in float64, to which sums of so many terms come close."""
     exact = [each.astype(np.float64) if each.dtype.kind == "f" else each for each in given]
     share = 1e-4 if given[0].dtype == np.float32 else 1e-11
-    for found, wanted in zip(fused(*given), all_at_once(*exact), strict=True):
+    for found, wanted in zip(fused(*given), ALL(*exact), strict=True):
         assert found.dtype == given[0].dtype
         np.testing.assert_allclose(found, wanted, rtol=share, atol=share * 10)
 
@@ -62,7 +47,7 @@ def check(fused: FusedFunction, *given: Any) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_all_epilogues_of_one_product(dtype: str, sparse: bool) -> None:
-    fused = tp.fuse(all_at_once)
+    fused = tp.fuse(ALL)
     check(fused, *operands(700, 130, 40, dtype, sparse))
     told = fused.graph(*operands(700, 130, 40, dtype, sparse)).explain()
     assert "runs      1 kernel, 0 copies" in told
@@ -74,7 +59,7 @@ def test_all_epilogues_of_one_product(dtype: str, sparse: bool) -> None:
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_sums_do_not_depend_on_the_number_of_threads(sparse: bool) -> None:
-    fused = tp.fuse(all_at_once)
+    fused = tp.fuse(ALL)
     given = operands(700, 130, 40, "float32", sparse)
     found = []
     for threads in (1, 2):
@@ -86,7 +71,7 @@ def test_sums_do_not_depend_on_the_number_of_threads(sparse: bool) -> None:
 
 def test_transposed_operands_and_views() -> None:
     X, W, b, R, kept = operands(700, 130, 40, "float32", False)
-    fused = tp.fuse(all_at_once)
+    fused = tp.fuse(ALL)
     check(fused, np.asfortranarray(X), W.T.copy().T, b, np.asfortranarray(R), kept)
     wide = np.zeros((700, 260), np.float32)
     wide[:, ::2] = R
