@@ -230,6 +230,10 @@ def _extremum(node: Binary) -> Expr | None:
 def _compare(node: Binary) -> Expr | None:
     if node.left == node.right and _has_one_zero(node.left):
         return TRUE if node.op in ("==", "<=", ">=") else FALSE
+    match node:
+        case Binary("==" | "!=", Cast(operand=truth), right) if is_const(right, 0):
+            if type_of(truth) == BOOL:
+                return truth if node.op == "!=" else simplify_step(Unary("!", truth))
     return None
 
 

@@ -16,7 +16,7 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.fill import Fill, as_number, converted
 from taco_py.formats import Format
 from taco_py.notation.half_types import computed_dtype, is_half
-from taco_py.notation.nodes import Access, Assignment, Reduce
+from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
 from taco_py.notation.printer import to_text
 
 FILL_WORD = "fill="
@@ -108,20 +108,26 @@ def fill_word(fill: Fill) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SideResult:
-    """A sum inside an assignment that its kernel stores besides: z[i] = sum(j, e[i,j]).
+    """What a kernel stores besides its result: z[i] = sum(j, e[i,j]), a sum inside the assignment.
 
-    target  the dense tensor that it is stored in, over indices of the assignment's target
-    value   the sum, as it stands in the assignment
+    target  the dense tensor that it is stored in
+    value   of loops, the sum as it stands in the assignment, over indices of its target; of a
+            product with an epilogue (`taco_py.epilogue`), another value of the product's elements
     """
 
     target: Access
     type: TensorType
-    value: Reduce
+    value: Expr
 
     @property
     def assignment(self) -> Assignment:
-        """The sum as an assignment of its own."""
+        """The value as an assignment of its own."""
         return Assignment(self.target, self.value)
+
+    @property
+    def covered(self) -> bool:
+        """Whether the kernel writes each element, whatever the array holds at first."""
+        return not isinstance(self.value, Reduce)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +140,7 @@ class Problem:
     static    sizes known at compile time
     vast      indices with so many more coordinates than operands have entries that no array may be
               as long: what is scattered over one is collected in a hash table
-    side      sums inside that are stored besides
+    side      what is stored besides
     """
 
     assignment: Assignment

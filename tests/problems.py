@@ -101,7 +101,7 @@ def plan(
            its own else, to be looked at
     """
     known = operands(problem, sizes, nnz)
-    left_out = frozenset(() if fused else ("fuse_temporary",))
+    left_out = frozenset(() if fused else ("fuse_temporary", "fuse_epilogue"))
     allow = frozenset(("cancellation",))
     request = Request(problem.result, allow=allow, left_out=left_out)
     return make_plan(problem.assignment, known, request, options or Options())

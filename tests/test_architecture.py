@@ -80,7 +80,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "release", "diagnostics", "notebook", "kernels", "phase", "fill", "formats", "levels",
         "notation", "autodiff",
         "provenance", "affine", "functions", "problem", "storage", "legal", "oracle", "concrete",
-        "convert", "interop", "cost", "iteration", "lower", "order", "schedule", "show",
+        "convert", "interop", "cost", "iteration", "lower", "epilogue", "order", "schedule", "show",
         "asymptotic", "ways", "devices", "driver", "plan",
         "execute", "values", "limits", "explanation", "export", "replay", "tune", "indexed",
         "remapped", "call", "api", "arrays", "torch", "graph", "nn", "tuning", "tool",

@@ -42,8 +42,8 @@ from codegen.ir import (
 )
 from codegen.names import Names
 from codegen.target import Target, UnsupportedError
-from codegen.tree import find, walk
-from codegen.types import ScalarType, VectorType, vector
+from codegen.tree import find, rewrite, walk
+from codegen.types import BOOL, ScalarType, VectorType, vector
 
 WIDTH = 100
 MATHEMATICS = "taco_math.h"
@@ -198,7 +198,15 @@ def _loop(loop: For | Team, scope: Scope) -> Lines:
         inner = among_threads(scope, loop.body)
         body = leaving(body_lines(loop.body, inner), inner)
         return parallel_for(loop, for_lines(loop, body), scope, inner)
-    return [*_pragma(loop), *for_lines(loop, body_lines(loop.body, scope))]
+    body = rewrite(loop.body, _truth) if loop.kind is LoopKind.VECTOR else loop.body
+    return [*_pragma(loop), *for_lines(loop, body_lines(body, scope))]
+
+
+def _truth(node: Any) -> Any:
+    """A truth read as a byte: gcc 12 makes no vectors of what depends on a `bool` in memory."""
+    if isinstance(node, Load) and node.array.element == BOOL:
+        return Call("taco_truth", (node,), BOOL)
+    return node
 
 
 def _team(stmt: Team, scope: Scope) -> Lines:

@@ -60,6 +60,8 @@ What must stay, for infinities, NaN and -0.0:
     x == x -> x == x
     not x < y -> not x < y
 
+A truth that is widened and compared with 0 is that truth, or its negation: `(int64_t) p != 0`.
+
 Statements: `if (true) s -> s`, `if (false) s else t -> t`, `while (false) s -> nothing`,
 `i = i + e -> i += e`. A serial loop with constant bounds that leave no iteration goes, and one with
 a single iteration is its body, in which a loop takes over its note.

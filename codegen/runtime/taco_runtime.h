@@ -44,6 +44,7 @@
 #endif
 
 #define taco_unlikely(x) __builtin_expect(!!(x), 0)
+#define taco_truth(x) (*(const uint8_t *)&(x) != 0)
 #define TACO_UNUSED __attribute__((unused))
 #define TACO_COLD __attribute__((unused, noinline))
 /* A function of this file that stays one: registers are allotted to it alone. */

@@ -42,6 +42,7 @@ from codegen.types import BOOL, ScalarType
 from polyhedral.products.micro_kernel import tile_name
 from polyhedral.products.offsets import Steps, formal, parameters
 from polyhedral.products.register_tile import Blocks, Tile
+from polyhedral.products.visited.tile_visitor import Visitor
 
 BLOCK = "block"
 LINE = 64
@@ -56,7 +57,9 @@ class Shape:
     """What the functions of one contraction are made for: element type, tile, blocks, and each
     class in each array as parameters.
 
-    factor  where given, a parameter of theirs: they add factor * left * right to what is there
+    factor   where given, a parameter of theirs: they add factor * left * right to what is there
+    visitor  where given, what is done with each tile in place of storing it: `polyhedral.products.
+             visited`; the result then has no steps
     """
 
     element: ScalarType
@@ -69,6 +72,7 @@ class Shape:
     right_depth: Steps
     right_columns: Steps
     factor: Var | None = None
+    visitor: Visitor | None = None
 
     @property
     def factors(self) -> tuple[Var, ...]:
@@ -78,14 +82,10 @@ class Shape:
     @property
     def classes(self) -> tuple[Steps, ...]:
         """In the order in which functions take them."""
-        return (
-            self.result_rows,
-            self.result_columns,
-            self.left_rows,
-            self.left_depth,
-            self.right_depth,
-            self.right_columns,
-        )
+        operands = (self.left_rows, self.left_depth, self.right_depth, self.right_columns)
+        if self.visitor is not None:
+            return operands
+        return (self.result_rows, self.result_columns, *operands)
 
 
 def shape(
@@ -129,8 +129,8 @@ def block_function(shape: Shape) -> Function:
         Place(b, mul(div(J, tile.columns), B_PANEL)),
     )
     start = add(shape.result_rows.at(I), shape.result_columns.at(J))
-    straight = _tile_of(rows, tile, Place(c, start), operands, shape.result_rows.stride, ADDS)
-    aside = _tile_of(
+    straight = tile_call(rows, tile, Place(c, start), operands, shape.result_rows.stride, ADDS)
+    aside = tile_call(
         rows, tile, Place(corner, const(0)), operands, const(tile.columns), const(False)
     )
     one = block(
@@ -167,7 +167,7 @@ def _directness(shape: Shape, direct: Var, columns: Var) -> Block:
     )
 
 
-def _tile_of(
+def tile_call(
     rows: Var, tile: Tile, c: Place, operands: tuple[Place, Place], c_row: Expr, adds: Expr
 ) -> Stmt:
     """The call of the tile function for so many rows."""

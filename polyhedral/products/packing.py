@@ -40,6 +40,7 @@ from codegen.ir import (
     For,
     Function,
     If,
+    LoopKind,
     Prefetch,
     Stmt,
     Storage,
@@ -193,11 +194,20 @@ def _apart(across: Steps, width: int) -> Block:
 
 
 def pack_left(
-    tile: Tile, element: ScalarType, across: Steps, down: Steps, factor: Var | None = None
+    tile: Tile,
+    element: ScalarType,
+    across: Steps,
+    down: Steps,
+    factor: Var | None = None,
+    few: LoopKind = LoopKind.SERIAL,
 ) -> Function:
     """The function that packs a block of `rows`, steps `across`, over `depth`, steps `down`; as
     rows where `along`, which says that k runs through neighbouring elements. Each is multiplied by
-    `factor` where that is given, a parameter."""
+    `factor` where that is given, a parameter.
+
+    few  of the loop over the rows of a tile: a serial one of so few keeps gcc 12 from vectors of
+         what has conditions, anywhere in the source (`codegen.toolchain.compiler`)
+    """
 
     def taken(at: Expr) -> Expr:
         value = load(source, at)
@@ -214,7 +224,7 @@ def pack_left(
     def panel(rows: Expr | int) -> Stmt:
         place = add(mul(first, DEPTH), mul(K, tile.rows), ROW)
         element_ = taken(add(start, across.at(add(first, ROW))))
-        row = For(ROW, const(0), add(rows, 0), Block((Store(packed, place, element_),)))
+        row = For(ROW, const(0), add(rows, 0), Block((Store(packed, place, element_),)), 1, few)
         return _nest(block(Declare(start, down.at(K), True), row), (K, DEPTH))
 
     left = sub(ROWS, first)

@@ -68,6 +68,9 @@ FEW = 16
 SEVERAL = 16
 """Panels of right that are packed together, less where each thread would not get as many."""
 
+VISITED = 16
+"""Tiles of rows in a block whose tiles are visited."""
+
 ROWS, COLUMNS, DEPTH = Var("rows"), Var("columns"), Var("depth")
 LEFT_IN_PLACE, RIGHT_IN_PLACE = Var("left_in_place", BOOL), Var("right_in_place", BOOL)
 LEFT_ALONG, RIGHT_ALONG = Var("left_along", BOOL), Var("right_along", BOOL)
@@ -92,9 +95,9 @@ def _quotient(value: Expr, by: Expr) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class _Arrays:
-    """The result, the operands, and what they are packed into."""
+    """The result or what a visitor reads and writes, the operands, what these are packed into."""
 
-    c: Array
+    results: tuple[Array, ...]
     a: Array
     b: Array
     panels: Array
@@ -105,7 +108,7 @@ def product_function(shape: Shape) -> Function:
     """`product(C, A, B, …)`: C = A * B, or C += factor * A * B, by `threads` threads."""
     element = shape.element
     arrays = _Arrays(
-        Array("C", element, Storage.OUTPUT),
+        (Array("C", element, Storage.OUTPUT),) if shape.visitor is None else shape.visitor.arrays,
         Array("A", element, Storage.INPUT),
         Array("B", element, Storage.INPUT),
         Array("right_panels", element, Storage.LOCAL),
@@ -116,12 +119,15 @@ def product_function(shape: Shape) -> Function:
     body = block(
         _block_sizes(shape),
         _decisions(shape),
+        *(() if shape.visitor is None else shape.visitor.begun(ROWS, COLUMNS, _blocks_of_rows())),
         Allocate(arrays.panels, room, align=LINE),
         For(J0, const(0), COLUMNS, _columns_block(shape, arrays), shape.blocks.columns),
+        *(() if shape.visitor is None else shape.visitor.ended(COLUMNS, _blocks_of_rows())),
     )
     tables, steps = parameters(*shape.classes)
-    scalars = (ROWS, COLUMNS, DEPTH, *steps, *shape.factors)
-    parameters_ = (arrays.c, arrays.a, arrays.b, *tables)
+    own = () if shape.visitor is None else shape.visitor.scalars
+    scalars = (ROWS, COLUMNS, DEPTH, *steps, *shape.factors, *own)
+    parameters_ = (*arrays.results, arrays.a, arrays.b, *tables)
     return Function(PRODUCT, parameters_, scalars, body, threaded=True, internal=True)
 
 
@@ -129,7 +135,14 @@ def product_function(shape: Shape) -> Function:
 
 
 def _block_sizes(shape: Shape) -> Block:
+    """Equal blocks of depth and rows. For a visitor the depth is one block, for it reads complete
+    sums, and blocks of rows are the same for any number of threads."""
     blocks, tile = shape.blocks, shape.tile
+    if shape.visitor is not None:
+        return block(
+            Declare(DEEP, maximum(rounded(DEPTH, 8), 8), True),
+            Declare(HIGH, const(min(blocks.rows, VISITED * tile.rows)), True),
+        )
     depth_blocks = maximum(_quotient(DEPTH, const(blocks.depth)), 1)
     rounds = maximum(_quotient(ROWS, mul(THREADS, blocks.rows)), 1)
     each = _quotient(ROWS, mul(THREADS, rounds))
@@ -237,8 +250,11 @@ def _row_blocks(shape: Shape, arrays: _Arrays) -> If:
         Declare(TALL, minimum(sub(ROWS, I0), HIGH), True),
         If(LEFT_IN_PLACE, in_place, copied),
     )
-    blocks = _quotient(ROWS, HIGH)
-    return _shared(IB, const(0), blocks, body)
+    return _shared(IB, const(0), _blocks_of_rows(), body)
+
+
+def _blocks_of_rows() -> Expr:
+    return _quotient(ROWS, HIGH)
 
 
 def _shared(var: Var, start: Expr, stop: Expr, body: Block) -> If:
@@ -271,12 +287,21 @@ def _block_call(
     j: Expr,
     columns: Expr,
 ) -> Stmt:
+    if shape.visitor is not None:
+        visited = (*map(_start, arrays.results), *(_start(p.local) for p in shape.visitor.parts))
+        where = (I0, j, IB, COLUMNS)
+        scalars = (*where, TALL, columns, STEEP, *steps, *shape.visitor.scalars)
+        return Invoke(BLOCK, (*visited, left, right), scalars)
     rows, across = shape.result_rows, shape.result_columns
     start = add(rows.origin(I0), across.origin(j))
-    places = (Place(arrays.c, start), left, right, *rows.places(I0), *across.places(j))
+    places = (Place(arrays.results[0], start), left, right, *rows.places(I0), *across.places(j))
     adds = lt(0, K0) if shape.factor is None else const(True)
     scalars = (TALL, columns, STEEP, *steps, adds, *rows.values, *across.values)
     return Invoke(BLOCK, places, scalars)
+
+
+def _start(array: Array) -> Place:
+    return Place(array, const(0))
 
 
 # ---------------------------------------------------------------- strips

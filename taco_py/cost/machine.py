@@ -185,6 +185,10 @@ class Machine:
     """The vectors in which loops and tiles run along rows."""
     loop_row_columns: int = 8
     """Columns from which loops along the rows of a result do as well as tiles, for little depth."""
+    epilogue_terms: int = 512
+    """Terms of a dense product's sums up to which all of a sum is made before its epilogue."""
+    epilogue_rows: int = 192
+    """Rows of a product from which threads share its blocks of rows."""
     static_size_iterations: int = 1 << 13
     """Iterations from which a kernel with short sizes compiled in pays."""
     streamed_sum_terms: int = 8

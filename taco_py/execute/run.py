@@ -343,12 +343,12 @@ def _side_results(
     operands: Mapping[str, TensorData],
     make: Callable[..., Array],
 ) -> dict[str, TensorData]:
-    """Make the arrays of a kernel's side results, zero at first, by their names in the kernel."""
+    """Make the arrays of a kernel's side results, zero at first where it adds to them, by their names in the kernel."""
     sizes = sizes_of(step, operands)
     found: dict[str, TensorData] = {}
     for number, side in enumerate(step.problem.side):
         form, shape = side.type.format, tuple(sizes[index] for index in side.target.indices)
-        array = make(shape, form.mode_order, side.type.dtype, False)
+        array = make(shape, form.mode_order, side.type.dtype, side.covered)
         data = TensorData(form, shape, (LevelArrays(),) * len(shape), array)
         found[side.target.tensor] = execution.side[step.target, number] = data
     return found

@@ -13,7 +13,7 @@ A traced body is put in the place of its calls; this is what reduces by it, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -74,11 +74,23 @@ def _spelling(
 
 def _world(names: dict[str, str], type: str) -> Environment:
     """Parameters as scalar workspaces, in which a body finds their values."""
-    dtype, element, workspaces = np.dtype(type), scalar(type), {}
-    for each, parameter in names.items():
-        workspace = Workspace(each, (), WorkspaceKind.SCALAR, type)
-        workspaces[each] = WorkspaceArrays(workspace, element, scalar=Var(parameter, element))
+    variables = {each: Var(parameter, scalar(type)) for each, parameter in names.items()}
+    return _environment(variables, dict.fromkeys(names, np.dtype(type)))
+
+
+def scalar_environment(dtypes: Mapping[str, np.dtype[np.generic]]) -> Environment:
+    """Make an environment in which each name is a variable of the same name."""
+    variables = {name: Var(name, scalar(dtype.name)) for name, dtype in dtypes.items()}
+    return _environment(variables, dtypes)
+
+
+def _environment(
+    variables: Mapping[str, Var], dtypes: Mapping[str, np.dtype[np.generic]]
+) -> Environment:
+    workspaces = {}
+    for each, variable in variables.items():
+        workspace = Workspace(each, (), WorkspaceKind.SCALAR, variable.type.name)
+        workspaces[each] = WorkspaceArrays(workspace, variable.type, scalar=variable)
     none = cast("Any", None)
-    iterators: dict[Access, Any] = {Access(each, ()): {} for each in names}
-    dtypes = dict.fromkeys(names, dtype)
+    iterators: dict[Access, Any] = {Access(each, ()): {} for each in variables}
     return Environment(none, none, none, {}, workspaces, {}, {}, iterators, dtypes, {})

@@ -60,6 +60,8 @@ class Options:
 
 
 _DEFAULT = Options()
+FUSING = ("fuse_epilogue", "fuse_temporary", "inline_temporary")
+"""The rules by which tensors are made in the loops of others, and nowhere kept."""
 
 
 def make_plan(
@@ -180,7 +182,7 @@ def plan_of(
     """
     _check_order(planned, context)
     log = context.log
-    fused = [*log.of("fuse_temporary"), *log.of("inline_temporary")]  # in the loops of others
+    fused = [entry for rule in FUSING for entry in log.of(rule)]  # in the loops of others
     targets = {step.target for step in planned.steps} | {entry.target for entry in fused}
     notes = [f"{entry.target}: {entry.why}" for entry in log.of("contract_many")]
     notes += [

@@ -90,7 +90,7 @@ class KernelText:
                 {
                     "order": side.type.format.mode_order,
                     "dtype": side.type.dtype,
-                    "covered": False,
+                    "covered": side.covered,
                 },
             )
             sizes = tuple(map(self.size, side.target.indices))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from codegen.build import const
@@ -65,8 +65,7 @@ def tensor_of(
     problem: Problem, tensor: str, names: Names, bindings: dict[str, Source]
 ) -> StridedTensor:
     type = problem.type_of(tensor)
-    is_result = tensor == problem.assignment.target.tensor
-    storage = Storage.OUTPUT if is_result else Storage.INPUT
+    storage = Storage.OUTPUT if tensor in _written(problem) else Storage.INPUT
     array = Array(names.fresh(f"{tensor}_vals"), scalar(type.dtype), storage)
     bindings[array.name] = Source("values", tensor)
     strides: list[Expr] = []
@@ -78,6 +77,11 @@ def tensor_of(
             bindings[stride.name] = Source("stride", tensor, level)
             strides.append(stride)
     return StridedTensor(array, tuple(strides))
+
+
+def _written(problem: Problem) -> tuple[str, ...]:
+    """The result and what is stored besides."""
+    return (problem.assignment.target.tensor, *(side.target.tensor for side in problem.side))
 
 
 def data_of(problem: Problem, access: Access, tensors: Mapping[str, StridedTensor]) -> Data:
@@ -102,13 +106,17 @@ class Arguments:
     names: Names
 
 
-def arguments_of(problem: Problem, name: str) -> Arguments:
-    """The function called `name` over the result and the operands, their sizes and strides."""
+def arguments_of(
+    problem: Problem, name: str, among: Collection[str] | None = None
+) -> Arguments:
+    """The function called `name` over the results and the operands, their sizes and strides; of
+    operands, those `among` where that is given."""
     names = Names()
     sizes, bindings = size_bindings(problem, names)
     tensors = {
         tensor: tensor_of(problem, tensor, names, bindings)
-        for tensor in (problem.assignment.target.tensor, *dict(problem.operands))
+        for tensor in (*_written(problem), *dict(problem.operands))
+        if among is None or tensor in among
     }
     arrays = tuple(tensor.array for tensor in tensors.values())
     strides = [s for tensor in tensors.values() for s in tensor.strides if isinstance(s, Var)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from codegen.target import Target
 from taco_py.iteration.units_share import rows_in_blocks
 from taco_py.phase import ASSEMBLE
+from taco_py.ways.epilogues.rows_match import with_epilogue
 from taco_py.ways.recipe import LoweredRecipe, Recipe
 from taco_py.ways.way import Offer, Question, Way
 
@@ -136,4 +137,4 @@ def scheduled_graph(
     return graph, parallel
 
 
-WAY = Way("loops", can, choose, lower, in_loops=True)
+WAY = Way("loops", can, choose, lower, in_loops=True, epilogue=with_epilogue)

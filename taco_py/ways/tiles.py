@@ -34,6 +34,7 @@ from taco_py.ways.contraction_match import (
 )
 from taco_py.ways.dense_product import dense_product
 from taco_py.ways.dense_seconds import seconds_of_loops, seconds_of_tiles
+from taco_py.ways.epilogues.visited_tiles import lower_visited, visited_product
 from taco_py.ways.recipe import LoweredRecipe, Recipe, dense_facts
 from taco_py.ways.way import Offer, Question, Way
 
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
 
 
 def can(question: Question) -> bool:
-    """Whether a problem is a contraction of floats."""
+    """Whether a problem is a contraction of floats, or one and values of its elements."""
+    if question.problem.side:
+        return visited_product(question.problem) is not None
     found = question.recall(product_of)
     return found is not None and is_real(question.problem.result.dtype)
 
@@ -130,7 +133,10 @@ class Tiled:
 
 
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
-    """The loop IR of a contraction in tiles."""
+    """The loop IR of a contraction in tiles, and of what is done with its elements besides."""
+    visited = lower_visited(recipe, target, _sizes(recipe.schedule.make.parameters))
+    if visited is not None:
+        return visited
     tiled = tile(recipe.problem, target, recipe.phase, recipe.schedule.make.parameters)
     plan = str(tiled.plan)
     concrete = str(tiled.plan.contraction.statement)
@@ -174,6 +180,11 @@ def traffic(problem: Problem, make: Make, sizes: Mapping[str, int], target: Targ
     return next((line for line in plan.reasons if line.startswith("traffic")), "")
 
 
+def with_epilogue(problem: Problem, make: Make) -> Make | None:
+    """The same tiles, where a problem is a product and values of its elements."""
+    return None if visited_product(problem) is None else make
+
+
 WIDTHS, HEIGHTS, DEPTHS = (8, 16, 32, 64), (2, 4, 6, 8, 12), (64, 128, 256, 512)
 """Columns of a tile at most, its rows, and terms of a block, as tuning tries them."""
 TRIED = (
@@ -182,5 +193,6 @@ TRIED = (
     *((0, 0, depth) for depth in DEPTHS),
 )
 WAY = Way(
-    "tiles", can, choose, lower, reuses=True, seconds=product_seconds, traffic=traffic, tried=TRIED
+    "tiles", can, choose, lower, reuses=True, seconds=product_seconds, traffic=traffic, tried=TRIED,
+    epilogue=with_epilogue,
 )

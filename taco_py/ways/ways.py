@@ -20,6 +20,7 @@ from taco_py.problem import Problem
 from taco_py.schedule.commands import Make
 from taco_py.ways import gpu_loops, gpu_tiles, library, loops, staged, tiles, transpose
 from taco_py.ways.contraction_match import product_of, products_at_most, reuse
+from taco_py.ways.epilogues import visited_rows
 from taco_py.ways.gpu_check import check_kernels
 from taco_py.ways.way import Question, Way
 
@@ -39,6 +40,7 @@ WAYS: Mapping[str, Way] = {
         tiles.WAY,
         transpose.WAY,
         staged.WAY,
+        visited_rows.WAY,
         loops.WAY,
     )
 }

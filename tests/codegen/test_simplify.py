@@ -108,6 +108,12 @@ def test_a_rule_keeps_the_width_of_the_result() -> None:
         (Cast(INT64, Cast(INT32, Var("m", INT8))), Cast(INT64, Var("m", INT8))),
         (Cast(INT64, Cast(INT8, Var("m", INT32))), Cast(INT64, Cast(INT8, Var("m", INT32)))),
         (Cast(INT64, Var("n")), Var("n")),
+        (Binary("!=", Cast(INT64, Var("p", BOOL)), Const(0, INT64)), Var("p", BOOL)),
+        (Binary("==", Cast(INT8, Var("p", BOOL)), Const(0, INT8)), Unary("!", Var("p", BOOL))),
+        (
+            Binary("!=", Cast(INT64, Var("m", INT8)), Const(0, INT64)),
+            Binary("!=", Cast(INT64, Var("m", INT8)), Const(0, INT64)),
+        ),
     ],
 )
 def test_casts(before: Expr, after: Expr) -> None:

@@ -125,7 +125,8 @@ def _with_detail(step: Node, line: str) -> Node:
             return replace(step, problem=replace(problem, result=parse_type(rest)))
         case "besides":
             text, _, type = rest.rpartition(": ")
-            side = (*problem.side, _side_result(parse_typed(text), parse_type(type)))
+            made = parse_typed(text)
+            side = (*problem.side, SideResult(made.target, parse_type(type), made.value))
             return replace(step, problem=replace(problem, side=side))
         case "sizes":
             places = ((index, *place.rsplit(".", 1)) for index, place in _pairs(rest))
@@ -146,13 +147,6 @@ def _with_sizes(problem: Problem, word: str, rest: str) -> Problem:
         case "vast":
             return replace(problem, vast=tuple(rest.split(", ")))
     raise ValueError(f"Expected a line about a kernel, found {word} {rest}")
-
-
-def _side_result(assignment: Assignment, type: TensorType) -> SideResult:
-    """z[i] = sum(j, e[i,j]), stored so."""
-    if not isinstance(assignment.value, Reduce):
-        raise ValueError(f"Expected a sum that is stored besides, found {assignment}")
-    return SideResult(assignment.target, type, assignment.value)
 
 
 def _move(found: re.Match[str]) -> Transformation:

@@ -21,6 +21,7 @@ from taco_py.plan.rules.forms import (
 from taco_py.plan.rules.kernel import (
     add_term_by_term,
     choose_way,
+    fuse_epilogue,
     fuse_temporary,
     gallop,
     inline_temporary,
@@ -155,6 +156,7 @@ TIDY: Entries = (
     (canonical_names.RULE, "before the others: equal kernels have equal names from here on"),
     (leave_unsorted.RULE, "of kernels whose readers are all planned"),
     (share_equal_steps.RULE, "steps are as they will be carried out"),
+    (fuse_epilogue.RULE, "after share_equal_steps: equal products have one epilogue"),
     (fuse_temporary.RULE, "after share_equal_steps: what two kernels read is made once for both"),
     (inline_temporary.RULE, "after fuse_temporary, which leaves fewer kernels that read one"),
     (canonical_names.RULE, "again: temporaries in which others are made have names of their own"),
