@@ -153,7 +153,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="how many runs")
     asked = parser.parse_args()
     data = read_planetoid(asked.folder, asked.name)
-    print(f"{asked.name}: {data.A.shape[0]} papers, {data.A.nnz} citations, {data.X.shape[1]} words")
+    print(
+        f"{asked.name}: {data.A.shape[0]} papers, {data.A.nnz} citations, {data.X.shape[1]} words"
+    )
     for seed in range(asked.seeds):
         weights, values = trained(data, seed)
         print(f"seed {seed}: loss {values[-1]:.3f}, accuracy {accuracy(data, weights):.3f}")

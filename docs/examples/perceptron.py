@@ -8,6 +8,7 @@ It takes the digits of scikit-learn, 1797 images of 8 × 8 that are part of that
 # ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def classes(W1: Any, b1: Any, W2: Any, b2: Any, W3: Any, b3: Any, X: Any) -> Any
 def initial(rng: np.random.Generator, sizes: tuple[int, ...]) -> dict[str, Array]:
     """Draw weights by the number of inputs (He et al. 2015), and begin biases at 0."""
     found = {}
-    for number, (rows, columns) in enumerate(zip(sizes, sizes[1:], strict=False), 1):
+    for number, (rows, columns) in enumerate(pairwise(sizes), 1):
         found[f"W{number}"] = rng.standard_normal((rows, columns)) * np.sqrt(2 / rows)
         found[f"b{number}"] = np.zeros(columns)
     return found

@@ -30,9 +30,7 @@ def decomposed(T: Any, M: Any, rank: int, steps: int) -> tuple[Any, list[float]]
     """Train, and return the factors and the loss of each step."""
     rng = np.random.default_rng(0)
     step = tp.train_step(loss, optimizer="adam", rate=RATE)
-    factors = {
-        name: rng.random((size, rank)) for name, size in zip("ABC", T.shape, strict=True)
-    }
+    factors = {name: rng.random((size, rank)) for name, size in zip("ABC", T.shape, strict=True)}
     state, values = step.begin(factors), []
     for _ in range(steps):
         value, state = step(state, M=M, T=T)
