@@ -13,6 +13,7 @@ from taco_py.graph.capture.signature_of_call import Leaves, leaves_of
 from taco_py.graph.capture.trace_function import Trace, trace_function
 from taco_py.graph.capture.traced_array import TracedArray
 from taco_py.graph.graph_call import GraphCall, call_of
+from taco_py.graph.passes import ALL
 from taco_py.graph.selection.strategies import DEFAULT, check_strategy
 from taco_py.graph.short_route import short_route
 from taco_py.graph.traced_graph import TracedGraph
@@ -64,6 +65,7 @@ class FusedFunction:
         self.function = function
         self.optimize = optimize
         self.preferred = preferred
+        self.passes = ALL
         self.signature = signature(function)
         self.traces: dict[tuple[object, ...], list[GraphCall]] = {}
         self.routes: dict[tuple[object, ...], tuple[Route, ...]] = {}
@@ -120,6 +122,7 @@ class FusedFunction:
         if own is None or own.__func__ is not self.function or own.__self__ is not instance:
             method = self.function.__get__(instance, owner)
             found = FusedFunction(method, self.optimize, self.preferred)
+            found.passes = self.passes
             kept[name] = BoundFunction(found)
         return found
 
@@ -147,7 +150,7 @@ class FusedFunction:
         self, trace: Trace, arguments: dict[str, Any], operands: tuple[Any, ...]
     ) -> GraphCall:
         """Choose what runs for a trace."""
-        return call_of(trace, operands, self.optimize, self.preferred)
+        return call_of(trace, operands, self.optimize, self.preferred, passes=self.passes)
 
     def _trace(self, arguments: dict[str, Any], leaves: Leaves) -> Trace:
         def call(stands: dict[str, Any]) -> Any:
@@ -200,7 +203,8 @@ def fuse(
 
     function  of arrays, in NumPy's functions and operators, SciPy's arrays and functions of tp
     optimize  how its kernels are chosen: "stages", as many primitives as possible in one call, or
-              "greedy", "partition", "orchestrate", "measure" or "none", as docs/graphs.md has them
+              "greedy", "partition", "orchestrate", "measure", "operators" or "none", as
+              docs/graphs.md has them
     backends  names of code generators that may compute parts of it where that pays, the preferred
               ones first: "blas", "mkl", "jsonvm" and those of `tp.register_backend`; "own" is this
               compiler, which has what those behind it would compute in as long a time

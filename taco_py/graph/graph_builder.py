@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.graph.extents import Extent
-from taco_py.graph.nodes import Constant, Fact, Graph, Node, Number, Shape
+from taco_py.graph.nodes import NOWHERE, Constant, Fact, Graph, Node, Number, Shape
 from taco_py.graph.samples import dtype_of, weak_name
 
 LAYOUTS = ("broadcast", "transpose", "expand", "squeeze")
@@ -38,6 +38,7 @@ class GraphBuilder:
     sparse     the values that depend on a sparse operand
     uses       how often values of the graph that is rebuilt are read, or are results, by names here
     handed     those of them that reach the caller as arrays of their own
+    place, origin  of the nodes that are made
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -52,6 +53,7 @@ class GraphBuilder:
         self.uses: dict[str, int] = {}
         self.handed: set[str] = set()
         self.place = ""
+        self.origin = NOWHERE
         self._known: dict[tuple[object, ...], str] = {}
         self._merge_literals()
 
@@ -69,7 +71,8 @@ class GraphBuilder:
         key = (operator, tuple(sorted(inputs) if swaps else inputs), told, shape, dtype)
         if key not in self._known:
             name = f"p{len(self.nodes)}"
-            node = Node(name, operator, tuple(inputs), told, Fact(shape, dtype), self.place)
+            fact = Fact(shape, dtype)
+            node = Node(name, operator, tuple(inputs), told, fact, self.place, self.origin)
             self.nodes[name], self.facts[name] = node, node.fact
             if not self.sparse.isdisjoint(inputs):
                 self.sparse.add(name)
@@ -226,9 +229,9 @@ def rebuilt(graph: Graph) -> GraphBuilder:
     """Begin a graph with the nodes of another one, to which more are added."""
     builder = GraphBuilder(graph)
     for node in graph.nodes:
-        builder.place = node.place
+        builder.place, builder.origin = node.place, node.origin
         builder.renamed[node.name] = builder.copy(node)
-    builder.place = ""
+    builder.place, builder.origin = "", NOWHERE
     return builder
 
 

@@ -12,6 +12,7 @@ from taco_py.graph.capture.trace_function import Trace
 from taco_py.graph.fission.own_results import with_own_results
 from taco_py.graph.fission.split_operators import split_operators
 from taco_py.graph.nodes import Graph
+from taco_py.graph.passes import ALL, Passes
 from taco_py.graph.rules.rewrite import rewritten
 from taco_py.graph.run.graph_program import GraphProgram, make_program
 from taco_py.graph.selection.strategies import DEFAULT, Chosen, choose_regions
@@ -49,16 +50,18 @@ def call_of(
     strategy: str = DEFAULT,
     preferred: Preference = NONE,
     derived: Callable[[Graph], Graph] | None = None,
+    passes: Passes = ALL,
 ) -> GraphCall:
     """Split the operators of a trace, rewrite the primitives, and choose what runs.
 
     operands   of the call that it is chosen for; some strategies do without
     preferred  the backends that may compute regions of it
     derived    from the primitives to those of which results are wanted, in memory of their own
+    passes     which of those that may be left out are done
     """
     primitives = rewritten(split_operators(trace.graph))
     primitives = derived(primitives) if derived else with_own_results(trace.graph, primitives)
-    chosen = choose_regions(primitives, operands, strategy)
+    chosen = choose_regions(primitives, operands, passes.strategy(strategy))
     program = make_program(primitives, lambda _: chosen.taken.regions)
     offload = Offload(primitives, program, preferred) if preferred.backends else None
     return GraphCall(trace, primitives, program, chosen, offload)

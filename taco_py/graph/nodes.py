@@ -78,11 +78,27 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a primitive comes from.
+
+    operator    the name of the operator, or of the function of `tp.nn`, that it is a part of
+    derivative  whether it is a part of the derivative of that
+    """
+
+    operator: str = ""
+    derivative: bool = False
+
+
+NOWHERE = Origin()
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """The result of an operator.
 
     attributes  what the operator says besides its inputs, by name
     place       the user's file and line
+    origin      of a primitive, and of an operator in a function of `tp.nn`
     """
 
     name: str
@@ -91,6 +107,7 @@ class Node:
     attributes: tuple[tuple[str, Any], ...]
     fact: Fact
     place: str = field(default="", compare=False)
+    origin: Origin = field(default=NOWHERE, compare=False)
 
     def get(self, attribute: str, default: Any = None) -> Any:
         """Return an attribute by its name."""

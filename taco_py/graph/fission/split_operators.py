@@ -16,7 +16,7 @@ from taco_py.graph.fission.of_layouts import expand_dims, reshape, squeeze, subs
 from taco_py.graph.fission.of_products import matrix_of_diagonal, product, text
 from taco_py.graph.fission.of_reductions import mean, reduction, variance
 from taco_py.graph.graph_builder import GraphBuilder
-from taco_py.graph.nodes import Graph, Node
+from taco_py.graph.nodes import Graph, Node, Origin
 from taco_py.graph.primitives.functions_of_elements import spelled
 
 Split = Callable[[GraphBuilder, Node, Sequence[str]], str]
@@ -40,6 +40,7 @@ def split_operators(graph: Graph) -> Graph:
     builder = GraphBuilder(graph)
     for node in graph.nodes:
         builder.place = node.place
+        builder.origin = node.origin if node.origin.operator else Origin(node.name)
         inputs = [builder.renamed[each] for each in node.inputs]
         split = SPLITS.get(node.operator)
         if split is None:

@@ -16,7 +16,7 @@ from taco_py.graph.fuse import FusedFunction
 from taco_py.graph.gradients.gradient_graph import is_read, with_gradients, with_own_gradients
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Graph, Output
-from taco_py.graph.rules.rewrite import rewritten
+from taco_py.graph.rules.rewrite import rewritten, rules_of
 from taco_py.graph.selection.strategies import DEFAULT
 
 
@@ -62,20 +62,26 @@ class GradientFunction(FusedFunction):
                     hint="leave it out of wrt=: its gradient is 0",
                 )
         wanted = [leaf for name in names for leaf in own[name]]
-        places = iter(range(self.value, len(wanted) + self.value))
+        first = 1 - self._results(len(wanted)).start
+        places = iter(range(first, len(wanted) + first))
         made = replaced({name: arguments[name] for name in names}, lambda _: Output(next(places)))
         gradients = made[self.wrt] if isinstance(self.wrt, str) else tuple(map(made.get, names))
         template = (Output(0), gradients) if self.value else gradients
         derived = partial(self._derived, wanted)
         trace = replace(trace, template=template)
-        return call_of(trace, operands, self.optimize, self.preferred, derived)
+        return call_of(trace, operands, self.optimize, self.preferred, derived, self.passes)
 
     def _derived(self, wanted: list[str], graph: Graph) -> Graph:
         """The primitives of the value and the gradients; the value is left out if nobody asks."""
         found = with_gradients(graph, wanted)
-        if not self.value:
-            found = replace(found, outputs=found.outputs[1:]).needed
-        return with_own_gradients(rewritten(found))
+        own = self._results(len(wanted))
+        if own.start:
+            found = replace(found, outputs=found.outputs[own]).needed
+        return with_own_gradients(rewritten(found, rules_of(self.passes)))
+
+    def _results(self, count: int) -> slice:
+        """Which of the value and the gradients are computed."""
+        return slice(not self.value and self.passes.loss_elimination, 1 + count)
 
 
 def check_number(trace: Trace) -> None:

@@ -11,7 +11,10 @@ from taco_py.diagnostics.errors import DerivativeError
 from taco_py.graph.fission.own_results import own_copy, shown_value
 from taco_py.graph.gradients.primitive_gradients import cotangents_of
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
-from taco_py.graph.nodes import Graph
+from taco_py.graph.nodes import Graph, Origin
+
+SUMS = Origin(derivative=True)
+"""Of what adds the cotangents of a value that is read several times."""
 
 
 def with_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
@@ -32,12 +35,14 @@ def with_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
     for node in reversed(graph.nodes):
         if node.name not in active or node.name not in contributions:
             continue
+        builder.origin = SUMS
         cotangent = _sum(builder, contributions.pop(node.name))
         inputs = [builder.renamed[each] for each in node.inputs]
         found = cotangents_of(builder, node, inputs, builder.renamed[node.name], cotangent)
         for place, name in found:
             if node.inputs[place] in active:
                 contributions.setdefault(node.inputs[place], []).append(name)
+    builder.origin = SUMS
     gradients = [_of_operand(builder, name, contributions.get(name, [])) for name in wrt]
     for name, made in zip(wrt, gradients, strict=True):
         builder.renamed[f"d_{name}"] = made

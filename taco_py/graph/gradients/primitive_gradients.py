@@ -16,7 +16,7 @@ from taco_py.diagnostics.errors import DerivativeError
 from taco_py.graph.extents import ONE, Extent, const, product
 from taco_py.graph.gradients.element_gradients import cotangents_of_map
 from taco_py.graph.graph_builder import GraphBuilder
-from taco_py.graph.nodes import Node
+from taco_py.graph.nodes import Node, Origin
 
 Rule = Callable[[GraphBuilder, Node, Sequence[str], str, str], Iterator[tuple[int, str]]]
 """From the builder, a primitive, its operands, its value and the cotangent of that to the operands'
@@ -27,7 +27,7 @@ def cotangents_of(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Iterator[tuple[int, str]]:
     """Make the cotangents of a primitive's operands. Raises DerivativeError."""
-    builder.place = node.place
+    builder.place, builder.origin = node.place, Origin(node.origin.operator, derivative=True)
     numpy = node.operator == "numpy"
     rule = OF_NUMPY.get(node.get("call")) if numpy else RULES.get(node.operator)
     if rule is None:

@@ -23,7 +23,7 @@ from taco_py.graph.gradients.optimizers import Optimizer, optimizer_of, settings
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Graph, Output
-from taco_py.graph.rules.rewrite import rewritten
+from taco_py.graph.rules.rewrite import rewritten, rules_of
 from taco_py.graph.selection.strategies import DEFAULT
 from taco_py.notation.parser import parse_assignment
 
@@ -164,7 +164,12 @@ class _Updated(FusedFunction):
         )
         derived = partial(self._derived, leaves, states, numbers)
         return call_of(
-            replace(trace, template=template), operands, self.optimize, self.preferred, derived
+            replace(trace, template=template),
+            operands,
+            self.optimize,
+            self.preferred,
+            derived,
+            self.passes,
         )
 
     def _derived(
@@ -185,7 +190,7 @@ class _Updated(FusedFunction):
                 builder.renamed[f"{kind} of {name}"] = values[kind]
                 outputs.append(f"{kind} of {name}")
         builder.graph = replace(found, outputs=tuple(outputs))
-        return with_own_gradients(rewritten(builder.finish()))
+        return with_own_gradients(rewritten(builder.finish(), rules_of(self.passes)))
 
     def _update(self, builder: GraphBuilder, values: dict[str, str]) -> Sequence[str]:
         """Make the new values of a parameter and its state, in the place of the old ones."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Graph
+from taco_py.graph.passes import Passes
 from taco_py.graph.rules import (
     algebra,
     join_layouts,
@@ -33,7 +34,15 @@ CATALOGUE: tuple[GraphRule, ...] = (
 )
 """The rules of graphs, each after those that make sites for it."""
 
+OF_DERIVATIVES: tuple[GraphRule, ...] = ()
+"""Rules of what derivatives add to a graph, which nobody wrote so."""
+
 MOST_ROUNDS = 16
+
+
+def rules_of(passes: Passes) -> tuple[GraphRule, ...]:
+    """Return the rules of graphs with derivatives."""
+    return (*CATALOGUE, *OF_DERIVATIVES) if passes.reduction_elimination else CATALOGUE
 
 
 def rewritten(graph: Graph, rules: Sequence[GraphRule] = CATALOGUE) -> Graph:
@@ -51,7 +60,7 @@ def _once(graph: Graph, rules: Sequence[GraphRule]) -> tuple[Graph, bool]:
     uses, handed = _uses(graph), _handed(graph)
     changed = False
     for node in graph.nodes:
-        builder.place = node.place
+        builder.place, builder.origin = node.place, node.origin
         name = builder.copy(node)
         builder.note(name, uses[node.name], node.name in handed)
         for rule in rules:

@@ -1,6 +1,7 @@
 """Ways to choose which kernels compute a graph of primitives, by the names of `optimize=`.
 
     none         each primitive by itself
+    operators    what operators of several primitives are made of apart from others
     stages       as many as possible in one call, by the graph alone
     greedy       kernels merged while their expected seconds become fewer
     partition    the partition inside of whose kernels the most bytes stay
@@ -39,6 +40,7 @@ from taco_py.graph.orchestrate.partition.choose_partition import choose_partitio
 from taco_py.graph.orchestrate.partition.solution_notes import NotedSolutions
 from taco_py.graph.run.partition_by_stages import Region, partition_by_stages
 from taco_py.graph.selection.graph_dag import GraphDag, dag_of_graph
+from taco_py.graph.selection.operators_apart import operators_apart
 from taco_py.graph.selection.region_price import RegionPrices, prices_of
 from taco_py.graph.selection.saved_bytes import asked_together, traffic_of
 from taco_py.graph.selection.time_kernels import KernelTimes, time_in_turns
@@ -230,6 +232,10 @@ def _stages(graph: Graph, operands: Sequence[Any]) -> Chosen:
     return Chosen(Alternative("stages", partition_by_stages(graph)))
 
 
+def _operators(graph: Graph, operands: Sequence[Any]) -> Chosen:
+    return Chosen(Alternative("operators", operators_apart(graph)))
+
+
 def _begun(graph: Graph, operands: Sequence[Any]) -> tuple[_Choosing, list[Alternative]]:
     """What the ways that plan begin with: prices of the choices that need none."""
     dag, stages = dag_of_graph(graph), partition_by_stages(graph)
@@ -290,7 +296,7 @@ def _measure(graph: Graph, operands: Sequence[Any]) -> Chosen:
 
 STRATEGIES: Mapping[str, Callable[[Graph, Sequence[Any]], Chosen]] = MappingProxyType({
     "none": _none, "stages": _stages, "greedy": _greedy, "partition": _partition,
-    "orchestrate": _orchestrate, "measure": _measure,
+    "operators": _operators, "orchestrate": _orchestrate, "measure": _measure,
 })  # fmt: skip
 """From a graph of primitives and a call's operands to what runs, by name."""
 
