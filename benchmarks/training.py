@@ -11,7 +11,6 @@ beside each figure. `python -m benchmarks.training ablation` fills the table of 
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,7 +21,6 @@ import scipy.sparse as sp
 import taco_py as tp
 from benchmarks.measure import OURS, Compute, Record, in_turns, record
 from benchmarks.training_models import Model, models
-from taco_py.graph.passes import NAMES, without
 
 THREADS, RATE, STEPS = 2, 1e-3, 5
 TOLERANCE = 2e-3  # of losses in float32, relative
