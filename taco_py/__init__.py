@@ -68,7 +68,7 @@ BEHAVIOUR.home = "taco_py.arrays.operations"
 del globals()["tune"]
 
 if TYPE_CHECKING:
-    from taco_py import graph, torch, tuning
+    from taco_py import graph, nn, torch, tuning
     from taco_py.api.check import check
     from taco_py.api.choose_format import choose_format
     from taco_py.api.compile import compile
@@ -300,6 +300,7 @@ __all__ = [
     "hybrid",
     "jvp",
     "lazy",
+    "nn",
     "program",
     "read",
     "register_backend",
@@ -322,7 +323,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The names of `_LATER`, imported when they are first used."""
-    if name in ("graph", "torch", "tuning"):  # modules of their own
+    if name in ("graph", "nn", "torch", "tuning"):  # modules of their own
         return import_module(f"taco_py.{name}")
     for module, names in _LATER.items():
         if name in names:

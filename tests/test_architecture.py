@@ -83,7 +83,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "convert", "interop", "cost", "iteration", "lower", "order", "schedule", "show",
         "asymptotic", "ways", "devices", "driver", "plan",
         "execute", "values", "limits", "explanation", "export", "replay", "tune", "indexed",
-        "remapped", "call", "api", "arrays", "torch", "graph", "tuning", "tool", "cli", "__main__",
+        "remapped", "call", "api", "arrays", "torch", "graph", "nn", "tuning", "tool",
+        "cli", "__main__",
     ),
     "taco_py.plan": ("ir", "algebra"),
     "polyhedral": (
@@ -92,8 +93,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 # A package below may not import one above.
 ABOVE = (
-    "taco_py.api", "taco_py.arrays", "taco_py.torch", "taco_py.graph", "taco_py.tuning",
-    "taco_py.tool", "taco_py.cli",
+    "taco_py.api", "taco_py.arrays", "taco_py.torch", "taco_py.graph", "taco_py.nn",
+    "taco_py.tuning", "taco_py.tool", "taco_py.cli",
 )  # fmt: skip
 # Third-party and standard modules that only some files may import, anywhere in them.
 ONLY_IN: dict[str, tuple[str, ...]] = {

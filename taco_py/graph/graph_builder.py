@@ -30,6 +30,11 @@ COMMUTATIVE = frozenset(("add", "multiply", "equal", "not_equal", "logical_and",
 """Functions of elements that give the same number of arguments in another order."""
 
 
+OF_THEIR_INPUTS = ("map", "reduce", "contract")
+"""Primitives whose sizes are those of their inputs: these may be written in several ways, where a
+trace holds for equal ones alone."""
+
+
 class GraphBuilder:
     """Nodes over the leaves of a graph.
 
@@ -68,7 +73,8 @@ class GraphBuilder:
         """Make a node, or find the equal one that there is; its name."""
         told = tuple(sorted(attributes.items()))
         swaps = attributes.get("function") in COMMUTATIVE
-        key = (operator, tuple(sorted(inputs) if swaps else inputs), told, shape, dtype)
+        sizes = tuple(e.constant == 1 for e in shape) if operator in OF_THEIR_INPUTS else shape
+        key = (operator, tuple(sorted(inputs) if swaps else inputs), told, sizes, dtype)
         if key not in self._known:
             name = f"p{len(self.nodes)}"
             fact = Fact(shape, dtype)
@@ -226,11 +232,18 @@ class GraphBuilder:
 
 
 def rebuilt(graph: Graph) -> GraphBuilder:
-    """Begin a graph with the nodes of another one, to which more are added."""
+    """Begin a graph with the nodes of another one, to which more are added.
+
+    A value with a derivative of its own is that value.
+    """
     builder = GraphBuilder(graph)
     for node in graph.nodes:
         builder.place, builder.origin = node.place, node.origin
-        builder.renamed[node.name] = builder.copy(node)
+        builder.renamed[node.name] = (
+            builder.renamed[node.inputs[0]]
+            if node.operator == "custom_derivative"
+            else builder.copy(node)
+        )
     builder.place, builder.origin = "", NOWHERE
     return builder
 

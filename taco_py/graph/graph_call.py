@@ -59,7 +59,8 @@ def call_of(
     derived    from the primitives to those of which results are wanted, in memory of their own
     passes     which of those that may be left out are done
     """
-    primitives = rewritten(split_operators(trace.graph))
+    whole = ("custom_derivative",) if derived else ()
+    primitives = rewritten(split_operators(trace.graph, whole))
     primitives = derived(primitives) if derived else with_own_results(trace.graph, primitives)
     chosen = choose_regions(primitives, operands, passes.strategy(strategy))
     program = make_program(primitives, lambda _: chosen.taken.regions)

@@ -45,6 +45,19 @@ def is_operand_of_scipy(caller: FrameType | None) -> bool:
     return str(caller.f_globals.get("__name__", "")).startswith("scipy.sparse.")
 
 
+def function_of_scipy(caller: FrameType | None) -> str:
+    """Name the function of scipy.special that asks for an array, "" where it is none.
+
+    caller  the frame that asks
+    """
+    found = ""
+    while caller is not None and str(caller.f_globals.get("__name__", "")).startswith("scipy."):
+        if str(caller.f_globals["__name__"]).startswith("scipy.special."):
+            found = caller.f_code.co_name
+        caller = caller.f_back
+    return found
+
+
 def from_scipy(A: Any) -> TensorData:  # noqa: N803 - the field's name for a matrix
     """The same tensor as TensorData: CSR, CSC and COO (n-D too) borrow A's arrays, the others
     become CSR.

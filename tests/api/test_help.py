@@ -16,6 +16,7 @@ import taco_py as tp
 
 FUNCTIONS = sorted(name for name in tp.__all__ if inspect.isfunction(getattr(tp, name)))
 TUNING = {name: getattr(tp.tuning, name) for name in tp.tuning.__all__}
+OF_NETWORKS = sorted(f"nn.{name}" for name in tp.nn.__all__)
 OF_TUNING = sorted(f"tuning.{name}" for name, found in TUNING.items() if inspect.isfunction(found))
 CLASSES = (
     "DeviceTensor", "Format", "Kernel", "Program", "Pullback", "Pushforward", "Schedule", "Tensor",
@@ -36,6 +37,7 @@ def public() -> Iterator[tuple[str, Any]]:
     """Every public function, class and method that users call, by its name."""
     yield from ((name, getattr(tp, name)) for name in FUNCTIONS)
     yield from ((name, TUNING[name.partition(".")[2]]) for name in OF_TUNING)
+    yield from ((name, getattr(tp.nn, name.partition(".")[2])) for name in OF_NETWORKS)
     for name in (*CLASSES, *(own for own, found in TUNING.items() if inspect.isclass(found))):
         cls = TUNING.get(name) or getattr(tp, name)
         yield name, cls
@@ -52,7 +54,7 @@ def test_the_first_sentence_is_a_sentence_of_at_most_18_words(name: str) -> None
     assert len(first.split()) <= 18, first
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, *OF_TUNING])
+@pytest.mark.parametrize("name", [*FUNCTIONS, *OF_NETWORKS, *OF_TUNING])
 def test_every_argument_is_named_in_the_text(name: str) -> None:
     function: Callable[..., Any] = PUBLIC[name]
     text = inspect.getdoc(function) or ""
@@ -62,7 +64,7 @@ def test_every_argument_is_named_in_the_text(name: str) -> None:
     assert not missing, f"{name} does not say what {missing} are"
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, *OF_TUNING, *CLASSES])
+@pytest.mark.parametrize("name", [*FUNCTIONS, *OF_NETWORKS, *OF_TUNING, *CLASSES])
 def test_there_are_two_examples_that_run(name: str) -> None:
     found = PUBLIC[name]
     assert (inspect.getdoc(found) or "").count(">>> ") >= 2, name

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from taco_py.diagnostics.errors import DimensionError
 from taco_py.graph.capture.symbolic_size import Size
 from taco_py.graph.capture.traced_line import refuse, user_place
 from taco_py.graph.extents import Extent, const, evaluated
-from taco_py.graph.nodes import Constant, Fact, Graph, Input, Node, Number, Shape
+from taco_py.graph.nodes import NOWHERE, Constant, Fact, Graph, Input, Node, Number, Origin, Shape
 from taco_py.graph.samples import weak_name
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.values.operands import describe
@@ -27,6 +28,7 @@ class Recorder:
     matrices    the values that are matrices of scipy.sparse, of which * is a product of matrices
     guards      numbers of the operands with the values for which alone the trace holds
     operations  what traced arrays do, by NumPy's names
+    origin      the function of `tp.nn` whose operators are noted, if any
     """
 
     def __init__(self, operands: Mapping[str, Any], operations: Mapping[str, Any]) -> None:
@@ -40,6 +42,7 @@ class Recorder:
         self.nodes: list[Node] = []
         self.matrices = {*operations["matrices"]}
         self.closed = False
+        self.origin = NOWHERE
         self._values: dict[Extent, Any] = {}
 
     # ------------------------------------------------------------ sizes
@@ -188,7 +191,8 @@ class Recorder:
             )
         told = tuple(sorted(attributes.items()))
         fact = Fact(tuple(map(self.settled, shape)), dtype)
-        node = Node(f"v{len(self.nodes)}", operator, tuple(inputs), told, fact, user_place())
+        name = f"v{len(self.nodes)}"
+        node = Node(name, operator, tuple(inputs), told, fact, user_place(), self.origin)
         self.nodes.append(node)
         self.facts[node.name] = fact
         read = self.matrices.intersection(inputs)
@@ -196,6 +200,17 @@ class Recorder:
         if read and len(shape) == 2 and (not every or read == {*inputs}) and operator != "to_dense":
             self.matrices.add(node.name)  # as SciPy's classes have it
         return self.traced(node.name, True)
+
+    @contextmanager
+    def part_of(self, function: str) -> Iterator[None]:
+        """Note operators as parts of a function, or of the one around it."""
+        before = self.origin
+        if before is NOWHERE:
+            self.origin = Origin(f"{function} of v{len(self.nodes)}")
+        try:
+            yield
+        finally:
+            self.origin = before
 
     def ufunc(self, function: np.ufunc, method: str, inputs: Any, options: Any) -> Any:
         """Note one of NumPy's functions of elements."""

@@ -112,6 +112,12 @@ def value_of(obj: Any) -> Any:
     return obj.value if isinstance(obj, Size) else obj
 
 
+def converted(size: Size, dtype: str) -> Size:
+    """Return a number in a type of NumPy's, as np.uint32(n)."""
+    value = np.dtype(dtype).type(size.value)
+    return Size(value, Extent(f"np.{dtype}", (size.extent,)), size.guarding)
+
+
 def extent_of(obj: Any) -> Extent:
     """Return the extent of a size or a number."""
     if isinstance(obj, Size):

@@ -17,7 +17,7 @@ from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import product
 from taco_py.graph.nodes import Fact
-from taco_py.interop.scipy_arrays import is_operand_of_scipy
+from taco_py.interop.scipy_arrays import function_of_scipy, is_operand_of_scipy
 
 FIRST = ("a", "x", "m", "arr", "array", "arrays", "condition")
 """What NumPy calls the first argument of its functions."""
@@ -27,6 +27,9 @@ PARTS_OF_NUMPY = ("linalg", "fft")
 
 MOST_PARTS = 256
 """Parts of an array that a traced function may loop over."""
+
+OF_NETWORKS = ("softmax", "log_softmax", "logsumexp")
+"""Functions of scipy.special that `tp.nn` has."""
 
 NO_VALUES = "its elements are not known while the function is traced"
 
@@ -162,9 +165,12 @@ class TracedArray:
             found = np.empty((), object)
             found[()] = self
             return found
+        name = function_of_scipy(sys._getframe(1))
+        plain = "leave np.asarray away; a function that calls it, write by those of docs/graphs.md"
+        own = f"write tp.nn.{name}, for scipy.special.{name} makes an array of NumPy's"
         return self._refuse(
             "an array of its elements",
-            "leave np.asarray away; a function that calls it, write by those of docs/graphs.md",
+            own if name in OF_NETWORKS else plain,
         )
 
     def __bool__(self) -> bool:

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from taco_py.graph.fission.of_elements import astype, function_of_elements
@@ -30,18 +30,25 @@ SPLITS: Mapping[str, Split] = MappingProxyType({
         ("einsum", "matmul", "tensordot", "outer", "diagonal", "contract"), product
     ),
     "copy": lambda builder, node, inputs: inputs[0],  # see own_results
+    "custom_derivative": lambda builder, node, inputs: inputs[0],
     "diag": matrix_of_diagonal, "evaluate": text,
 })  # fmt: skip
 """How operators are split. Functions of elements need no entry; what has none is NumPy's."""
 
 
-def split_operators(graph: Graph) -> Graph:
-    """Return the graph of primitives that computes what a graph of operators does."""
+def split_operators(graph: Graph, whole: Collection[str] = ()) -> Graph:
+    """Return the graph of primitives that computes what a graph of operators does.
+
+    whole  operators that are left as they are
+    """
     builder = GraphBuilder(graph)
     for node in graph.nodes:
         builder.place = node.place
         builder.origin = node.origin if node.origin.operator else Origin(node.name)
         inputs = [builder.renamed[each] for each in node.inputs]
+        if node.operator in whole:
+            builder.renamed[node.name] = builder.copy(node)
+            continue
         split = SPLITS.get(node.operator)
         if split is None:
             elements = spelled(node.operator, len(inputs)) or node.operator == "square"

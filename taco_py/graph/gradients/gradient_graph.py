@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from taco_py.diagnostics.errors import DerivativeError
 from taco_py.graph.fission.own_results import own_copy, shown_value
+from taco_py.graph.gradients.function_gradients import OF_FUNCTIONS
 from taco_py.graph.gradients.primitive_gradients import cotangents_of
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
 from taco_py.graph.nodes import Graph, Origin
@@ -38,7 +40,8 @@ def with_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
         builder.origin = SUMS
         cotangent = _sum(builder, contributions.pop(node.name))
         inputs = [builder.renamed[each] for each in node.inputs]
-        found = cotangents_of(builder, node, inputs, builder.renamed[node.name], cotangent)
+        rule = OF_FUNCTIONS.get(node.get("rule"), cotangents_of)
+        found = rule(builder, node, inputs, builder.renamed[node.name], cotangent)
         for place, name in found:
             if node.inputs[place] in active:
                 contributions.setdefault(node.inputs[place], []).append(name)
@@ -66,9 +69,11 @@ def is_read(graph: Graph, name: str) -> bool:
 
 
 def _sum(builder: GraphBuilder, names: Sequence[str]) -> str:
-    found = names[0]
-    for name in names[1:]:
-        found = builder.map("add", found, name)
+    """Add cotangents; of one that comes several times, as of x * x, multiply it."""
+    found = ""
+    for name, times in Counter(names).items():
+        term = name if times == 1 else builder.map("multiply", name, builder.literal(float(times)))
+        found = builder.map("add", found, term) if found else term
     return found
 
 

@@ -114,11 +114,24 @@ def _matches(
             for inputs in dict.fromkeys(orders):
                 yield from _all_match(builder, inputs, args, root, known)
         case _:
-            constant = builder.constants.get(name)
-            if constant is None or constant.fact.order or constant.fact.dtype == "bool":
-                return
-            if constant.value == ast.literal_eval(pattern):
+            if is_number(builder, name, ast.literal_eval(pattern)):
                 yield known
+
+
+def shown_number(builder: GraphBuilder, name: str) -> str:
+    """Name the value that layouts stretch, where that is one number; else the value itself."""
+    base = name
+    while base in builder.nodes and builder.nodes[base].operator in LAYOUTS:
+        (base,) = builder.nodes[base].inputs
+    return base if base in builder.constants else name
+
+
+def is_number(builder: GraphBuilder, name: str, number: float) -> bool:
+    """Tell whether a value is one number in all calls, stretched or not."""
+    constant = builder.constants.get(shown_number(builder, name))
+    if constant is None or constant.fact.order or constant.fact.sparsity:
+        return False
+    return constant.fact.dtype != "bool" and bool(constant.value == number)
 
 
 def _all_match(

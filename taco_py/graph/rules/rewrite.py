@@ -13,12 +13,15 @@ from taco_py.graph.nodes import Graph
 from taco_py.graph.passes import Passes
 from taco_py.graph.rules import (
     algebra,
+    cancelled_sums,
+    factors_of_sums,
     join_layouts,
     join_products,
     slice_before,
     sum_into_product,
     transpose_after,
     values_at_mask,
+    zero_terms,
 )
 from taco_py.graph.rules.base import GraphRule
 from taco_py.graph.view_operators import is_view
@@ -34,15 +37,21 @@ CATALOGUE: tuple[GraphRule, ...] = (
 )
 """The rules of graphs, each after those that make sites for it."""
 
-OF_DERIVATIVES: tuple[GraphRule, ...] = ()
-"""Rules of what derivatives add to a graph, which nobody wrote so."""
+OF_DERIVATIVES: tuple[GraphRule, ...] = (
+    *CATALOGUE[: CATALOGUE.index(sum_into_product.RULE)],
+    cancelled_sums.RULE,  # while sums are as derivatives have them
+    zero_terms.RULE,  # what cancels is a term, or a factor, of others
+    factors_of_sums.RULE,
+    *CATALOGUE[CATALOGUE.index(sum_into_product.RULE) :],
+)
+"""The rules of graphs with derivatives: some are for what derivatives add alone."""
 
 MOST_ROUNDS = 16
 
 
 def rules_of(passes: Passes) -> tuple[GraphRule, ...]:
     """Return the rules of graphs with derivatives."""
-    return (*CATALOGUE, *OF_DERIVATIVES) if passes.reduction_elimination else CATALOGUE
+    return OF_DERIVATIVES if passes.reduction_elimination else CATALOGUE
 
 
 def rewritten(graph: Graph, rules: Sequence[GraphRule] = CATALOGUE) -> Graph:

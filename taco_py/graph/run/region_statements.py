@@ -38,7 +38,10 @@ MOST_FUNCTIONS = 40
 FACTORS = ("multiply", "divide", "true_divide", "negative")
 """Functions of elements that may stand in a product that sums are taken of."""
 
-CHEAP = ("add", "subtract", "multiply", "negative")
+CHEAP = (
+    "add", "subtract", "multiply", "negative", "equal", "not_equal", "less", "less_equal",
+    "greater", "greater_equal",
+)  # fmt: skip
 """Functions of elements that take less than the memory that their result would."""
 
 MOST_READERS = 4
@@ -158,11 +161,26 @@ class _Writer:
         return (
             node.operator == "map"
             and node.get("function") in CHEAP
-            and len(readers) <= MOST_READERS
+            and (len(readers) <= MOST_READERS or self._is_read_alike(node))
             and all(reader.operator in ("map", "reduce") for reader in readers)
             and self.fills.get(node.name) is None
-            and all(self._is_there(name) for name in node.inputs)
+            and all(map(self._is_there_or_cheap, node.inputs))
         )
+
+    def _is_read_alike(self, node: Node) -> bool:
+        """Whether reading what a value is made of takes as many bytes as reading the value."""
+        facts = self.graph.facts
+        bases = {base for name in node.inputs for *_, base in [[*self._through(name)]]}
+        return sum(facts[base].order == node.fact.order for base in bases) <= 1
+
+    def _is_there_or_cheap(self, name: str) -> bool:
+        """Whether a value is read, or is a cheap one of what is read."""
+        *_, base = self._through(name)
+        node = self.nodes.get(base)
+        if node is None or self._is_there(name):
+            return True
+        cheap = node.operator == "map" and node.get("function") in CHEAP
+        return cheap and self.counts[base] <= 2 and all(map(self._is_there, node.inputs))
 
     def _is_there(self, name: str) -> bool:
         """Whether a value is read, not computed, where it is asked for."""

@@ -1,0 +1,108 @@
+"""The derivatives of whole functions that take less, or round less, than those of their parts.
+
+softmax        y, g          →   y * (g - sum(y * g))
+log_softmax    y, g          →   g - exp(y) * sum(g)
+logsumexp      x, y, g       →   exp(x - y) * g
+cross_entropy  logp, y, g    →   (exp(logp) - y) * g,  y a truth or a probability for each class
+dropout        m, g          →   g * m,  m computed again, not stored
+
+An operator `custom_derivative` names its entry: its first input is the value, whose own parts have
+no cotangent then, the second one what it is differentiated by, others are what the entry reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from taco_py.graph.gradients.primitive_gradients import Rule, spread_over
+from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
+from taco_py.graph.nodes import Node, Origin
+
+Cotangents = Iterator[tuple[int, str]]
+
+
+def _softmax(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Cotangents:
+    scaled = builder.map("multiply", value, cotangent)
+    sums = _sums(builder, node, scaled)
+    yield 1, builder.map("multiply", value, builder.map("subtract", cotangent, sums))
+
+
+def _log_softmax(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Cotangents:
+    shares = builder.map("exp", value)
+    sums = _sums(builder, node, cotangent)
+    yield 1, builder.map("subtract", cotangent, builder.map("multiply", shares, sums))
+
+
+def _logsumexp(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Cotangents:
+    over = _over(builder, node, inputs[1], value)
+    shares = builder.map("exp", builder.map("subtract", inputs[1], over))
+    yield 1, builder.map("multiply", shares, _over(builder, node, inputs[1], cotangent))
+
+
+def _cross_entropy(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Cotangents:
+    """Inputs are the losses, the logits, their logarithms of probabilities, and the labels."""
+    _, logits, logp, labels = inputs
+    apart = builder.map("subtract", builder.map("exp", logp), labels)
+    yield 1, builder.map("multiply", apart, _over(builder, node, logits, cotangent))
+
+
+def _dropout(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Cotangents:
+    yield 1, builder.map("multiply", cotangent, _again(builder, inputs[2], {}))
+
+
+def _again(builder: GraphBuilder, name: str, made: dict[str, str]) -> str:
+    """A value computed again by functions of elements, where it would be one node with the first:
+    as many operations as its bytes take to write and to read."""
+    node = builder.nodes.get(name)
+    if node is None or node.operator not in ("map", *LAYOUTS):
+        return name
+    if name not in made:
+        inputs = [_again(builder, each, made) for each in node.inputs]
+        told = dict(node.attributes) | ({"again": True} if node.operator == "map" else {})
+        made[name] = builder.add(node.operator, inputs, node.shape, node.dtype, **told)
+    return made[name]
+
+
+def _sums(builder: GraphBuilder, node: Node, name: str) -> str:
+    """The sums of a value over the axes of a function, at each of its elements."""
+    axes, dtype = node.get("axes"), builder.facts[name].dtype
+    return _over(builder, node, name, builder.reduce("sum", name, axes, dtype))
+
+
+def _over(builder: GraphBuilder, node: Node, whole: str, name: str) -> str:
+    """A value without the axes of a function, at each element of an array that has them."""
+    shape, axes = builder.facts[whole].shape, node.get("axes")
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    source = tuple(None if axis in axes else kept.index(axis) for axis in range(len(shape)))
+    return spread_over(builder, name, source, shape)
+
+
+def _placed(rule: Rule) -> Rule:
+    """A rule whose primitives are parts of a function's derivative."""
+
+    def found(
+        builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+    ) -> Cotangents:
+        builder.place, builder.origin = node.place, Origin(node.origin.operator, derivative=True)
+        yield from rule(builder, node, inputs, value, cotangent)
+
+    return found
+
+
+OF_FUNCTIONS: Mapping[str, Rule] = MappingProxyType({
+    "softmax": _placed(_softmax), "log_softmax": _placed(_log_softmax),
+    "logsumexp": _placed(_logsumexp), "cross_entropy": _placed(_cross_entropy),
+    "dropout": _placed(_dropout),
+})  # fmt: skip
+"""By the names that operators `custom_derivative` have for them."""
