@@ -44,18 +44,12 @@ def weights(rng: np.random.Generator, *shape: int) -> Array:
     return glorot(rng, *shape).astype(FLOAT)
 
 
-def cross_entropy(Z: Any, y: Any) -> Any:
-    Z = Z - Z.max(-1, keepdims=True)
-    logp = Z - np.log(np.exp(Z).sum(-1, keepdims=True))
-    return -logp[np.arange(len(y)), y].mean()
-
-
 # ---------------------------------------------------------------- perceptron
 
 
 def perceptron_loss(W1: Any, b1: Any, W2: Any, b2: Any, W3: Any, b3: Any, X: Any, y: Any) -> Any:
-    H = np.maximum(np.maximum(X @ W1 + b1, 0) @ W2 + b2, 0)
-    return cross_entropy(H @ W3 + b3, y)
+    H = tp.nn.relu(tp.nn.relu(X @ W1 + b1) @ W2 + b2)
+    return tp.nn.cross_entropy(H @ W3 + b3, y)
 
 
 def perceptron_in_torch(
@@ -81,8 +75,8 @@ def perceptron(rng: np.random.Generator) -> Model:
 
 
 def graph_convolution_loss(W0: Any, W1: Any, A: Any, X: Any, train: Any, y: Any) -> Any:
-    H = np.maximum(A @ (X @ W0), 0)
-    return cross_entropy((A @ (H @ W1))[train], y)
+    H = tp.nn.relu(A @ (X @ W0))
+    return tp.nn.cross_entropy((A @ (H @ W1))[train], y)
 
 
 def graph_convolution_in_torch(W0: Any, W1: Any, A: Any, X: Any, train: Any, y: Any) -> Any:
@@ -111,7 +105,7 @@ def graph_convolution(rng: np.random.Generator) -> Model:
 
 def labels_loss(W0: Any, W1: Any, b: Any, X: Any, Y: Any) -> Any:
     """Thousands of labels, each there or not: cross entropy of each, log(1 + exp(Z)) - Y Z."""
-    Z = np.maximum(X @ W0, 0) @ W1 + b
+    Z = tp.nn.relu(X @ W0) @ W1 + b
     terms = np.maximum(Z, 0) + np.log1p(np.exp(-np.abs(Z)))
     return (terms.sum() - (Y * Z).sum()) / (Z.shape[0] * Z.shape[1])
 
@@ -141,25 +135,17 @@ def labels_of_documents(rng: np.random.Generator) -> Model:
 # ---------------------------------------------------------------- transformer
 
 
-def normal(x: Any, scale: Any, shift: Any) -> Any:
-    centred = x - x.mean(-1, keepdims=True)
-    spread = np.sqrt((centred * centred).mean(-1, keepdims=True) + FLOAT(1e-5))
-    return centred / spread * scale + shift
-
-
 def transformer_loss(
     Wq: Any, Wk: Any, Wv: Any, Wo: Any, W1: Any, b1: Any, W2: Any, b2: Any,
     g1: Any, s1: Any, g2: Any, s2: Any, x: Any, target: Any,
 ) -> Any:  # fmt: skip
     """A block with the norms first, 4 heads, GELU, and the squares of what is left."""
-    n = normal(x, g1, s1)
+    n = tp.nn.layer_norm(x, g1, s1)
     Q, K, V = (tp.einsum("btd,dhe->bhte", n, W) for W in (Wq, Wk, Wv))
     S = tp.einsum("bhqe,bhke->bhqk", Q, K) * FLOAT(1 / np.sqrt(Q.shape[-1]))
-    P = np.exp(S - S.max(-1, keepdims=True))
-    P = P / P.sum(-1, keepdims=True)
+    P = tp.nn.softmax(S)
     x = x + tp.einsum("bhte,hed->btd", tp.einsum("bhqk,bhke->bhqe", P, V), Wo)
-    H = normal(x, g2, s2) @ W1 + b1
-    H = H * FLOAT(0.5) * (1 + np.tanh(FLOAT(0.79788456) * (H + FLOAT(0.044715) * H * H * H)))
+    H = tp.nn.gelu(tp.nn.layer_norm(x, g2, s2) @ W1 + b1, approximate="tanh")
     return ((x + H @ W2 + b2 - target) ** 2).mean()
 
 

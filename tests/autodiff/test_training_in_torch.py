@@ -19,10 +19,16 @@ STEPS = 25
 
 
 def graph_convolution(
-    W0: Any, W1: Any, A: Any, X: Any, keep: Any, train: Any, y: Any, decay: Any
+    W0: Any, W1: Any, A: Any, X: Any, key: int, train: Any, y: Any, decay: Any
 ) -> Any:
-    H = torch.relu(A @ (X @ W0)) * keep
+    H = torch.relu(A @ (dropped(X, 2 * key) @ W0))
+    H = dropped(H, 2 * key + 1)
     return functional.cross_entropy((A @ (H @ W1))[train], y) + decay / 2 * (W0**2).sum()
+
+
+def dropped(x: Any, key: int) -> Any:
+    """By the same factors, as constants."""
+    return x * torch.from_numpy(tp.nn.dropout(np.ones(tuple(x.shape)), 0.5, key))
 
 
 def perceptron(W1: Any, b1: Any, W2: Any, b2: Any, W3: Any, b3: Any, X: Any, y: Any) -> Any:
@@ -60,7 +66,7 @@ def optimizer_of(name: str, parameters: Any) -> Any:
 
 def of_torch(value: Any) -> Any:
     """A tensor of torch for an operand, dense."""
-    if isinstance(value, float):
+    if isinstance(value, float | int):
         return value
     if isinstance(value, tp.Tensor):
         value = value.to_numpy()

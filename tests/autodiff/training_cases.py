@@ -18,7 +18,7 @@ Case = tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]
 
 def of_graph_convolution(rng: np.random.Generator) -> Case:
     made = graph_convolution.generated(40, 24, 3)
-    (data,) = graph_convolution.batches(made, rng, 1)
+    data = graph_convolution.operands(made) | {"key": 3}
     W0 = graph_convolution.glorot(rng, 24, graph_convolution.HIDDEN)
     W1 = graph_convolution.glorot(rng, graph_convolution.HIDDEN, 3)
     return graph_convolution.loss, {"W0": W0, "W1": W1}, data
