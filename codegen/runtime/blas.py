@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.util
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -60,7 +61,8 @@ def load(library: Library = OPENBLAS) -> Loaded | None:
 
 def _opened(file: Path, library: Library) -> Loaded | None:
     try:
-        opened = ctypes.CDLL(str(file))
+        with _patient(*library.wait):
+            opened = ctypes.CDLL(str(file))
         change, tell = (getattr(opened, name) for name in library.threads)
         getattr(opened, f"{library.prefix}dgemm{library.suffix}")
     except (OSError, AttributeError):
@@ -71,6 +73,23 @@ def _opened(file: Path, library: Library) -> Loaded | None:
         return ctypes.cast(function, ctypes.c_void_p).value or 0
 
     return Loaded(address, change, tell, _core(opened, library))
+
+
+@contextmanager
+def _patient(name: str, value: str) -> Iterator[None]:
+    """While a library is loaded, tell its threads to sleep soon, unless the user says when.
+
+    OpenBLAS's look for work for 2**26 cycles, some 25 ms, after each product: meanwhile they keep a
+    core from the threads of the kernels after it.
+    """
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
 
 
 def _core(opened: ctypes.CDLL, library: Library) -> str | None:

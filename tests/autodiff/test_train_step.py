@@ -74,6 +74,15 @@ def test_parameters_are_changed_in_place_only_when_asked() -> None:
         assert np.any(w) == in_place
 
 
+@pytest.mark.parametrize("name", ["sgd", "momentum", "adam"])
+def test_parameters_and_moments_keep_their_type(name: str) -> None:
+    step = tp.train_step(loss, optimizer=name)
+    data = {"X": X.astype(np.float32), "y": y.astype(np.float32)}
+    value, state = step(step.begin(w=np.zeros(3, np.float32)), **data)
+    kept = [*state.parameters.values(), *(each["w"] for each in state.moments.values())]
+    assert {value.dtype, *(each.dtype for each in kept)} == {np.dtype(np.float32)}
+
+
 def test_a_step_is_one_graph() -> None:
     step = tp.train_step(loss)
     told = step.graph(step.begin(w=np.zeros(3)), X=X, y=y).explain()

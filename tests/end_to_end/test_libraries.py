@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from codegen.libraries.blas_routines import VECTOR_BYTES
+from codegen.libraries.blas_routines import OPENBLAS, VECTOR_BYTES
 from codegen.libraries.gemm import DEPTH, IN_ALL, Loop, as_products
 from codegen.runtime import blas
 from taco_py.kernels import KERNELS
@@ -160,3 +161,23 @@ def test_a_kernel_calls_it_where_sizes_are_known_and_large(tmp_path: Path) -> No
 def test_libraries_is_true_or_false() -> None:
     with pytest.raises(tp.OperandTypeError, match="Expected libraries to be True or False"):
         tp.einsum("i,i->", np.ones(3), np.ones(3), libraries="no")
+
+
+@pytest.mark.parametrize("given", [None, "9"])
+def test_the_threads_of_the_library_are_told_to_sleep_soon(
+    given: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it is loaded, unless the user says when; the environment is as before then."""
+    name, value = OPENBLAS.wait
+    monkeypatch.delenv(name, raising=False)
+    if given is not None:
+        monkeypatch.setenv(name, given)
+    seen: list[str | None] = []
+
+    def opened(file: str) -> object:
+        seen.append(os.environ.get(name))
+        raise OSError(file)
+
+    monkeypatch.setattr(blas.ctypes, "CDLL", opened)
+    assert blas._opened(Path("nowhere.so"), OPENBLAS) is None
+    assert seen == [given or value] and os.environ.get(name) == given

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+import numpy as np
+
 from taco_py.diagnostics.errors import DerivativeError
 from taco_py.graph.extents import ONE, Extent, const, product
 from taco_py.graph.gradients.element_gradients import cotangents_of_map
@@ -123,23 +125,28 @@ def _of_extremum(builder: GraphBuilder, node: Node, name: str, value: str, cotan
     """The cotangent, shared by the elements that equal the extremum."""
     dtype = builder.facts[cotangent].dtype
     equal = builder.map("equal", name, _over(builder, node, name, value))
-    one, zero = builder.literal(1.0), builder.literal(0.0)
-    ones = builder.map("where", equal, one, zero, dtype=dtype)
-    count = builder.reduce("sum", ones, node.get("axes"), dtype)
+    one, zero = _one_and_zero(builder, dtype)
+    count = builder.reduce("sum", builder.map("where", equal, one, zero), node.get("axes"), dtype)
     share = builder.map("divide", cotangent, count)
     return builder.map("where", equal, _over(builder, node, name, share), zero)
+
+
+def _one_and_zero(builder: GraphBuilder, dtype: str) -> tuple[str, str]:
+    """Numbers of a type: those of Python alone would make what is counted by them float64."""
+    made = np.dtype(dtype).type
+    return builder.literal(made(1)), builder.literal(made(0))
 
 
 def _of_product(builder: GraphBuilder, node: Node, name: str, value: str, cotangent: str) -> str:
     """The cotangent times the product of the others: of one 0, it has all of them."""
     dtype, axes = builder.facts[name].dtype, node.get("axes")
-    one, zero = builder.literal(1.0), builder.literal(0.0)
+    one, zero = _one_and_zero(builder, dtype)
     is_zero = builder.map("equal", name, zero)
-    ones = builder.map("where", is_zero, one, zero, dtype=dtype)
+    ones = builder.map("where", is_zero, one, zero)
     rest = builder.map("where", is_zero, one, name)
     count = _over(builder, node, name, builder.reduce("sum", ones, axes, dtype))
     others = _over(builder, node, name, builder.reduce("prod", rest, axes, dtype))
-    alone = builder.map("equal", count, builder.map("where", is_zero, one, zero, dtype=dtype))
+    alone = builder.map("equal", count, ones)
     found = builder.map("where", alone, builder.map("divide", others, rest), zero)
     return builder.map("multiply", _over(builder, node, name, cotangent), found)
 
