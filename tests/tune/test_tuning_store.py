@@ -177,6 +177,22 @@ def refused(path: Path, words: str) -> None:
         tp.TuningStore(path)
 
 
+def test_a_process_killed_while_its_log_goes_to_the_file_loses_nothing(tmp_path: Path) -> None:
+    """The first page says then how long the file will be, and the log has the pages still."""
+    path, killed = tmp_path / "store", tmp_path / "killed"
+    with tp.TuningStore(path) as store:
+        store.add(record())
+        with store.file.read() as connection:
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
+        store.add(*(record(float(n), note=200 * "n") for n in range(2, 300)))
+        shorter = path.read_bytes()
+        (tmp_path / "killed-wal").write_bytes((tmp_path / "store-wal").read_bytes())
+    killed.write_bytes(path.read_bytes()[:4096] + shorter[4096:])
+    assert killed.stat().st_size < path.stat().st_size
+    with tp.TuningStore(killed) as store:
+        assert len(store) == 299
+
+
 def test_a_file_of_the_first_version_is_migrated(tmp_path: Path) -> None:
     old = sqlite3.connect(tmp_path / "old")
     old.executescript(FIRST)
