@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -170,6 +171,26 @@ def test_files_that_are_no_stores(tmp_path: Path) -> None:
     refused(good, "schema 99")
     with pytest.warns(TuningStoreWarning), tp.TuningStore(good, required=False) as store:
         assert store.path is None
+
+
+def test_paths_that_name_no_file() -> None:
+    for path in (3, b"store"):
+        with pytest.raises(tp.OperandTypeError, match="Expected the path of a tuning store"):
+            tp.TuningStore(path)  # type: ignore[arg-type]
+    refused(Path("a" * 5000), "none that can be opened")
+
+
+@pytest.mark.parametrize(
+    ("text", "operand", "found"),
+    [
+        ("z[i] = A[i,j]; y[i] = z[i]", A, "found 2 statements"),
+        ("y[i] = A[i,2*j]", A, "found a subscript that is more than an index"),
+        ("y[i] = A[i,j]", A.tobsr((2, 2)), "found operands or a format in blocks"),
+    ],
+)
+def test_what_has_no_key_is_told(text: str, operand: Any, found: str) -> None:
+    with pytest.raises(tp.OperandError, match=found):
+        tp.TuningStore().key(text, A=operand)
 
 
 def refused(path: Path, words: str) -> None:

@@ -10,13 +10,12 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.call.tuning.tune_call import Tuned, tune_text
-from taco_py.call.tuning.tuning_store import TuningStore
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.call.tuning.tuning_store import TuningStore, path_of
 from taco_py.kernels import KERNELS
 from taco_py.notebook.markup import block, table
 from taco_py.tune.store.active_store import use_file, usual_path
 from taco_py.tune.store.store_file import StoreFile
-from taco_py.tune.tasks.search_options import SEARCH_OPTIONS, check_search_option
+from taco_py.tune.tasks.search_options import SEARCH_OPTIONS, checked_search_option
 from taco_py.tune.tuning_session import Attempt
 
 FAILED = ("wrong", "crashed", "timed out")
@@ -113,9 +112,8 @@ def tuned_call(
 
     limits  trials, seconds, the name of the search, and the seed
     """
-    trials, seconds, search, seed = limits
-    for name, value in zip(SEARCH_OPTIONS, limits, strict=True):
-        check_search_option(name, value)
+    pairs = zip(SEARCH_OPTIONS, limits, strict=True)
+    trials, seconds, search, seed = (checked_search_option(*pair) for pair in pairs)
     own = store if isinstance(store, TuningStore) else TuningStore(_path_of(store))
     shown = Progress(trials, sys.stderr.isatty() if progress is None else progress)
     try:
@@ -143,12 +141,7 @@ def _path_of(store: str | Path | None) -> Path:
         path = usual_path()
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
-    if not isinstance(store, str | Path):
-        raise OperandTypeError(
-            f"Expected a TuningStore or a path for store, found {type(store).__name__}",
-            hint='as in store="tuning.sqlite"',
-        )
-    return Path(store)
+    return path_of(store)
 
 
 @dataclass(slots=True, eq=False)
@@ -194,8 +187,7 @@ class ActiveStore:
         if isinstance(store, TuningStore):
             file = store.file
         elif store is not None:
-            path = _path_of(store)
-            file = self._own = StoreFile(path.expanduser(), 10.0, True)
+            file = self._own = StoreFile(_path_of(store), 10.0, True)
         self._before = use_file(file)
 
     def __enter__(self) -> ActiveStore:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from os import PathLike
 from pathlib import Path
 from time import time
 from typing import Any
@@ -20,6 +21,15 @@ from taco_py.tune.store.store_file import StoreFile
 from taco_py.tune.store.trial_log import add_trials, best_of_each, prune_trials, trials_of
 from taco_py.tune.store.tuning_record import RESULTS, TuningKey, TuningRecord, as_json
 from taco_py.values.settings import merged
+
+
+def path_of(place: str | PathLike[str]) -> Path:
+    """Return the file that a user names. Raises OperandTypeError for what names none."""
+    if not isinstance(place, str | PathLike):
+        raise OperandTypeError(
+            f"Expected the path of a tuning store, found {place!r}", hint='as in "tuning.sqlite"'
+        )
+    return Path(place).expanduser()
 
 
 class TuningStore:
@@ -41,7 +51,8 @@ class TuningStore:
     timeout   seconds that other processes' locks are waited for
     write     whether it may be changed
 
-    Raises TuningStoreError for a file that is no store, damaged, of a newer schema, or locked.
+    Raises TuningStoreError for a file that is no store, damaged, of a newer schema, or locked, and
+    OperandTypeError for a path that is none.
     """
 
     def __init__(
@@ -54,7 +65,7 @@ class TuningStore:
     ) -> None:
         self._required = required
         self._unsaved: list[TuningRecord] = []
-        own = None if path is None else Path(path).expanduser()
+        own = None if path is None else path_of(path)
         try:
             self._file = StoreFile(own, timeout, write)
         except TuningStoreError as error:

@@ -29,7 +29,9 @@ class StoreFile:
 
     def __init__(self, path: Path | None, timeout: float, write: bool) -> None:
         self.path, self.timeout = path, timeout
-        self.write_allowed = write and (path is None or not path.exists() or _is_writable(path))
+        with self._told():
+            may_write = path is None or not path.exists() or _is_writable(path)
+        self.write_allowed = write and may_write
         self._begin()
 
     def _begin(self) -> None:
