@@ -25,6 +25,7 @@ from taco_py.tune.store.job_journal import (
     WAITING,
 )
 from taco_py.tune.tasks.tuning_task import TuningTask
+from taco_py.tuning import tuning_farm
 from taco_py.tuning.farm_status import label_of
 from taco_py.tuning.tuning_farm import queue
 from taco_py.tuning.workers import OwnProcess
@@ -271,6 +272,19 @@ def test_the_command_line(
     for words, text in wrong:
         assert main(["tune", *words]) == 2, words
         assert text in capsys.readouterr().err
+
+
+def test_nothing_is_started_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("workers were started")
+
+    monkeypatch.setattr(tuning_farm, "DaskWorkers", refuse)
+    with tp.TuningStore() as store:
+        tp.tuning.farm(tasks(2), store, workers=0, tune=quick, progress=False)
+        report = tp.tuning.farm(tasks(2), store, workers=2, tune=quick, progress=False)
+        assert (report.queued, report.finished) == (0, 2)
+        with pytest.raises(AssertionError, match="workers were started"):
+            tp.tuning.farm(tasks(3), store, workers=2, tune=quick, progress=False)
 
 
 # ---------------------------------------------------------------- Dask

@@ -9,15 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from codegen.records import dataclass
+from taco_py.call.prepare import statements_of
 from taco_py.call.tuning.tune_call import Tuned, tune_text
 from taco_py.call.tuning.tuning_store import TuningStore, path_of
 from taco_py.kernels import KERNELS
 from taco_py.notebook.markup import block, table
 from taco_py.tune.store.active_store import use_file, usual_path
 from taco_py.tune.store.store_file import StoreFile
+from taco_py.tune.tasks.call_options import CALL_OPTIONS
 from taco_py.tune.tasks.search_options import SEARCH_OPTIONS, checked_search_option
 from taco_py.tune.tuning_session import Attempt
+from taco_py.values.operands import check_names
 
+OPTIONS = frozenset(
+    {*SEARCH_OPTIONS, *CALL_OPTIONS, "store", "progress", "schedule_budget", "mask"}
+)
+"""The keywords of `tune`, which cannot be the names of operands there."""
 FAILED = ("wrong", "crashed", "timed out")
 WIDTH = 24
 """Characters of a bar."""
@@ -114,6 +121,7 @@ def tuned_call(
     """
     pairs = zip(SEARCH_OPTIONS, limits, strict=True)
     trials, seconds, search, seed = (checked_search_option(*pair) for pair in pairs)
+    _check_names(text, objects)
     own = store if isinstance(store, TuningStore) else TuningStore(_path_of(store))
     shown = Progress(trials, sys.stderr.isatty() if progress is None else progress)
     try:
@@ -134,6 +142,16 @@ def tuned_call(
             own.close()
         KERNELS.memo.clear()  # calls that were made before look again
     return _summary(found)
+
+
+def _check_names(text: str, objects: Mapping[str, Any]) -> None:
+    """Raise OperandError for operands that the text does not use, or options misspelt."""
+    read = statements_of(text, objects)
+    if len(read) > 1:  # none of them is tuned
+        return
+    assignment = read[0].assignment
+    begun = () if assignment.operator is None else (assignment.target.tensor,)
+    check_names(assignment, [name for name in objects if name not in begun], OPTIONS)
 
 
 def _path_of(store: str | Path | None) -> Path:
