@@ -221,6 +221,16 @@ def test_a_call_in_a_process_of_its_own() -> None:
     assert there.child.pid is None and pid is not None
 
 
+def test_what_a_plan_raises_comes_back_from_its_process() -> None:
+    long = np.ones(3_000_000)
+    call = tunable("C[i,j] = x[i] * z[j]", {"x": long, "z": long}, {})
+    plan = space_of(call.assignment, call.objects, call.settings).space.text(())
+    with bench_process((call.assignment, call.objects, call.settings)) as there:
+        timed = there.time(plan)
+    assert (timed.result, timed.raised) == ("crashed", "OutOfMemoryError")
+    assert "Expected memory for C" in timed.note
+
+
 @pytest.mark.parametrize(
     "array",
     [
