@@ -38,8 +38,9 @@ from taco_py.tune.store.tuning_record import OK, SLOWER
 STALE = 400
 """Points without a plan of their own, one after the other, after which the search is over."""
 MEMORY = (OutOfMemoryError.__name__, MemoryError.__name__)
+"""The errors of a call for which there is too little memory."""
 OF_CALLERS = (CompilerError, DeviceError, IndexOverflowError, StructureError)
-"""Errors that calls raise for what their operands or their machine are."""
+"""Other errors that calls raise for what their operands or their machine are."""
 INTERRUPTED = "it was interrupted"
 """Why a search ended that Ctrl-C has ended."""
 

@@ -123,7 +123,8 @@ def tuned_call(
     trials, seconds, search, seed = (checked_search_option(*pair) for pair in pairs)
     _check_names(text, objects)
     own = store if isinstance(store, TuningStore) else TuningStore(_path_of(store))
-    shown = Progress(trials, sys.stderr.isatty() if progress is None else progress)
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    shown = Progress(trials, is_terminal if progress is None else bool(progress and sys.stderr))
     try:
         found = tune_text(
             text,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import count
 from os import PathLike
 from pathlib import Path
 from time import time
@@ -64,7 +65,8 @@ class TuningStore:
         write: bool = True,
     ) -> None:
         self._required = required
-        self._unsaved: list[TuningRecord] = []
+        self._unsaved: dict[int, TuningRecord] = {}
+        self._numbers = count()
         own = None if path is None else path_of(path)
         try:
             self._file = StoreFile(own, timeout, write)
@@ -106,7 +108,7 @@ class TuningStore:
     @property
     def unsaved(self) -> tuple[TuningRecord, ...]:
         """Return the records that could not be written yet; `add` and `close` try again."""
-        return tuple(self._unsaved)
+        return tuple(self._unsaved.values())
 
     @property
     def journal(self) -> Journal:
@@ -181,17 +183,19 @@ class TuningStore:
                     f"Expected a TuningRecord to add, found {type(each).__name__}",
                     hint="as in store.add(tp.TuningRecord(key, plan, seconds=0.001))",
                 )
-        self._unsaved.extend(records)  # what is interrupted here is written later
-        waiting = tuple(self._unsaved)
+        for each in records:  # what is interrupted is written later
+            self._unsaved[next(self._numbers)] = each
+        waiting = tuple(self._unsaved.items())
         try:
-            count = self._write(waiting)
+            new = self._write(record for _, record in waiting)
         except TuningStoreError as error:
             if self._required:
                 raise
             warn_user(TuningStoreWarning(f"{len(waiting)} records are not written yet: {error}"))
             return 0
-        del self._unsaved[: len(waiting)]
-        return count
+        for number, _ in waiting:  # other threads may have written, and added, some meanwhile
+            self._unsaved.pop(number, None)
+        return new
 
     def _write(self, records: Iterable[TuningRecord]) -> int:
         with self._file.write() as connection:
