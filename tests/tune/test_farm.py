@@ -212,6 +212,20 @@ def test_a_batch_goes_out_and_comes_back(tmp_path: Path) -> None:
             tp.tuning.read_batch(store, log)
 
 
+def test_files_that_are_no_batches_stay_as_they_are(tmp_path: Path) -> None:
+    """Nor is their last line one that was cut off."""
+    batch, notes = tmp_path / "jobs.jsonl", tmp_path / "notes"
+    batch.touch()
+    notes.write_text("my notes")
+    for ask in (
+        lambda: tp.tuning.run_batch(notes, batch),
+        lambda: tp.tuning.run_batch(batch, notes),
+    ):
+        with pytest.raises(tp.FileFormatError, match="line 1 of .*notes, found 'my notes'"):
+            ask()
+    assert notes.read_text() == "my notes"
+
+
 def test_a_farm_waits_for_the_log_of_a_batch(tmp_path: Path) -> None:
     folder = tmp_path / "pi"
     folder.mkdir()

@@ -142,6 +142,15 @@ def test_logs_and_stores_are_merged_once(tmp_path: Path) -> None:
     assert all(from_json(as_json(each)) == each for each in every)
 
 
+def test_limits_are_numbers(tmp_path: Path) -> None:
+    with tp.TuningStore() as store:
+        for ask in (lambda: store.prune(keep="a"), lambda: store.best(KEY, far="a")):  # type: ignore[arg-type]
+            with pytest.raises(tp.OperandTypeError, match="at least 0, found 'a'"):
+                ask()
+        with pytest.raises(FileNotFoundError, match="log.jsonl"):
+            store.export(tmp_path / "none" / "log.jsonl")
+
+
 def test_values_of_records_are_checked() -> None:
     wrong = ({"seconds": None}, {"seconds": float("nan")}, {"plan": ""}, {"result": "good"})
     for each in wrong:
@@ -289,13 +298,14 @@ def test_look_ups_use_indices() -> None:
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one, two, log = (str(tmp_path / name) for name in ("a", "b", "log"))
+    one, two, log = (str(tmp_path / name) for name in ("a", "b", "log.jsonl"))
     for path, seconds in ((one, 1e-3), (two, 2e-3)):
         with tp.TuningStore(path) as store:
             store.add(record(seconds))
     expected = (
         (("list", one), "1 trials"), (("show", one), "return B"), (("merge", one, two), "1 trials"),
         (("export", one, log), "2 trials written"), (("prune", one, "--keep", "0"), "2 trials"),
+        (("merge", one, two, log), "2 trials taken"),
     )  # fmt: skip
     for words, told in expected:
         assert main(["store", *words]) == 0

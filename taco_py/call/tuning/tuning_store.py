@@ -9,6 +9,8 @@ from pathlib import Path
 from time import time
 from typing import Any
 
+import numpy as np
+
 from codegen.user_line import warn_user
 from taco_py.call.tuning.text_key import key_of_text
 from taco_py.diagnostics.cautions import TuningStoreWarning
@@ -31,6 +33,13 @@ def path_of(place: str | PathLike[str]) -> Path:
             f"Expected the path of a tuning store, found {place!r}", hint='as in "tuning.sqlite"'
         )
     return Path(place).expanduser()
+
+
+def _check_number(name: str, value: Any) -> None:
+    """Raise OperandTypeError unless a value is a number from 0, or left out."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if value is not None and not (number and value >= 0):
+        raise OperandTypeError(f"Expected {name} to be at least 0, found {value!r}")
 
 
 class TuningStore:
@@ -161,6 +170,7 @@ class TuningStore:
 
         None where there is none. A plan whose text no longer parses is skipped, with a warning.
         """
+        _check_number("far", far)
         key = what if isinstance(what, TuningKey) else self.key(what, operands, **named)
         with self._file.read() as connection:
             found, skipped = look_up(connection, key, far, hints)
@@ -220,11 +230,11 @@ class TuningStore:
 
     def export(self, path: str | Path) -> int:
         """Write all trials as lines of JSON, and return how many there are."""
-        return write_log(Path(path), self.records(all=True))
+        return write_log(path_of(path), self.records(all=True))
 
     def load(self, path: str | Path) -> int:
         """Take the trials of a file that `export` wrote, and return how many are new."""
-        return self._write(tuple(read_log(Path(path))))
+        return self._write(tuple(read_log(path_of(path))))
 
     def merge(self, other: str | Path | TuningStore) -> int:
         """Take the trials of another store, and return how many are new."""
@@ -248,8 +258,7 @@ class TuningStore:
         versions    of this library: trials of others go
         """
         for name, value in (("keep", keep), ("older_than", older_than)):
-            if value is not None and not value >= 0:
-                raise OperandTypeError(f"Expected {name} to be at least 0, found {value!r}")
+            _check_number(name, value)
         before = None if older_than is None else time() - older_than
         words = (versions,) if isinstance(versions, str) else tuple(versions)
         with self._file.write() as connection:

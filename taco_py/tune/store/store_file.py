@@ -62,7 +62,7 @@ class StoreFile:
             if not path.parent.is_dir():
                 raise self.error(f"no folder {path.parent}", "make the folder first")
             if not self.write_allowed:
-                raise self.error("no file", "leave write=False away to make one")
+                raise self.error("no file", "give the path of one that is there")
             return
         with path.open("rb") as file:
             head = file.read(HEADER)
