@@ -217,12 +217,9 @@ def test_files_that_are_no_batches_stay_as_they_are(tmp_path: Path) -> None:
     batch, notes = tmp_path / "jobs.jsonl", tmp_path / "notes"
     batch.touch()
     notes.write_text("my notes")
-    for ask in (
-        lambda: tp.tuning.run_batch(notes, batch),
-        lambda: tp.tuning.run_batch(batch, notes),
-    ):
-        with pytest.raises(tp.FileFormatError, match="line 1 of .*notes, found 'my notes'"):
-            ask()
+    for jobs, log in ((notes, batch), (batch, notes)):
+        with pytest.raises(tp.FileFormatError, match=r"line 1 of .+, found 'my notes'"):
+            tp.tuning.run_batch(jobs, log)
     assert notes.read_text() == "my notes"
 
 

@@ -147,7 +147,7 @@ def test_limits_are_numbers(tmp_path: Path) -> None:
         for ask in (lambda: store.prune(keep="a"), lambda: store.best(KEY, far="a")):  # type: ignore[arg-type]
             with pytest.raises(tp.OperandTypeError, match="at least 0, found 'a'"):
                 ask()
-        with pytest.raises(FileNotFoundError, match="log.jsonl"):
+        with pytest.raises(FileNotFoundError, match=r"log\.jsonl"):
             store.export(tmp_path / "none" / "log.jsonl")
 
 
