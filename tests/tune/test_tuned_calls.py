@@ -256,6 +256,20 @@ def test_where_there_are_no_operands_or_several_statements(store: tp.TuningStore
 # ---------------------------------------------------------------- tune
 
 
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ({"trails": 3}, "did you mean the option trials=?"),
+        ({"schedule": "auto"}, "schedule= is an option of evaluate; this call has "),
+        ({"X": X}, "did you mean x?"),
+    ],
+)
+def test_options_misspelt_are_told(option: dict[str, Any], told: str) -> None:
+    with pytest.raises(tp.OperandError) as raised:
+        tp.tune(TEXT, A=A, x=X, store=tp.TuningStore(), **option)
+    assert told in str(raised.value)
+
+
 def test_tune_finds_keeps_and_tells() -> None:
     with tp.TuningStore() as store:
         told: list[Attempt] = []
