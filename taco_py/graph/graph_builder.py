@@ -7,6 +7,7 @@ broadcast  new modes, or stretched ones; transpose, expand, squeeze: modes in an
            the operand it is, if any
 contract   a sum of products, by labels of modes
 notation   an assignment in index notation
+gather     elements at positions; scatter: elements added up at positions
 numpy      what NumPy computes: no kernel can, or it only moves elements
 """
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from taco_py.graph.extents import Extent
 from taco_py.graph.nodes import Constant, Fact, Graph, Node, Number, Shape
+from taco_py.graph.position_operands import letters_of
 from taco_py.graph.samples import dtype_of, weak_name
 
 LAYOUTS = ("broadcast", "transpose", "expand", "squeeze")
@@ -69,7 +71,8 @@ class GraphBuilder:
         key = (operator, tuple(sorted(inputs) if swaps else inputs), told, shape, dtype)
         if key not in self._known:
             name = f"p{len(self.nodes)}"
-            node = Node(name, operator, tuple(inputs), told, Fact(shape, dtype), self.place)
+            fact = Fact(shape, dtype, letters_of(attributes, len(shape)))
+            node = Node(name, operator, tuple(inputs), told, fact, self.place)
             self.nodes[name], self.facts[name] = node, node.fact
             if not self.sparse.isdisjoint(inputs):
                 self.sparse.add(name)

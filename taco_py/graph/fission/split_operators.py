@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from taco_py.graph.fission.of_elements import astype, function_of_elements
+from taco_py.graph.fission.of_gathers import index
 from taco_py.graph.fission.of_layouts import expand_dims, reshape, squeeze, subscript, transpose
 from taco_py.graph.fission.of_products import matrix_of_diagonal, product, text
 from taco_py.graph.fission.of_reductions import mean, reduction, variance
@@ -25,6 +26,7 @@ SPLITS: Mapping[str, Split] = MappingProxyType({
     **dict.fromkeys(("sum", "prod", "max", "min", "any", "all"), reduction),
     "mean": mean, "var": variance, "std": variance, "astype": astype,
     "transpose": transpose, "expand_dims": expand_dims, "squeeze": squeeze, "slice": subscript,
+    "index": index,
     "reshape": reshape,
     **dict.fromkeys(
         ("einsum", "matmul", "tensordot", "outer", "diagonal", "contract"), product

@@ -4,6 +4,7 @@ reduce sum         g             →   broadcast(g)
 reduce max         g, y, x       →   where(x == y, g / count(x == y), 0)
 broadcast, layout  g             →   reduce sum over new modes, in the operand's order
 contract           g, a, b       →   contract(g, b), contract(g, a)
+gather, scatter    g             →   scatter(g), gather(g)
 numpy              g             →   what NumPy computes: a scatter of a slice, parts of a whole, …
 """
 
@@ -203,6 +204,17 @@ def _of_contract(
         yield place, spread_over(builder, made, source, shape)
 
 
+def _of_gather(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    """Add up the cotangent where elements were read; of a scatter, read it where they were added."""
+    name, *positions = inputs
+    fact, modes = builder.facts[name], node.get("modes")
+    other = "scatter" if node.operator == "gather" else "gather"
+    given = (cotangent, *positions)
+    yield 0, builder.add(other, given, fact.shape, builder.facts[cotangent].dtype, modes=modes)
+
+
 def _conjugate(builder: GraphBuilder, name: str) -> str:
     complex_ = builder.facts[name].dtype.startswith("complex")
     return builder.map("conjugate", name) if complex_ else name
@@ -273,6 +285,7 @@ def _none(
 
 RULES: Mapping[str, Rule] = MappingProxyType({
     "map": _of_map, "reduce": _of_reduce, "contract": _of_contract,
+    **dict.fromkeys(("gather", "scatter"), _of_gather),
     **dict.fromkeys(("broadcast", "transpose", "expand", "squeeze"), _of_layout),
 })  # fmt: skip
 """By the operators of primitives."""

@@ -17,6 +17,8 @@ from taco_py.api.program import program
 from taco_py.api.tensor import tensor
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.graph.nodes import Node
+from taco_py.graph.position_operands import POSITIONS
+from taco_py.graph.run.check_positions import positions_operand
 from taco_py.graph.samples import numpy_function
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.values.tensor import Tensor
@@ -30,6 +32,8 @@ def compute(node: Node, operator: str, arrays: Sequence[Any], numbers: Numbers) 
 
     numbers  sizes among its attributes, as this call has them
     """
+    if operator == POSITIONS:
+        return positions_operand(node, arrays, numbers)
     given = [tensor(each) if is_scipy_sparse(each) else each for each in arrays]
     with np.errstate(all="ignore"):
         found = (
@@ -189,5 +193,5 @@ RUN: Mapping[str, Callable[[Node, Sequence[Any], Numbers], Any]] = MappingProxyT
 })  # fmt: skip
 """Operators by their names; functions of elements need no entry."""
 
-NEED_SIZES = ("reshape", "broadcast_to", "broadcast", "places", "scatter")
+NEED_SIZES = ("reshape", "broadcast_to", "broadcast", "places", "scatter", POSITIONS)
 """Operators that ask for the sizes of their result."""
