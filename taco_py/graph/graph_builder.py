@@ -89,6 +89,11 @@ class GraphBuilder:
         """Tell whether a value is a node that one other reads, and is no result."""
         return name in self.nodes and self.uses.get(name) == 1
 
+    def has_size(self, size: Extent) -> bool:
+        """Tell whether an operand, or an array of the function's own, has a size."""
+        own = (fact.shape for fact in (self.facts[name] for name in self.constants))
+        return size.operator == "size" or any(size in shape for shape in own)
+
     def copy(self, node: Node) -> str:
         """Make a node of the graph that is rebuilt again."""
         inputs = [self.renamed[each] for each in node.inputs]

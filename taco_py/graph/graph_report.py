@@ -14,6 +14,7 @@ from taco_py.graph.primitives.primitive_table import family_of
 from taco_py.graph.run.graph_program import KernelRun, NumpyRun
 from taco_py.graph.run.memory_report import MemorySeen
 from taco_py.graph.selection.choice_report import told_choice
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.printer import to_text
 
 
@@ -49,7 +50,7 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
             yield f"step {number}    kernels of {', '.join(n.name for n in step.region.nodes)}"
             for each in written.assignments:
                 form = written.formats.get(each.target.tensor)
-                stored = f"    stored as {form}" if form is not None else ""
+                stored = f"    stored as {form}" if form is not None and is_sparse(form) else ""
                 yield f"  {to_text(each)}{stored}"
             yield from (f"  {line}" for line in step.explain(primitives, values).splitlines())
         elif isinstance(step, OffloadedRun):

@@ -71,7 +71,7 @@ def spread_over(
 ) -> str:
     """Stretch a value over new modes; by NumPy where no operand has a size of theirs."""
     new = [size for size, each in zip(shape, source, strict=True) if each is None]
-    if all(size.operator == "size" or size.constant == 1 for size in new):
+    if all(size.constant == 1 or builder.has_size(size) for size in new):
         return builder.layout("broadcast", name, source, tuple(shape))
     units = tuple(ONE if each is None else size for size, each in zip(shape, source, strict=True))
     whole = builder.layout("expand", name, source, units) if builder.facts[name].order else name

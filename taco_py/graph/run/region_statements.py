@@ -297,7 +297,7 @@ class _Writer:
 
     def _values_there(self) -> Iterator[tuple[str, Fact]]:
         """The operands of the graph and the region, and what statements have made, with facts."""
-        for leaf in self.graph.inputs:
+        for leaf in (*self.graph.inputs, *self.graph.constants):
             yield leaf.name, leaf.fact
         for node in self.region.nodes:
             for name in node.inputs:
