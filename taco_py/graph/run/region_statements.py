@@ -174,11 +174,18 @@ class _Writer:
         if len(readers) > MOST_READERS or not self._is_there(node.inputs[0]):
             return False
         if node.operator == "scatter":
-            return is_of_elements(node) and all(r.operator == "contract" for r in readers)
+            return self._is_in_products(node)
         return node.operator == "gather" and all(
             _is_once_each(node, reader) and not self._is_spread_in(node, reader)
             for reader in readers
         )
+
+    def _is_in_products(self, node: Node) -> bool:
+        """Whether elements added up at positions are factors of products alone, which sum over the
+        positions then: of a matrix that is as large as the products' nothing is made."""
+        readers = self.readers.get(node.name, [])
+        few = node.name not in self.region.outputs and 0 < len(readers) <= MOST_READERS
+        return few and is_of_elements(node) and all(r.operator == "contract" for r in readers)
 
     def _is_there(self, name: str) -> bool:
         """Whether a value is read, not computed, where it is asked for."""
@@ -199,7 +206,9 @@ class _Writer:
             return False
         if reader.operator == "map":
             return True
-        if reader.operator in ("reduce", "scatter"):
+        if reader.operator == "scatter":
+            return not self._is_in_products(reader)
+        if reader.operator == "reduce":
             return True
         if reader.operator == "gather":
             return is_of_elements(reader)
