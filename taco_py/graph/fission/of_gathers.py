@@ -14,7 +14,8 @@ import numpy as np
 
 from taco_py.graph.extents import Extent
 from taco_py.graph.fission.expressible import are_computed
-from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
+from taco_py.graph.fission.dense_values import is_dense
+from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Node
 from taco_py.graph.position_operands import POSITIONS
 
@@ -86,34 +87,6 @@ def _is_computed(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> bo
     chosen = [size for size, each in zip(fact.shape, _of_axes(node.get("key")), strict=True)
               if each[0] == "array"]  # fmt: skip
     return whole and all(s.constant != 0 for s in sizes) and all(s.constant != 1 for s in chosen)
-
-
-def is_dense(builder: GraphBuilder, name: str) -> bool:
-    """Tell whether a value is stored as an array, so far as is known of it.
-
-    A @ X is, of a sparse A; A * 2 is not
-    """
-    if name not in builder.sparse:
-        return not builder.facts[name].sparsity
-    node = builder.nodes.get(name)
-    if node is None:
-        return False
-    if node.operator == "contract":
-        return _is_dense_product(builder, node)
-    if node.operator == "reduce":
-        return node.fact.order < 2
-    known = node.operator in ("map", "gather", "scatter", *LAYOUTS)
-    return node.get("call") == "to_dense" or (
-        known and all(is_dense(builder, each) for each in node.inputs)
-    )
-
-
-def _is_dense_product(builder: GraphBuilder, node: Node) -> bool:
-    """Whether a product sums over a mode of its sparse factors, which lack one that is kept."""
-    kept = {*node.get("kept")}
-    labels = zip(node.inputs, node.get("labels"), strict=True)
-    sparse = {label for each, own in labels if not is_dense(builder, each) for label in own}
-    return not sparse or (bool(sparse - kept) and (len(kept) < 2 or not kept <= sparse))
 
 
 def _of_axes(key: Key) -> list[tuple[Any, ...]]:

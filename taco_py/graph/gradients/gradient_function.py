@@ -13,7 +13,12 @@ from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.signature_of_call import leaves_of, replaced
 from taco_py.graph.capture.trace_function import Trace
 from taco_py.graph.fuse import FusedFunction
-from taco_py.graph.gradients.gradient_graph import is_read, with_gradients, with_own_gradients
+from taco_py.graph.gradients.gradient_graph import (
+    is_read,
+    with_dense_gradients,
+    with_gradients,
+    with_own_gradients,
+)
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.rules.rewrite import rewritten
@@ -75,7 +80,7 @@ class GradientFunction(FusedFunction):
         found = with_gradients(graph, wanted)
         if not self.value:
             found = replace(found, outputs=found.outputs[1:]).needed
-        return with_own_gradients(rewritten(found))
+        return with_own_gradients(with_dense_gradients(rewritten(found), wanted))
 
 
 def check_number(trace: Trace) -> None:

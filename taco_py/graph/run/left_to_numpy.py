@@ -104,10 +104,11 @@ def _scattered(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     count = len(node.shape)
     found = np.zeros(tuple(numbers[:count]), node.dtype)
     key = _key(node, arrays, numbers[count:])
+    array = _to_dense(node, arrays[:1], ())
     if any(isinstance(each, np.ndarray) for each in key):
-        np.add.at(found, key, arrays[0])
+        np.add.at(found, key, array)
     else:
-        found[key] = arrays[0]
+        found[key] = array
     return found
 
 

@@ -359,8 +359,9 @@ class _Writer:
         """Note how a value between is stored where it is sparse."""
         read = {access.tensor for access in accesses(assignment.value)}
         sparse = {n for n in read if n in self.stored and self.stored[n].fill is not None}
-        if any(name in self.stored and name not in sparse for name in read):
-            self.formats[node.name] = dense(len(assignment.target.indices))  # one entry a row
+        positions = {name for name in read if name in self.stored} - sparse
+        if positions:  # they restrict no result: each row has an entry
+            self.formats[node.name] = dense(len(assignment.target.indices))
         fill = fill_of(assignment.value, self._access_fill) if sparse else None
         if fill is None or not assignment.target.indices:
             return
@@ -368,7 +369,7 @@ class _Writer:
         if _reduces(value, sparse) and not _is_spread(value, sparse, target.indices):
             return  # few of its elements are not stored
         formats = {
-            name: self.stored[name].format if name in self.stored else _dense(access)
+            name: self.stored[name].format if name in sparse else _dense(access)
             for access in accesses(assignment.value)
             for name in [access.tensor]
         }
@@ -379,7 +380,7 @@ class _Writer:
         if not is_sparse(form):
             return
         self.stored[node.name] = Stored(form, node.dtype, fill)
-        if node.name not in self.region.outputs or node.name in self.between:
+        if positions or node.name not in self.region.outputs or node.name in self.between:
             self.formats[node.name] = form
 
     def _access_fill(self, access: Access) -> Number | None:
