@@ -50,7 +50,9 @@ class Forwarder(Differentiation):
         for each in self.statements:
             self._advance(each)
         found = {name: self.tangents.get(name) for name in self.outputs}
-        return Tangents((*self.statements, *self.made), seeds, found, self.sizes, dict(self.tangents))
+        return Tangents(
+            (*self.statements, *self.made), seeds, found, self.sizes, dict(self.tangents)
+        )
 
     def _advance(self, statement: Assignment) -> None:
         """Make the statement of the tangent of what a statement makes, unless it is 0."""

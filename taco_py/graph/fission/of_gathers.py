@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from taco_py.graph.extents import Extent
-from taco_py.graph.fission.expressible import are_computed
 from taco_py.graph.fission.dense_values import is_dense
+from taco_py.graph.fission.expressible import are_computed
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Node
 from taco_py.graph.position_operands import POSITIONS
@@ -93,9 +93,7 @@ def _of_axes(key: Key) -> list[tuple[Any, ...]]:
     return [each for each in key if each != NEW]
 
 
-def _part(
-    builder: GraphBuilder, node: Node, name: str, places: Sequence[int | None]
-) -> str:
+def _part(builder: GraphBuilder, node: Node, name: str, places: Sequence[int | None]) -> str:
     """Take the slices and integers among subscripts before the positions."""
     fact = builder.facts[name]
     own = _of_axes(node.get("key"))
