@@ -134,7 +134,6 @@ def test_factors_of_ratings_have_gradients(loss: Callable[..., Any]) -> None:
 
 
 def test_a_product_that_is_read_at_positions_is_not_made() -> None:
-    U, V, *_ = RATINGS
     big = [np.ones((200_000, 2)), np.ones((300_000, 2))]  # the product would take 480 GB
     rest = np.array([1, 199_999]), np.array([299_999, 2]), np.zeros(2)
     value, (of_U, _) = tp.value_and_grad(by_product, ("U", "V"))(*big, *rest)

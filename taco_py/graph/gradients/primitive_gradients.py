@@ -207,7 +207,7 @@ def _of_contract(
 def _of_gather(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Iterator[tuple[int, str]]:
-    """Add up the cotangent where elements were read; of a scatter, read it where they were added."""
+    """Add up the cotangent where elements were read; read it where they were added up."""
     name, *positions = inputs
     fact, modes = builder.facts[name], node.get("modes")
     other = "scatter" if node.operator == "gather" else "gather"

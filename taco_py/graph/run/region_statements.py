@@ -18,7 +18,7 @@ from codegen.records import dataclass
 from taco_py.formats import Format, Level, LevelKind, dense
 from taco_py.graph.extents import Extent
 from taco_py.graph.fission.expressible import literal_of
-from taco_py.graph.nodes import Constant, Fact, Graph, Node
+from taco_py.graph.nodes import Constant, Fact, Graph, Leaf, Node
 from taco_py.graph.primitives.family import Index, Operands
 from taco_py.graph.primitives.gathers import is_of_elements
 from taco_py.graph.primitives.primitive_table import PRIMITIVES
@@ -306,7 +306,8 @@ class _Writer:
 
     def _values_there(self) -> Iterator[tuple[str, Fact]]:
         """The operands of the graph and the region, and what statements have made, with facts."""
-        for leaf in (*self.graph.inputs, *self.graph.constants):
+        leaves: tuple[Leaf, ...] = (*self.graph.inputs, *self.graph.constants)
+        for leaf in leaves:
             yield leaf.name, leaf.fact
         for node in self.region.nodes:
             for name in node.inputs:
