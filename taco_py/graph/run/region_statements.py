@@ -156,6 +156,8 @@ class _Writer:
             return self._is_cheap_gather(node, readers)
         if node.operator == "contract" and reader.operator == "gather":
             return is_of_elements(reader)
+        if node.operator == "contract" and reader.operator == "scatter":
+            return not self._is_in_products(reader) and _sums_nothing(node)
         return node.operator == "contract" and self._is_restricted(node)
 
     def _is_cheap(self, node: Node, readers: Sequence[Node]) -> bool:
@@ -403,6 +405,11 @@ def _is_once_each(node: Node, reader: Node) -> bool:
     labels = dict(zip(reader.inputs, reader.get("labels"), strict=True))
     own = labels.get(node.name, ())
     return {label for each in labels.values() for label in each} <= {*own}
+
+
+def _sums_nothing(node: Node) -> bool:
+    """Tell whether a product keeps all modes of its factors."""
+    return {label for each in node.get("labels") for label in each} <= {*node.get("kept")}
 
 
 def _reduces(expr: Expr, sparse: set[str]) -> bool:
