@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 
 from taco_py.diagnostics.errors import PositionError
-from taco_py.formats import Format
+from taco_py.formats import LETTERS, Format
 from taco_py.graph.nodes import Node
-from taco_py.graph.position_operands import letters_of
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 from taco_py.values.tensor import Tensor
 
-INDEX_TYPES = ("int32", "int64")
+INDEX_TYPES = (np.dtype("int32"), np.dtype("int64"))
 """Types of coordinates that kernels read."""
+
+FORMATS = tuple(
+    Format((*(LETTERS["d"],) * count, LETTERS["s"]), tuple(range(count + 1))) for count in range(32)
+)
+"""By the number of modes of positions, up to those of NumPy's arrays beside others."""
 
 
 def positions_operand(node: Node, arrays: Sequence[Any], numbers: Sequence[Any]) -> Tensor:
@@ -26,15 +30,13 @@ def positions_operand(node: Node, arrays: Sequence[Any], numbers: Sequence[Any])
     Raises PositionError, which is an IndexError, for a position outside.
     """
     *extents, size = (int(each) for each in numbers)
-    flat = np.ravel(np.asarray(arrays[0]))
-    inside = _checked(flat, size, node)
-    crd = np.ascontiguousarray(
-        inside, inside.dtype if inside.dtype.name in INDEX_TYPES else np.int64
-    )
-    form = Format.parse(letters_of(dict(node.attributes), len(node.shape)))
+    crd = _checked(np.asarray(arrays[0]).reshape(-1), size, node)
+    if crd.dtype not in INDEX_TYPES or not crd.flags.c_contiguous:
+        crd = np.ascontiguousarray(crd, crd.dtype if crd.dtype in INDEX_TYPES else np.int64)
     last = LevelArrays(np.arange(len(crd) + 1, dtype=crd.dtype), crd)
     levels = (*(LevelArrays(),) * len(extents), last)
     ones = np.ones(len(crd), node.dtype)
+    form = FORMATS[len(extents)]
     return Tensor(TensorData(form, (*extents, size), levels, ones, sorted=True, unique=True))
 
 
