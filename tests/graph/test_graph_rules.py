@@ -144,3 +144,33 @@ def test_a_new_number_takes_the_name_of_no_other() -> None:
     made = builder.literal(5.0)
     assert builder.constants[made].value == 5.0
     assert builder.constants[builder.literal(2.0)].value == 2.0
+
+
+def _derived(function: Callable[..., Any], *operands: Any) -> list[str]:
+    """The primitives of a gradient by the first argument, without layouts."""
+    graph = tp.grad(function, "a").graph(*operands).primitives
+    names = (node.get("function") or node.get("call") or "" for node in graph.nodes)
+    found = [f"{n.operator} {w}".strip() for n, w in zip(graph.nodes, names, strict=True)]
+    return [each for each in found if each not in ("transpose", "expand", "squeeze", "broadcast")]
+
+
+def test_parts_of_a_gradient_are_put_together() -> None:
+    def gates(a: Any) -> Any:
+        z = np.exp(a)
+        return (z[:, :2] * z[:, 2:]).sum() + z[0, 1] + z[::-2].sum() * z[1].sum()
+
+    found = _derived(gates, x)
+    assert found.count("numpy parts") == 1 and "numpy scatter" not in found
+    along = np.random.default_rng(0).standard_normal(x.shape)
+    a = x / 12
+    ahead, behind = (gates(a + step * along) for step in (1e-6, -1e-6))
+    slope = (tp.grad(gates, "a")(a) * along).sum()
+    np.testing.assert_allclose(slope, (ahead - behind) / 2e-6, rtol=1e-7)
+
+
+def test_numbers_are_computed_without_a_kernel() -> None:
+    found = _derived(lambda a: -np.tanh(a[1:]).mean(), x)
+    assert sorted(found) == ["map multiply", "map multiply", "map subtract", "map tanh",
+                             "numpy broadcast_to", "numpy scatter", "numpy slice"]  # fmt: skip
+    graph = tp.grad(lambda a, n: (a * (1 / n)).mean(), "a")
+    np.testing.assert_array_equal(graph(x, 0.0), np.full(x.shape, np.inf))

@@ -12,8 +12,10 @@ from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Graph
 from taco_py.graph.rules import (
     algebra,
+    fold_numbers,
     join_layouts,
     join_products,
+    join_scatters,
     slice_before,
     sum_into_product,
     transpose_after,
@@ -25,10 +27,12 @@ from taco_py.graph.view_operators import is_view
 CATALOGUE: tuple[GraphRule, ...] = (
     join_layouts.RULE,  # before others look at operands
     algebra.RULE,  # others have less to look at
+    fold_numbers.RULE,  # what is spread over arrays is there then
     slice_before.RULE,  # what nobody reads needs no other rule
     transpose_after.RULE,
     sum_into_product.RULE,  # while products are as the user wrote them
     join_products.RULE,
+    join_scatters.RULE,
     values_at_mask.RULE,
 )
 """The rules of graphs, each after those that make sites for it."""
