@@ -94,6 +94,7 @@ RULED: list[tuple[Callable[..., Any], list[str]]] = [
     (lambda a: (a * a).sum(1)[1:], ["numpy slice", "map multiply", "reduce sum"]),
     (lambda a: (np.exp(a.T) * 2).T, ["map exp", "map multiply"]),
     (lambda a: np.trace(a @ a.T), ["contract"]),
+    (lambda a: (a @ a[0]).T, ["numpy slice", "contract"]),
     (lambda a: np.exp(np.negative(-a)) - (-a), ["map exp", "map add"]),
     (lambda a: np.exp(a * 1), ["map exp"]),
     (lambda a: a * a + np.square(a), ["map multiply", "map multiply"]),

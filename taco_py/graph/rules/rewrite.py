@@ -19,6 +19,7 @@ from taco_py.graph.rules import (
     slice_before,
     sum_into_product,
     transpose_after,
+    transpose_of_product,
     values_at_mask,
 )
 from taco_py.graph.rules.base import GraphRule
@@ -30,6 +31,7 @@ CATALOGUE: tuple[GraphRule, ...] = (
     fold_numbers.RULE,  # what is spread over arrays is there then
     slice_before.RULE,  # what nobody reads needs no other rule
     transpose_after.RULE,
+    transpose_of_product.RULE,  # what has no other reader after them
     sum_into_product.RULE,  # while products are as the user wrote them
     join_products.RULE,
     join_scatters.RULE,
