@@ -293,6 +293,7 @@ OF_NUMPY: Mapping[str, Rule] = MappingProxyType({
     "slice": _of_subscript, "index": _of_subscript, "reshape": _of_reshape, "copy": _of_copy,
     "concatenate": _of_concatenate, "astype": _of_copy, "to_dense": _of_copy,
     "cumsum": _of_cumsum,
+    **dict.fromkeys(("einsum", "matmul", "tensordot", "outer"), _of_contract),
     **dict.fromkeys(("argmax", "argmin", "argsort", "any", "all", "places", "sign"), _none),
     "broadcast_to": lambda builder, node, inputs, value, cotangent: iter(
         ((0, unspread(builder, cotangent, builder.facts[inputs[0]].shape)),)

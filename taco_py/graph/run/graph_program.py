@@ -124,7 +124,6 @@ class KernelRun(RegionRun):
     identity what tells the call apart
     sparse   whether a result stays sparse for kernels: operands are then Tensors, as results are
     given    the operands but for positions: where Tensors are among them, results are Tensors
-    handed   whether results are handed out as what operands are
     plain    the type of each value that kernels read and make as it is, without modes of size 1
     last_key the key of the short way of the call that was made last
     """
@@ -137,7 +136,6 @@ class KernelRun(RegionRun):
     facts: Mapping[str, Fact] = field(default_factory=dict)
     sparse: bool = False
     given: tuple[str, ...] = ()
-    handed: bool = False
     plain: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
     last_key: tuple[object, ...] | None = None
 
@@ -156,12 +154,11 @@ class KernelRun(RegionRun):
             written = write_statements(graph, self.region, stored, self.between)
             self.written = written = _by_memory(graph, written, values)
             self.facts = {name: facts[name] for name in (*written.operands, *written.results)}
-            formats = {name for name, form in written.formats.items() if is_sparse(form)}
-            self.sparse = not self.between.isdisjoint(formats)
+            self.sparse = any(
+                is_sparse(written.formats[n]) for n in self.between & {*written.formats}
+            )
             nodes = graph.by_name
             self.given = tuple(n for n in written.operands if not is_positions(nodes.get(n)))
-            positions = len(self.given) < len(written.operands)
-            self.handed = self.sparse or (positions and bool(formats))
             plain = {n: fact for n, fact in self.facts.items() if not any(fact.units)}
             self.plain = {n: np.dtype(fact.dtype) for n, fact in plain.items()}
             alone = len(written.results) == 1
@@ -184,12 +181,11 @@ class KernelRun(RegionRun):
         if found is None:
             found = compute_several(self.read, objects, SETTINGS, self.asked, key)
         made = (found,) if self.asked.alone else found
-        given = [values[name] for name in self.given] if self.handed else ()
         for name, value in zip(written.results, made, strict=True):
             if value.dtype is not self.plain.get(name):
                 value = whole(value, self.facts[name])
-            if self.handed and name not in self.between:
-                tensors = any(isinstance(each, Tensor) for each in given)
+            if (self.sparse or isinstance(value, Tensor)) and name not in self.between:
+                tensors = any(isinstance(values[each], Tensor) for each in self.given)
                 value = handed_out(value, tensors, self.facts[name].dtype)
             values[name] = value
 
