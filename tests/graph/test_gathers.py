@@ -201,6 +201,20 @@ def test_gradients_are_as_the_arguments_are(
     np.testing.assert_allclose(slope, (ahead - behind) / 2e-6, rtol=1e-5)
 
 
+@pytest.mark.parametrize("row", [A[:1], A[:, :1]])
+def test_gradients_of_one_row_are_as_it_is(row: Any) -> None:
+    found = tp.grad(lambda A, x: (A * x).sum(), ("A", "x"))(row, np.ones(row.shape))
+    assert isinstance(found[0], sp.csr_array) and isinstance(found[1], np.ndarray)
+    np.testing.assert_array_equal(found[0].toarray(), (row != 0).toarray())
+    np.testing.assert_allclose(found[1], row.toarray())
+
+
+def test_products_with_truths_have_gradients() -> None:
+    truths, x = B > 0.5, rng.random((6, 2))
+    found = tp.grad(lambda t, x: (tp.einsum("ij,jk->ik", t, x) ** 2).sum(), "x")(truths, x)
+    np.testing.assert_allclose(found, truths.T @ (2 * (truths @ x)))
+
+
 def test_a_graph_with_positions_is_the_same_from_a_file(tmp_path: Path) -> None:
     graph = tp.fuse(by_rows).graph(*RATINGS)
     graph.save(tmp_path / "g.json")

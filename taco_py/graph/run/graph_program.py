@@ -154,9 +154,8 @@ class KernelRun(RegionRun):
             written = write_statements(graph, self.region, stored, self.between)
             self.written = written = _by_memory(graph, written, values)
             self.facts = {name: facts[name] for name in (*written.operands, *written.results)}
-            self.sparse = any(
-                is_sparse(written.formats[n]) for n in self.between & {*written.formats}
-            )
+            formats = {name for name, form in written.formats.items() if is_sparse(form)}
+            self.sparse = not self.between.isdisjoint(formats)
             nodes = graph.by_name
             self.given = tuple(n for n in written.operands if not is_positions(nodes.get(n)))
             plain = {n: fact for n, fact in self.facts.items() if not any(fact.units)}
