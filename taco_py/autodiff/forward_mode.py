@@ -25,6 +25,7 @@ class Tangents:
     statements  those of values, then those of tangents
     seeds       the names of the tangents of operands, by operand
     tangents    the name of the tangent of each output, None where it is 0
+    made        the names of all tangents that are not 0, by what they are of
     sizes       numbers that are passed: the size of a mode of a tensor, by name
     """
 
@@ -32,6 +33,7 @@ class Tangents:
     seeds: Mapping[str, str]
     tangents: Mapping[str, str | None]
     sizes: Mapping[str, Place]
+    made: Mapping[str, str]
 
 
 @dataclass(slots=True, eq=False)
@@ -48,7 +50,9 @@ class Forwarder(Differentiation):
         for each in self.statements:
             self._advance(each)
         found = {name: self.tangents.get(name) for name in self.outputs}
-        return Tangents((*self.statements, *self.made), seeds, found, self.sizes)
+        return Tangents(
+            (*self.statements, *self.made), seeds, found, self.sizes, dict(self.tangents)
+        )
 
     def _advance(self, statement: Assignment) -> None:
         """Make the statement of the tangent of what a statement makes, unless it is 0."""

@@ -7,6 +7,7 @@ broadcast  new modes, or stretched ones; transpose, expand, squeeze: modes in an
            the operand it is, if any
 contract   a sum of products, by labels of modes
 notation   an assignment in index notation
+gather     elements at positions; scatter: elements added up at positions
 numpy      what NumPy computes: no kernel can, or it only moves elements
 """
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from taco_py.graph.extents import Extent
 from taco_py.graph.nodes import NOWHERE, Constant, Fact, Graph, Node, Number, Shape
+from taco_py.graph.position_operands import letters_of
 from taco_py.graph.samples import dtype_of, weak_name
 
 LAYOUTS = ("broadcast", "transpose", "expand", "squeeze")
@@ -79,7 +81,7 @@ class GraphBuilder:
         key = (operator, tuple(sorted(inputs) if swaps else inputs), told, sizes, dtype)
         if key not in self._known:
             name = f"p{len(self.nodes)}"
-            fact = Fact(shape, dtype)
+            fact = Fact(shape, dtype, letters_of(attributes, len(shape)))
             node = Node(name, operator, tuple(inputs), told, fact, self.place, self.origin)
             self.nodes[name], self.facts[name] = node, node.fact
             if not self.sparse.isdisjoint(inputs):
@@ -96,6 +98,11 @@ class GraphBuilder:
     def is_for_one(self, name: str) -> bool:
         """Tell whether a value is a node that one other reads, and is no result."""
         return name in self.nodes and self.uses.get(name) == 1
+
+    def has_size(self, size: Extent) -> bool:
+        """Tell whether an operand, or an array of the function's own, has a size."""
+        own = (fact.shape for fact in (self.facts[name] for name in self.constants))
+        return size.operator == "size" or any(size in shape for shape in own)
 
     def copy(self, node: Node) -> str:
         """Make a node of the graph that is rebuilt again."""

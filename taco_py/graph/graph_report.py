@@ -8,10 +8,13 @@ from typing import Any
 from taco_py.graph.backends.offload_report import told_offload, told_runs, told_step
 from taco_py.graph.backends.offloaded_run import OffloadedRun
 from taco_py.graph.graph_call import GraphCall
+from taco_py.graph.nodes import Node
+from taco_py.graph.position_operands import is_positions
 from taco_py.graph.primitives.primitive_table import family_of
 from taco_py.graph.run.graph_program import KernelRun, NumpyRun
 from taco_py.graph.run.memory_report import MemorySeen
 from taco_py.graph.selection.choice_report import told_choice
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.printer import to_text
 
 
@@ -47,7 +50,7 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
             yield f"step {number}    kernels of {', '.join(n.name for n in step.region.nodes)}"
             for each in written.assignments:
                 form = written.formats.get(each.target.tensor)
-                stored = f"    stored as {form}" if form is not None else ""
+                stored = f"    stored as {form}" if form is not None and is_sparse(form) else ""
                 yield f"  {to_text(each)}{stored}"
             yield from (f"  {line}" for line in step.explain(primitives, values).splitlines())
         elif isinstance(step, OffloadedRun):
@@ -56,10 +59,17 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
         elif isinstance(step, NumpyRun):
             node = step.node
             call_name = node.get("call", node.operator)
-            why = "moves elements" if node.operator != "numpy" else "no kernel computes it"
+            why = _why(node)
             yield f"step {number}    NumPy: {node.name} = {call_name}  {node.place} ({why})"
         step.run(primitives, values)
         seen.note(number, step, values, last)
         for name in last:
             del values[name]
     yield from seen.told()
+
+
+def _why(node: Node) -> str:
+    """Say why NumPy computes a primitive."""
+    if is_positions(node):
+        return f"checked; kernels read {node.name}, which is 1 at the position of each row"
+    return "moves elements" if node.operator != "numpy" else "no kernel computes it"

@@ -238,6 +238,7 @@ FURTHER = (
     "np.polyval([1, 0.5, 2], {})", "np.pad({}, 1)", "np.median(np.real({}), axis=0)",
     "np.maximum.accumulate(np.real({}))", "np.sum({}, where=np.real({}) > 0)",
     "np.column_stack([{}, {}])", "np.cov(np.real({}))", "sum(row for row in {})",
+    "{}[np.array([0, -1, 0])]", "{}[..., np.array([[0], [-1]])]",
 )  # fmt: skip
 
 

@@ -41,9 +41,16 @@ class Derivative:
 
     def run(self, objects: Mapping[str, Any]) -> dict[str, Any]:
         """Compute the statements of operands; these and what was computed, by name."""
-        identity = (type(self).__name__, self.source.text, self.source.outputs, self.wrt)
-        return run_statements(self.turns, objects, self.options, identity)
+        shapes = self.shapes
+        known = tuple(shapes.items())
+        identity = (type(self).__name__, self.source.text, self.source.outputs, self.wrt, known)
+        return run_statements(self.turns, objects, self.options, identity, shapes)
+
+    @property
+    def shapes(self) -> dict[str, Any]:
+        """The shapes that the call says of what statements scatter to, by their names."""
+        return dict(self.source.shapes)
 
     def explained(self, objects: Mapping[str, Any]) -> str:
         """Say what computes the statements."""
-        return explain_statements(self.turns, objects, self.options)
+        return explain_statements(self.turns, objects, self.options, self.shapes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from codegen.records import dataclass
 from taco_py.call.prepare import statements_of
 from taco_py.call.several.sequence import in_single_assignment
 from taco_py.call.several.wishes import asked_of
-from taco_py.diagnostics.errors import DerivativeError, OperandError
+from taco_py.diagnostics.errors import DerivativeError, DimensionError, OperandError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import accesses, operand_names
@@ -27,6 +28,7 @@ class DifferentiatedText:
     outputs  the targets that are differentiated
     wrt      the operands by which
     alone    whether one operand was asked for by its name, not in a sequence
+    shapes   of what statements scatter to, by name, where the call says them
     """
 
     text: str
@@ -35,6 +37,7 @@ class DifferentiatedText:
     outputs: tuple[str, ...]
     wrt: tuple[str, ...]
     alone: bool
+    shapes: Mapping[str, tuple[int, ...]]
 
     @property
     def sparse(self) -> frozenset[str]:
@@ -64,6 +67,8 @@ class DifferentiatedText:
         """The shape of an operand, or of what a statement without subscripts on the left makes."""
         if name in self.objects:
             return tuple(np.shape(self.objects[name]))
+        if name in self.shapes:
+            return self.shapes[name]
         target = next(each for each in self.statements if each.target.tensor == name)
         return tuple(self._size(index, target) for index in target.target.indices)
 
@@ -82,9 +87,15 @@ class DifferentiatedText:
 
 
 def read_text(
-    text: str, objects: Mapping[str, Any], wrt: str | Iterable[str] | None, outputs: Any
+    text: str,
+    objects: Mapping[str, Any],
+    wrt: str | Iterable[str] | None,
+    outputs: Any,
+    shape: Any = None,
 ) -> DifferentiatedText:
     """Read a text that a derivative is asked of.
+
+    shape  of what a statement scatters to, or shapes by name
 
     Raises NotationError and OperandError of texts, DerivativeError for operands that have none.
     """
@@ -101,7 +112,42 @@ def read_text(
     asked = asked_of(statements, outputs)
     names = _wanted(wrt, objects, used, [*asked.outputs])
     statements, made = _assigned_once(statements, asked.outputs, objects)
-    return DifferentiatedText(text, statements, objects, made, names, isinstance(wrt, str))
+    shapes = _shapes(shape, statements)
+    return DifferentiatedText(text, statements, objects, made, names, isinstance(wrt, str), shapes)
+
+
+def _shapes(shape: Any, statements: Sequence[Assignment]) -> dict[str, tuple[int, ...]]:
+    """The shapes that a call says, by the names that statements scatter to."""
+    scattered = dict.fromkeys(s.target.tensor for s in statements if s.target.subscripts)
+    if shape is None:
+        return {}
+    if not isinstance(shape, Mapping):
+        if len(scattered) != 1:
+            raise OperandError(
+                f"Expected shape= by name, or a text with one scatter, found {len(scattered)} "
+                "scatters",
+                hint="as in shape={'y': 4} for y[p[i]] += x[i]; other shapes follow from operands",
+            )
+        shape = dict.fromkeys(scattered, shape)
+    for name in shape:
+        if name not in scattered:
+            raise OperandError(
+                f"Expected names that the text scatters to in shape=, found {name!r}",
+                hint=with_suggestion(
+                    f"it scatters to {', '.join(scattered) or 'none'}", str(name), [*scattered]
+                ),
+            )
+    return {name: _sizes(each) for name, each in shape.items()}
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple. Raises DimensionError for what is none."""
+    found = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    if not all(isinstance(each, Integral) and int(each) >= 0 for each in found):
+        raise DimensionError(
+            f"Expected sizes in shape=, found {shape!r}", hint="as in shape=4, or shape=(4, 3)"
+        )
+    return tuple(map(int, found))
 
 
 def _assigned_once(

@@ -49,6 +49,13 @@ class Pushforward(Derivative):
         """Return what computes the tangents, as `tp.explain` has it."""
         return self.explained(self._objects({**(tangents or {}), **named}))
 
+    @property
+    def shapes(self) -> dict[str, Any]:
+        """The shapes that the call says of what is scattered to, and of tangents of that."""
+        said = self.source.shapes
+        tangents = self.statements.made
+        return {**said, **{tangents[name]: each for name, each in said.items() if name in tangents}}
+
     def _objects(self, tangents: Mapping[str, Any]) -> dict[str, Any]:
         """The operands of the statements."""
         for name in tangents:

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 from taco_py.autodiff.needed_statements import names_of
 from taco_py.call.prepare import Understood
 from taco_py.call.texts.by_text import Asks, compute_read, explain_read
+from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
 from taco_py.values.keys import call_key
 from taco_py.values.settings import settings_of
+
+NO_SHAPES: Mapping[str, Any] = MappingProxyType({})
 
 Turn = tuple[tuple[Assignment, ...], tuple[str, ...]]
 """Statements of one call, and the names that it computes for the user or later turns."""
 
 
 def turns_of(statements: Sequence[Assignment], outputs: Sequence[str]) -> tuple[Turn, ...]:
-    """Part statements where one scatters, which is computed by itself."""
+    """Part statements where one scatters, which is computed by itself, and where one reads what
+    another makes at more than indices: that is an operand then."""
     parts: list[tuple[Assignment, ...]] = []
-    for scatters, group in groupby(statements, lambda each: bool(each.target.subscripts)):
-        whole = tuple(group)
-        parts += [(each,) for each in whole] if scatters else [whole]
+    for each in statements:
+        before = parts[-1] if parts else ()
+        alone = not before or bool(each.target.subscripts or before[0].target.subscripts)
+        if alone or {one.target.tensor for one in before} & {*_read_at_subscripts(each)}:
+            parts.append((each,))
+        else:
+            parts[-1] = (*before, each)
     found: list[Turn] = []
     wanted = {*outputs}
     for part in reversed(parts):
@@ -32,15 +40,25 @@ def turns_of(statements: Sequence[Assignment], outputs: Sequence[str]) -> tuple[
     return tuple(reversed(found))
 
 
+def _read_at_subscripts(statement: Assignment) -> Iterator[str]:
+    """The tensors that a statement reads at more than indices, or whose elements are positions."""
+    for access in accesses(statement):
+        if access.subscripts:
+            yield access.tensor
+            yield from (inner.tensor for mode in access.subscripts for inner, _ in mode.gathered)
+
+
 def run_statements(
     turns: Sequence[Turn],
     objects: Mapping[str, Any],
     options: tuple[Any, ...],
     identity: tuple[object, ...],
+    shapes: Mapping[str, Any] = NO_SHAPES,
 ) -> dict[str, Any]:
     """Compute statements; the operands and what was computed, by name.
 
     identity  what tells the statements from others
+    shapes    of what is scattered to, by name, where the call says it
     """
     found = dict(objects)
     for number, (part, names) in enumerate(turns):
@@ -48,7 +66,8 @@ def run_statements(
         key = call_key((*identity, number, *own), own.values())
         read = [Understood(each, ()) for each in part]
         if part[0].target.subscripts:
-            found[names[0]] = compute_read(read, own, options, Asks(), key)
+            asks = Asks(shape=shapes.get(part[0].target.tensor))
+            found[names[0]] = compute_read(read, own, options, asks, key)
         else:
             made = compute_read(read, own, options, Asks(outputs=names), key)
             found |= zip(names, made, strict=True)
@@ -56,17 +75,23 @@ def run_statements(
 
 
 def explain_statements(
-    turns: Sequence[Turn], objects: Mapping[str, Any], options: tuple[Any, ...]
+    turns: Sequence[Turn],
+    objects: Mapping[str, Any],
+    options: tuple[Any, ...],
+    shapes: Mapping[str, Any] = NO_SHAPES,
 ) -> str:
     """Say what computes each turn; what later ones read is computed for that."""
     found, told = dict(objects), []
     for part, names in turns:
         own = {name: found[name] for name in _operands(part) if name in found}
         read = [Understood(each, ()) for each in part]
-        asks = Asks() if part[0].target.subscripts else Asks(outputs=names)
+        target = part[0].target
+        asks = Asks(outputs=names)
+        if target.subscripts:
+            asks = Asks(shape=shapes.get(target.tensor))
         told.append(explain_read(read, own, settings_of(None, *options), asks, None))
         if len(turns) > 1:
-            found = run_statements([(part, names)], found, options, ("explained",))
+            found = run_statements([(part, names)], found, options, ("explained",), shapes)
     return "\n\n".join(told)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from taco_py.call.derivatives.differentiated_text import read_text
 from taco_py.call.derivatives.pullback import Pullback, pullback_of
 from taco_py.call.derivatives.pushforward import Pushforward, pushforward_of
 from taco_py.values.settings import merged
+
+Shape = int | Sequence[int] | Mapping[str, int | Sequence[int]] | None
 
 
 def vjp(
@@ -18,6 +20,7 @@ def vjp(
     *,
     wrt: str | Iterable[str] | None = None,
     outputs: str | Iterable[str] | None = None,
+    shape: Shape = None,
     threads: int | None = None,
     **named: Any,
 ) -> Pullback:
@@ -38,6 +41,8 @@ def vjp(
     wrt      names of operands, or one name, for which one array is returned; by default all of real
              or complex numbers that the text reads, in the order of the call
     outputs  the names that are differentiated of several statements; by default the last one's
+    shape    of what a statement scatters to, as `tp.evaluate` has it, or shapes by name, where a
+             later statement reads it
     threads  to use at most
 
     Sparse operands have cotangents with their own pattern, in their own format. Equal values share
@@ -45,7 +50,8 @@ def vjp(
     ∂L/∂Re + i ∂L/∂Im. Raises DerivativeError where there is no derivative, with the place, and what
     `tp.evaluate` raises for texts and operands.
     """
-    return pullback_of(read_text(text, merged(operands, named), wrt, outputs), _options(threads))
+    source = read_text(text, merged(operands, named), wrt, outputs, shape)
+    return pullback_of(source, _options(threads))
 
 
 def jvp(
@@ -55,6 +61,7 @@ def jvp(
     *,
     wrt: str | Iterable[str] | None = None,
     outputs: str | Iterable[str] | None = None,
+    shape: Shape = None,
     threads: int | None = None,
     **named: Any,
 ) -> Pushforward:
@@ -72,11 +79,13 @@ def jvp(
     wrt      names of the operands that have tangents, or one name; by default all of real or
              complex numbers that the text reads
     outputs  the names whose tangents are computed of several statements; by default the last one's
+    shape    of what a statement scatters to, as `tp.evaluate` has it, or shapes by name
     threads  to use at most
 
     Raises what `tp.vjp` raises.
     """
-    return pushforward_of(read_text(text, merged(operands, named), wrt, outputs), _options(threads))
+    source = read_text(text, merged(operands, named), wrt, outputs, shape)
+    return pushforward_of(source, _options(threads))
 
 
 def _options(threads: int | None) -> tuple[Any, ...]:

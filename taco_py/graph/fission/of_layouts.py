@@ -28,6 +28,20 @@ def squeeze(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     return builder.layout("squeeze", inputs[0], source, node.shape)
 
 
+def broadcast_to(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
+    """Split a stretched array: kernels read it so where an operand has each new size."""
+    fact = builder.facts[inputs[0]]
+    lead = len(node.shape) - fact.order
+    source = [
+        axis - lead if axis >= lead and fact.units[axis - lead] == (size.constant == 1) else None
+        for axis, size in enumerate(node.shape)
+    ]
+    new = [size for size, each in zip(node.shape, source, strict=True) if each is None]
+    if fact.weak or not all(size.constant == 1 or builder.has_size(size) for size in new):
+        return builder.numpy(node, inputs)
+    return builder.layout("broadcast", inputs[0], source, node.shape)
+
+
 def subscript(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     """Split subscripts: those that only put modes of size 1 in are a layout."""
     whole = ("slice", None, None, None)

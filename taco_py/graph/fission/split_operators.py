@@ -12,7 +12,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from taco_py.graph.fission.of_elements import astype, function_of_elements
-from taco_py.graph.fission.of_layouts import expand_dims, reshape, squeeze, subscript, transpose
+from taco_py.graph.fission.of_gathers import index
+from taco_py.graph.fission.of_layouts import (
+    broadcast_to,
+    expand_dims,
+    reshape,
+    squeeze,
+    subscript,
+    transpose,
+)
 from taco_py.graph.fission.of_products import matrix_of_diagonal, product, text
 from taco_py.graph.fission.of_reductions import mean, reduction, variance
 from taco_py.graph.graph_builder import GraphBuilder
@@ -25,7 +33,8 @@ SPLITS: Mapping[str, Split] = MappingProxyType({
     **dict.fromkeys(("sum", "prod", "max", "min", "any", "all"), reduction),
     "mean": mean, "var": variance, "std": variance, "astype": astype,
     "transpose": transpose, "expand_dims": expand_dims, "squeeze": squeeze, "slice": subscript,
-    "reshape": reshape,
+    "index": index,
+    "reshape": reshape, "broadcast_to": broadcast_to,
     **dict.fromkeys(
         ("einsum", "matmul", "tensordot", "outer", "diagonal", "contract"), product
     ),

@@ -13,7 +13,12 @@ from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.signature_of_call import leaves_of, replaced
 from taco_py.graph.capture.trace_function import Trace
 from taco_py.graph.fuse import FusedFunction
-from taco_py.graph.gradients.gradient_graph import is_read, with_gradients, with_own_gradients
+from taco_py.graph.gradients.gradient_graph import (
+    is_read,
+    with_dense_gradients,
+    with_gradients,
+    with_own_gradients,
+)
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.rules.rewrite import rewritten, rules_of
@@ -77,7 +82,8 @@ class GradientFunction(FusedFunction):
         own = self._results(len(wanted))
         if own.start:
             found = replace(found, outputs=found.outputs[own]).needed
-        return with_own_gradients(rewritten(found, rules_of(self.passes)))
+        found = with_dense_gradients(rewritten(found, rules_of(self.passes)), wanted)
+        return with_own_gradients(found)
 
     def _results(self, count: int) -> slice:
         """Which of the value and the gradients are computed."""

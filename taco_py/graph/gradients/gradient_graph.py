@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from taco_py.diagnostics.errors import DerivativeError
+from taco_py.graph.fission.dense_values import is_dense
 from taco_py.graph.fission.own_results import own_copy, shown_value
 from taco_py.graph.gradients.function_gradients import OF_FUNCTIONS
 from taco_py.graph.gradients.primitive_gradients import cotangents_of
@@ -108,6 +109,24 @@ def _whole(builder: GraphBuilder, found: str, name: str) -> str:
     if builder.facts[found].order < fact.order:
         found = builder.add("numpy", (found,), fact.shape, dtype, call="broadcast_to")
     return found
+
+
+def with_dense_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
+    """Make arrays of the gradients of arrays that may be sparse, which are the last outputs."""
+    builder = rebuilt(graph)
+    facts = {each.name: each.fact for each in graph.inputs}
+    first = len(graph.outputs) - len(wrt)
+    outputs = []
+    for place, name in enumerate(graph.outputs):
+        found = builder.renamed[name]
+        sparse = place < first or facts[wrt[place - first]].sparsity
+        if not sparse and not is_dense(builder, found):
+            fact = builder.facts[found]
+            found = builder.add("numpy", (found,), fact.shape, fact.dtype, call="to_dense")
+        builder.renamed[f"out{place}"] = found
+        outputs.append(f"out{place}")
+    builder.graph = replace(graph, outputs=tuple(outputs))
+    return builder.finish()
 
 
 def with_own_gradients(graph: Graph) -> Graph:

@@ -4,6 +4,7 @@ reduce sum         g             →   broadcast(g)
 reduce max         g, y, x       →   where(x == y, g / count(x == y), 0)
 broadcast, layout  g             →   reduce sum over new modes, in the operand's order
 contract           g, a, b       →   contract(g, b), contract(g, a)
+gather, scatter    g             →   scatter(g), gather(g)
 numpy              g             →   what NumPy computes: a scatter of a slice, parts of a whole, …
 """
 
@@ -72,7 +73,7 @@ def spread_over(
 ) -> str:
     """Stretch a value over new modes; by NumPy where no operand has a size of theirs."""
     new = [size for size, each in zip(shape, source, strict=True) if each is None]
-    if all(size.operator == "size" or size.constant == 1 for size in new):
+    if all(size.constant == 1 or builder.has_size(size) for size in new):
         return builder.layout("broadcast", name, source, tuple(shape))
     units = tuple(ONE if each is None else size for size, each in zip(shape, source, strict=True))
     whole = builder.layout("expand", name, source, units) if builder.facts[name].order else name
@@ -210,6 +211,17 @@ def _of_contract(
         yield place, spread_over(builder, made, source, shape)
 
 
+def _of_gather(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    """Add up the cotangent where elements were read; read it where they were added up."""
+    name, *positions = inputs
+    fact, modes = builder.facts[name], node.get("modes")
+    other = "scatter" if node.operator == "gather" else "gather"
+    given = (cotangent, *positions)
+    yield 0, builder.add(other, given, fact.shape, builder.facts[cotangent].dtype, modes=modes)
+
+
 def _conjugate(builder: GraphBuilder, name: str) -> str:
     complex_ = builder.facts[name].dtype.startswith("complex")
     return builder.map("conjugate", name) if complex_ else name
@@ -280,6 +292,7 @@ def _none(
 
 RULES: Mapping[str, Rule] = MappingProxyType({
     "map": _of_map, "reduce": _of_reduce, "contract": _of_contract,
+    **dict.fromkeys(("gather", "scatter"), _of_gather),
     **dict.fromkeys(("broadcast", "transpose", "expand", "squeeze"), _of_layout),
 })  # fmt: skip
 """By the operators of primitives."""
@@ -287,6 +300,7 @@ OF_NUMPY: Mapping[str, Rule] = MappingProxyType({
     "slice": _of_subscript, "index": _of_subscript, "reshape": _of_reshape, "copy": _of_copy,
     "concatenate": _of_concatenate, "astype": _of_copy, "to_dense": _of_copy,
     "cumsum": _of_cumsum,
+    **dict.fromkeys(("einsum", "matmul", "tensordot", "outer"), _of_contract),
     **dict.fromkeys(("argmax", "argmin", "argsort", "any", "all", "places", "sign"), _none),
     "broadcast_to": lambda builder, node, inputs, value, cotangent: iter(
         ((0, unspread(builder, cotangent, builder.facts[inputs[0]].shape)),)

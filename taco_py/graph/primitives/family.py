@@ -5,6 +5,8 @@ reduce      R[i]   = sum(j, a[i,j])
 broadcast   R[i,j] = a[j]
 transpose   R[i,j] = a[j,i]
 contract    R[i,k] = sum(j, a[i,j] * b[j,k])
+gather      R[i]   = sum(j, p[i,j] * a[j])     p of one entry a row
+scatter     R[j]   = sum(i, p[i,j] * a[i])
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class Operands:
 class Primitive:
     """An entry of the table of primitives.
 
-    family   elementwise, reduce, broadcast, layout or linear
+    family   elementwise, reduce, broadcast, layout, linear or gather
     express  from a node, an index for each mode of its result and its operands to its expression
     """
 

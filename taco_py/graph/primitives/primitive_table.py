@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from taco_py.graph.primitives import (
     functions_of_elements,
+    gathers,
     linear_forms,
     modes_elsewhere,
     reductions_over_modes,
@@ -15,7 +16,8 @@ from taco_py.graph.primitives.family import Primitive
 
 PRIMITIVES: Mapping[str, Primitive] = MappingProxyType({
     each.operator: each
-    for family in (functions_of_elements, reductions_over_modes, modes_elsewhere, linear_forms)
+    for family in (functions_of_elements, reductions_over_modes, modes_elsewhere, linear_forms,
+                   gathers)
     for each in family.PRIMITIVES
 })  # fmt: skip
 """Primitives by their operators. What has no entry is computed by NumPy."""

@@ -1,6 +1,7 @@
 """Replace a function of elements by one that takes less, by identities of arithmetic.
 
     multiply(x, 1)                        →   x                    one type, dense
+    add(x, x)                             →   multiply(x, 2)       a factor, as products have
     subtract(x, negative(y))              →   add(x, y)            one type
     absolute(negative(x))                 →   absolute(x)          not of unsigned integers
     square(x)                             →   multiply(x, x)       one value with those written so
@@ -49,6 +50,7 @@ IDENTITIES = (
     Identity("add(x, 0)", "x", WHOLE),
     Identity("subtract(x, 0)", "x", REAL),
     Identity("negative(negative(x))", "x", NUMBERS),
+    Identity("add(x, x)", "multiply(x, 2)", REAL),
     Identity("subtract(x, negative(y))", "add(x, y)", NUMBERS),
     Identity("add(x, negative(y))", "subtract(x, y)", NUMBERS),
     Identity("multiply(negative(x), negative(y))", "multiply(x, y)", REAL),

@@ -15,11 +15,14 @@ from taco_py.graph.rules import (
     algebra,
     cancelled_sums,
     factors_of_sums,
+    fold_numbers,
     join_layouts,
     join_products,
+    join_scatters,
     slice_before,
     sum_into_product,
     transpose_after,
+    transpose_of_product,
     values_at_mask,
     zero_terms,
 )
@@ -29,10 +32,13 @@ from taco_py.graph.view_operators import is_view
 CATALOGUE: tuple[GraphRule, ...] = (
     join_layouts.RULE,  # before others look at operands
     algebra.RULE,  # others have less to look at
+    fold_numbers.RULE,  # what is spread over arrays is there then
     slice_before.RULE,  # what nobody reads needs no other rule
     transpose_after.RULE,
+    transpose_of_product.RULE,  # what has no other reader after them
     sum_into_product.RULE,  # while products are as the user wrote them
     join_products.RULE,
+    join_scatters.RULE,
     values_at_mask.RULE,
 )
 """The rules of graphs, each after those that make sites for it."""

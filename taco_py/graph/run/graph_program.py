@@ -17,6 +17,7 @@ from taco_py.call.several.peak_of_several import peak_of_several
 from taco_py.call.several.wishes import Asked, asked_of
 from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Fact, Graph, Node
+from taco_py.graph.position_operands import is_positions
 from taco_py.graph.run.left_to_numpy import NEED_SIZES, compute, handed_out
 from taco_py.graph.run.order_of_steps import (
     StepOrder,
@@ -29,6 +30,7 @@ from taco_py.graph.run.partition_by_stages import Region, base_of, partition_by_
 from taco_py.graph.run.region_statements import Statements, Stored, write_statements
 from taco_py.graph.view_operators import is_view
 from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.legal.stored import is_sparse
 from taco_py.notation.printer import to_text
 from taco_py.replay.find import find, no_short_way
 from taco_py.values.keys import call_key
@@ -121,6 +123,7 @@ class KernelRun(RegionRun):
     asked    what is wanted of them
     identity what tells the call apart
     sparse   whether a result stays sparse for kernels: operands are then Tensors, as results are
+    given    the operands but for positions: where Tensors are among them, results are Tensors
     plain    the type of each value that kernels read and make as it is, without modes of size 1
     last_key the key of the short way of the call that was made last
     """
@@ -132,6 +135,7 @@ class KernelRun(RegionRun):
     read: tuple[Understood, ...] = ()
     facts: Mapping[str, Fact] = field(default_factory=dict)
     sparse: bool = False
+    given: tuple[str, ...] = ()
     plain: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
     last_key: tuple[object, ...] | None = None
 
@@ -145,11 +149,15 @@ class KernelRun(RegionRun):
                     type = describe(squeezed(value, facts[name]), name).operand.type
                     if not type.format.is_dense or type.fill:
                         fill = type.fill_value.item() if type.fill else 0
+                        fill = None if is_positions(graph.by_name.get(name)) else fill
                         stored[name] = Stored(type.format, type.dtype, fill)
             written = write_statements(graph, self.region, stored, self.between)
             self.written = written = _by_memory(graph, written, values)
             self.facts = {name: facts[name] for name in (*written.operands, *written.results)}
-            self.sparse = not self.between.isdisjoint(written.formats)
+            formats = {name for name, form in written.formats.items() if is_sparse(form)}
+            self.sparse = not self.between.isdisjoint(formats)
+            nodes = graph.by_name
+            self.given = tuple(n for n in written.operands if not is_positions(nodes.get(n)))
             plain = {n: fact for n, fact in self.facts.items() if not any(fact.units)}
             self.plain = {n: np.dtype(fact.dtype) for n, fact in plain.items()}
             alone = len(written.results) == 1
@@ -172,12 +180,11 @@ class KernelRun(RegionRun):
         if found is None:
             found = compute_several(self.read, objects, SETTINGS, self.asked, key)
         made = (found,) if self.asked.alone else found
-        given = [values[name] for name in written.operands] if self.sparse else ()
         for name, value in zip(written.results, made, strict=True):
             if value.dtype is not self.plain.get(name):
                 value = whole(value, self.facts[name])
-            if self.sparse and name not in self.between:
-                tensors = any(isinstance(each, Tensor) for each in given)
+            if (self.sparse or isinstance(value, Tensor)) and name not in self.between:
+                tensors = any(isinstance(values[each], Tensor) for each in self.given)
                 value = handed_out(value, tensors, self.facts[name].dtype)
             values[name] = value
 

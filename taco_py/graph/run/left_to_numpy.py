@@ -5,7 +5,7 @@ Sparse operands are computed with as Tensors, which keep them sparse, or refuse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +17,8 @@ from taco_py.api.program import program
 from taco_py.api.tensor import tensor
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.graph.nodes import Node
+from taco_py.graph.position_operands import POSITIONS
+from taco_py.graph.run.check_positions import positions_operand
 from taco_py.graph.samples import numpy_function
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.values.tensor import Tensor
@@ -30,6 +32,8 @@ def compute(node: Node, operator: str, arrays: Sequence[Any], numbers: Numbers) 
 
     numbers  sizes among its attributes, as this call has them
     """
+    if operator == POSITIONS:
+        return positions_operand(node, arrays, numbers)
     given = [tensor(each) if is_scipy_sparse(each) else each for each in arrays]
     with np.errstate(all="ignore"):
         found = (
@@ -77,9 +81,15 @@ def _along(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
 
 def _key(node: Node, arrays: Sequence[Any], numbers: Numbers) -> tuple[Any, ...]:
     """The subscripts, with their numbers and arrays in place."""
-    rest, positions = iter(numbers), iter(arrays[1:])
+    return _filled(node.get("key"), iter(numbers), iter(arrays[1:]))
+
+
+def _filled(
+    key: Sequence[tuple[Any, ...]], rest: Iterator[Any], positions: Iterator[Any]
+) -> tuple[Any, ...]:
+    """Subscripts as Python has them, of the next numbers and arrays."""
     found: list[Any] = []
-    for kind, *ends in node.get("key"):
+    for kind, *ends in key:
         if kind == "new":
             found.append(None)
         elif kind == "array":
@@ -100,10 +110,22 @@ def _scattered(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     count = len(node.shape)
     found = np.zeros(tuple(numbers[:count]), node.dtype)
     key = _key(node, arrays, numbers[count:])
+    array = _to_dense(node, arrays[:1], ())
     if any(isinstance(each, np.ndarray) for each in key):
-        np.add.at(found, key, arrays[0])
+        np.add.at(found, key, array)
     else:
-        found[key] = arrays[0]
+        found[key] = array
+    return found
+
+
+def _parts(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    """Add arrays to zeros, each at its own slices."""
+    count, rest = len(node.shape), iter(numbers[len(node.shape) :])
+    found = np.zeros(tuple(numbers[:count]), node.dtype)
+    entries = iter(node.get("key"))
+    for array, own in zip(arrays, node.get("counts"), strict=True):
+        key = _filled([next(entries) for _ in range(own)], rest, iter(()))
+        found[key] += _to_dense(node, (array,), ())
     return found
 
 
@@ -183,11 +205,12 @@ RUN: Mapping[str, Callable[[Node, Sequence[Any], Numbers], Any]] = MappingProxyT
     "astype": lambda node, arrays, numbers: arrays[0].astype(node.get("dtype"))
     if hasattr(arrays[0], "astype") else np.dtype(node.get("dtype")).type(arrays[0]),
     "slice": _subscript, "index": _subscript, "scatter": _scattered,
+    "parts": _parts,
     "copy": lambda node, arrays, numbers: arrays[0].copy(),
     "places": _places, "call": _call, "to_dense": _to_dense, "evaluate": _text, "notation": _text,
     "program": _program,
 })  # fmt: skip
 """Operators by their names; functions of elements need no entry."""
 
-NEED_SIZES = ("reshape", "broadcast_to", "broadcast", "places", "scatter")
+NEED_SIZES = ("reshape", "broadcast_to", "broadcast", "places", "scatter", "parts", POSITIONS)
 """Operators that ask for the sizes of their result."""

@@ -18,6 +18,7 @@ from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.orchestrate.candidate_kernels import Kernel
 from taco_py.graph.orchestrate.dag import mask_of
 from taco_py.graph.orchestrate.memory_order import order_by_memory, peak_bytes
+from taco_py.graph.position_operands import is_positions
 from taco_py.graph.run.partition_by_stages import base_of
 from taco_py.graph.view_operators import is_view
 from taco_py.interop.scipy_arrays import is_scipy_sparse
@@ -125,9 +126,15 @@ def dense_bytes(graph: Graph, names: Collection[str], operands: Sequence[Any]) -
     extents = [each for node in nodes for each in node.shape]
     sizes = iter(compiled(extents, [each.name for each in graph.inputs])(*operands))
     return {
-        node.name: prod(int(next(sizes)) for _ in node.shape) * np.dtype(node.dtype).itemsize
+        node.name: _stored([int(next(sizes)) for _ in node.shape], node)
+        * np.dtype(node.dtype).itemsize
         for node in nodes
     }
+
+
+def _stored(sizes: Sequence[int], node: Node) -> int:
+    """The number of elements of a value; of positions an entry each."""
+    return prod(sizes[:-1] if is_positions(node) else sizes)
 
 
 def bytes_of(value: Any) -> int:

@@ -15,11 +15,12 @@ from dataclasses import field
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.formats import Format, Level, LevelKind
+from taco_py.formats import Format, Level, LevelKind, dense
 from taco_py.graph.extents import Extent
 from taco_py.graph.fission.expressible import literal_of
-from taco_py.graph.nodes import Constant, Fact, Graph, Node
+from taco_py.graph.nodes import Constant, Fact, Graph, Leaf, Node
 from taco_py.graph.primitives.family import Index, Operands
+from taco_py.graph.primitives.gathers import is_of_elements
 from taco_py.graph.primitives.primitive_table import PRIMITIVES
 from taco_py.graph.run.partition_by_stages import Region, is_layout
 from taco_py.graph.run.sized_statements import with_sizes
@@ -148,12 +149,18 @@ class _Writer:
         if node.name in self.region.outputs or not readers:
             return False
         if len(readers) > 1:
-            return self._is_cheap(node, readers)
+            return self._is_cheap(node, readers) or self._is_cheap_gather(node, readers)
         (reader,) = readers
         if self.counts[node.name] > MOST_FUNCTIONS:
             return False
         if node.operator == "map":
             return self._may_stand_in(node, reader)
+        if node.operator in ("gather", "scatter"):
+            return self._is_cheap_gather(node, readers)
+        if node.operator == "contract" and reader.operator == "gather":
+            return is_of_elements(reader)
+        if node.operator == "contract" and reader.operator == "scatter":
+            return not self._is_in_products(reader) and _sums_nothing(node)
         return node.operator == "contract" and self._is_restricted(node)
 
     def _is_cheap(self, node: Node, readers: Sequence[Node]) -> bool:
@@ -162,7 +169,7 @@ class _Writer:
             node.operator == "map"
             and node.get("function") in CHEAP
             and (len(readers) <= MOST_READERS or self._is_read_alike(node))
-            and all(reader.operator in ("map", "reduce") for reader in readers)
+            and all(reader.operator in ("map", "reduce", "scatter") for reader in readers)
             and self.fills.get(node.name) is None
             and all(map(self._is_there_or_cheap, node.inputs))
         )
@@ -182,6 +189,24 @@ class _Writer:
         cheap = node.operator == "map" and node.get("function") in CHEAP
         return cheap and self.counts[base] <= 2 and all(map(self._is_there, node.inputs))
 
+    def _is_cheap_gather(self, node: Node, readers: Sequence[Node]) -> bool:
+        """Whether elements at positions are read again in less than they are stored and read."""
+        if len(readers) > MOST_READERS or not self._is_there(node.inputs[0]):
+            return False
+        if node.operator == "scatter":
+            return self._is_in_products(node)
+        return node.operator == "gather" and all(
+            _is_once_each(node, reader) and not self._is_spread_in(node, reader)
+            for reader in readers
+        )
+
+    def _is_in_products(self, node: Node) -> bool:
+        """Whether elements added up at positions are factors of products alone, which sum over the
+        positions then: of a matrix that is as large as the products' nothing is made."""
+        readers = self.readers.get(node.name, [])
+        few = node.name not in self.region.outputs and 0 < len(readers) <= MOST_READERS
+        return few and is_of_elements(node) and all(r.operator == "contract" for r in readers)
+
     def _is_there(self, name: str) -> bool:
         """Whether a value is read, not computed, where it is asked for."""
         *_, base = self._through(name)
@@ -197,20 +222,27 @@ class _Writer:
 
     def _may_stand_in(self, node: Node, reader: Node) -> bool:
         """Whether a function of elements is computed once for each element there too."""
-        spread = any(
+        if self._is_spread_in(node, reader) and node.fact.order and not self._is_restricted(node):
+            return False
+        if reader.operator == "map":
+            return True
+        if reader.operator == "scatter":
+            return not self._is_in_products(reader)
+        if reader.operator == "reduce":
+            return True
+        if reader.operator == "gather":
+            return is_of_elements(reader)
+        factor = node.get("function") in FACTORS and all(map(self._is_factor, node.inputs))
+        return reader.operator == "contract" and factor
+
+    def _is_spread_in(self, node: Node, reader: Node) -> bool:
+        """Whether a reader stretches a value."""
+        return any(
             name in self.nodes
             and self.nodes[name].operator == "broadcast"
             and node.name in self._through(name)
             for name in reader.inputs
         )
-        if spread and node.fact.order and not self._is_restricted(node):
-            return False
-        if reader.operator == "map":
-            return True
-        if reader.operator == "reduce":
-            return True
-        factor = node.get("function") in FACTORS and all(map(self._is_factor, node.inputs))
-        return reader.operator == "contract" and factor
 
     def _is_restricted(self, node: Node) -> bool:
         """Whether the one reader asks for elements where a sparse operand stores something."""
@@ -294,7 +326,8 @@ class _Writer:
 
     def _values_there(self) -> Iterator[tuple[str, Fact]]:
         """The operands of the graph and the region, and what statements have made, with facts."""
-        for leaf in self.graph.inputs:
+        leaves: tuple[Leaf, ...] = (*self.graph.inputs, *self.graph.constants)
+        for leaf in leaves:
             yield leaf.name, leaf.fact
         for node in self.region.nodes:
             for name in node.inputs:
@@ -347,6 +380,9 @@ class _Writer:
         """Note how a value between is stored where it is sparse."""
         read = {access.tensor for access in accesses(assignment.value)}
         sparse = {n for n in read if n in self.stored and self.stored[n].fill is not None}
+        positions = {name for name in read if name in self.stored} - sparse
+        if positions:  # they restrict no result: each row has an entry
+            self.formats[node.name] = dense(len(assignment.target.indices))
         fill = fill_of(assignment.value, self._access_fill) if sparse else None
         if fill is None or not assignment.target.indices:
             return
@@ -354,7 +390,7 @@ class _Writer:
         if _reduces(value, sparse) and not _is_spread(value, sparse, target.indices):
             return  # few of its elements are not stored
         formats = {
-            name: self.stored[name].format if name in self.stored else _dense(access)
+            name: self.stored[name].format if name in sparse else _dense(access)
             for access in accesses(assignment.value)
             for name in [access.tensor]
         }
@@ -365,7 +401,7 @@ class _Writer:
         if not is_sparse(form):
             return
         self.stored[node.name] = Stored(form, node.dtype, fill)
-        if node.name not in self.region.outputs or node.name in self.between:
+        if positions or node.name not in self.region.outputs or node.name in self.between:
             self.formats[node.name] = form
 
     def _access_fill(self, access: Access) -> Number | None:
@@ -378,6 +414,20 @@ class _Writer:
         return Statements(
             tuple(self.assignments), tuple(self.operands), results, dict(self.formats), self.stored
         )
+
+
+def _is_once_each(node: Node, reader: Node) -> bool:
+    """Tell whether a reader asks for each element of a value once, so far as is known of it."""
+    if reader.operator != "contract":
+        return reader.operator in ("map", "reduce", "scatter")
+    labels = dict(zip(reader.inputs, reader.get("labels"), strict=True))
+    own = labels.get(node.name, ())
+    return {label for each in labels.values() for label in each} <= {*own}
+
+
+def _sums_nothing(node: Node) -> bool:
+    """Tell whether a product keeps all modes of its factors."""
+    return {label for each in node.get("labels") for label in each} <= {*node.get("kept")}
 
 
 def _reduces(expr: Expr, sparse: set[str]) -> bool:

@@ -24,9 +24,10 @@ from taco_py.cost.effort import Effort
 from taco_py.cost.machine import NOMINAL
 from taco_py.diagnostics.errors import TacoError
 from taco_py.explanation.summary import expected_seconds
-from taco_py.formats import dense
+from taco_py.formats import Format, dense
 from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Graph, Node
+from taco_py.graph.position_operands import is_positions
 from taco_py.graph.primitives.functions_of_elements import call
 from taco_py.graph.run.graph_program import SETTINGS, make_program, squeezed
 from taco_py.graph.run.partition_by_stages import Region, base_of
@@ -175,6 +176,11 @@ def prices_of(dag: GraphDag, operands: Sequence[Any]) -> RegionPrices:
         if not each.type.format.is_dense
     }
     known |= _dense_facts(graph, operands)
+    stored |= {
+        node.name: Stored(known[node.name].type.format, node.dtype)
+        for node in graph.nodes
+        if is_positions(node)
+    }
     own = tuple(p for p in range(len(dag.nodes)) if not dag.dag.flagged("alone") >> p & 1)
     nodes = tuple(dag.nodes[p] for p in own)
     whole = Region(nodes, tuple(node.name for node in nodes), True)
@@ -201,7 +207,10 @@ def _dense_facts(graph: Graph, operands: Sequence[Any]) -> dict[str, Operand]:
     for node, sizes in zip(nodes, wide, strict=True):
         shape = tuple(int(next(numbers)) for _ in sizes)
         dtype = np.result_type(node.dtype).name
-        found[node.name] = Operand(TensorType(dense(len(shape)), dtype), shape, float(prod(shape)))
+        form, count = dense(len(shape)), prod(shape)
+        if is_positions(node):
+            form, count = Format.parse(node.fact.sparsity), prod(shape[:-1])
+        found[node.name] = Operand(TensorType(form, dtype), shape, float(count))
     return found
 
 

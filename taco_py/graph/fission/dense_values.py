@@ -1,0 +1,34 @@
+"""Which values of a graph are stored as arrays, though they depend on sparse operands."""
+
+from __future__ import annotations
+
+from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
+from taco_py.graph.nodes import Node
+
+
+def is_dense(builder: GraphBuilder, name: str) -> bool:
+    """Tell whether a value is stored as an array, so far as is known of it.
+
+    A @ X is, of a sparse A; A * 2 is not
+    """
+    if name not in builder.sparse:
+        return not builder.facts[name].sparsity
+    node = builder.nodes.get(name)
+    if node is None:
+        return False
+    if node.operator == "contract":
+        return _is_dense_product(builder, node)
+    if node.operator == "reduce":
+        return node.fact.order < 2
+    known = node.operator in ("map", "gather", "scatter", *LAYOUTS)
+    return node.get("call") == "to_dense" or (
+        known and all(is_dense(builder, each) for each in node.inputs)
+    )
+
+
+def _is_dense_product(builder: GraphBuilder, node: Node) -> bool:
+    """Whether a product sums over a mode of its sparse factors, which lack one that is kept."""
+    kept = {*node.get("kept")}
+    labels = zip(node.inputs, node.get("labels"), strict=True)
+    sparse = {label for each, own in labels if not is_dense(builder, each) for label in own}
+    return not sparse or (bool(sparse - kept) and (len(kept) < 2 or not kept <= sparse))

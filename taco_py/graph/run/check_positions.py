@@ -1,0 +1,58 @@
+"""Positions of gathers and scatters checked, negative ones counted from the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from taco_py.diagnostics.errors import PositionError
+from taco_py.formats import LETTERS, Format
+from taco_py.graph.nodes import Node
+from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.values.tensor import Tensor
+
+INDEX_TYPES = (np.dtype("int32"), np.dtype("int64"))
+"""Types of coordinates that kernels read."""
+
+FORMATS = tuple(
+    Format((*(LETTERS["d"],) * count, LETTERS["s"]), tuple(range(count + 1))) for count in range(32)
+)
+"""By the number of modes of positions, up to those of NumPy's arrays beside others."""
+
+
+def positions_operand(node: Node, arrays: Sequence[Any], numbers: Sequence[Any]) -> Tensor:
+    """Make the operand of one entry a row from positions, which it reads in place.
+
+    numbers  the sizes of the operand; the last is that of the mode that positions are of
+
+    Raises PositionError, which is an IndexError, for a position outside.
+    """
+    *extents, size = (int(each) for each in numbers)
+    crd = _checked(np.asarray(arrays[0]).reshape(-1), size, node)
+    if crd.dtype not in INDEX_TYPES or not crd.flags.c_contiguous:
+        crd = np.ascontiguousarray(crd, crd.dtype if crd.dtype in INDEX_TYPES else np.int64)
+    last = LevelArrays(np.arange(len(crd) + 1, dtype=crd.dtype), crd)
+    levels = (*(LevelArrays(),) * len(extents), last)
+    ones = np.ones(len(crd), node.dtype)
+    form = FORMATS[len(extents)]
+    return Tensor(TensorData(form, (*extents, size), levels, ones, sorted=True, unique=True))
+
+
+def _checked(flat: Array, size: int, node: Node) -> Array:
+    """Positions from 0 to size - 1."""
+    if not flat.size:
+        return flat
+    least, most = int(flat.min()), int(flat.max())
+    if least < -size or most >= size:
+        place = int(np.argmax((flat < -size) | (flat >= size)))
+        raise PositionError(
+            f"Expected positions from {-size} to {size - 1} along axis {node.get('axis')}, found "
+            f"{flat[place]}, in {node.place or 'the graph'}",
+            hint="positions count from 0; negative ones from the end",
+        )
+    if least >= 0:
+        return flat
+    wide = flat.astype(np.int64)
+    return np.where(wide < 0, wide + size, wide)
