@@ -25,10 +25,11 @@ WITH_CODE = {
 def test_blocks_run_and_print_what_they_say(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In `print(x)  # → text`, the text is compared with what is printed."""
+    """In `print(x)  # → text`, the text is compared with what is printed, in this order."""
     monkeypatch.chdir(tmp_path)
     for number, promised, printed in run(page):
-        missing = [line for line in promised if line not in printed]
+        left = iter(printed)
+        missing = [line for line in promised if line not in left]
         assert not missing, f"{page.name} block {number} printed\n" + "\n".join(printed)
 
 

@@ -26,9 +26,9 @@ from taco_py.diagnostics.errors import (
 from taco_py.driver import CompiledKernel, compile_recipes
 from taco_py.execute.assemble_compute import assemble, recompute
 from taco_py.execute.run import Execution, run
+from taco_py.explanation.kernel_roofline import kernel_roofline
 from taco_py.explanation.plan_report import explain
 from taco_py.explanation.plan_schedule import graphs_of, recipe_of, schedule_of
-from taco_py.explanation.told_roofline import timed_roofline
 from taco_py.formats import Format
 from taco_py.kernels import KERNELS
 from taco_py.legal.stored import is_full
@@ -222,17 +222,11 @@ class Kernel:
 
         Raises CompilerError where it cannot be measured, OutputError where no file can be written.
         """
-        from taco_py.limits.roofline_picture import draw_roofline
-
         objects = merged(operands, named)
-        given, _ = self._given(objects) if objects else ({}, {})
-        tensors = {name: each.data for name, each in given.items()} if objects else None
-        limit = self.settings.threads or KERNELS.cores
+        given = self._given(objects)[0] if objects else None
         call = (lambda: self(**objects)) if objects else None
-        drawing = draw_roofline(timed_roofline(self.plan, self.compiled, tensors, limit, call))
-        if path is not None:
-            drawing.save(path)
-        return drawing
+        threads = self.settings.threads
+        return kernel_roofline(path, self.plan, self.compiled, threads, given, call)
 
     def __call__(
         self,

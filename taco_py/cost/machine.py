@@ -164,6 +164,11 @@ class Machine:
     """Innermost iterations, of about a nanosecond each, from which waking threads pays. A parallel
     region costs 1 µs where the last one ended less than 3 ms ago, 25 µs later on: for two threads
     2 500 iterations and 30 000 to 50 000. Between these little is lost either way."""
+    waking_seconds: float = 5e-6
+    """Waking the threads of a region, between what it costs soon and long after the last one."""
+    further_thread_share: float = 0.85
+    """The part of a kernel's time on one thread that each thread after the first saves. Not
+    measured."""
 
     # ------------------------------------------------------------ dense products in loops
 
@@ -185,6 +190,8 @@ class Machine:
     """The vectors in which loops and tiles run along rows."""
     loop_row_columns: int = 8
     """Columns from which loops along the rows of a result do as well as tiles, for little depth."""
+    static_size_share: float = 0.85
+    """The part of its time that a kernel in loops takes with a size compiled in. Not measured."""
     static_size_iterations: int = 1 << 13
     """Iterations from which a kernel with short sizes compiled in pays."""
     streamed_sum_terms: int = 8

@@ -8,12 +8,15 @@ from typing import Any
 from taco_py.diagnostics.errors import MissingExtraError
 
 
-def library(name: str, install: str) -> Any:
-    """The module of an optional library. Raises MissingExtraError where it is not installed."""
+def library(name: str, install: str, without: str = "") -> Any:
+    """The module of an optional library. Raises MissingExtraError where it is not installed.
+
+    without  what does without it, for the hint
+    """
     try:
         return import_module(name)
     except ImportError as error:
         raise MissingExtraError(
             f"Expected {install} to be installed, found none ({error})",
-            hint=f"pip install {install}",
+            hint=f"pip install {install}" + (without and f"; {without}"),
         ) from error

@@ -10,9 +10,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from taco_py.formats import Format
+from taco_py.notation.checks import accesses
+from taco_py.notation.nodes import Access, Assignment
 from taco_py.problem import Problem, TensorType
 
 
@@ -34,6 +36,19 @@ def all_full(types: Iterable[TensorType]) -> bool:
 def is_full_problem(problem: Problem) -> bool:
     """Tell whether all operands and the result of a problem store every coordinate."""
     return problem.result.format.is_dense and all_full(type for _, type in problem.operands)
+
+
+def sparse_indices(assignment: Assignment, leaves_out: Callable[[Access], bool]) -> frozenset[str]:
+    """Find the indices of operands that leave coordinates out: i and j where A[i,j] is sparse."""
+    sparse = (access for access in accesses(assignment) if leaves_out(access))
+    return frozenset(index for access in sparse for index in access.indices)
+
+
+def sparse_indices_of(problem: Problem) -> frozenset[str]:
+    """Find the indices of a problem's operands that leave coordinates out."""
+    return sparse_indices(
+        problem.assignment, lambda access: is_sparse(problem.type_of(access.tensor).format)
+    )
 
 
 def count_lists(form: Format) -> int:

@@ -9,6 +9,8 @@ from typing import Any
 from taco_py.tool.flags import UsageError
 
 DAY = 86400.0
+LOG = ".jsonl"
+"""What names of logs end with."""
 
 
 def add_store_commands(commands: Any) -> None:
@@ -19,7 +21,7 @@ def add_store_commands(commands: Any) -> None:
         ("list", "the fastest plan of each key, a line each"),
         ("show", "problems and plans in full"),
         ("export", "write all trials as lines of JSON"),
-        ("merge", "take the trials of other stores"),
+        ("merge", "take the trials of other stores, and of logs that export wrote"),
         ("prune", "remove trials"),
     ):
         each = kinds.add_parser(name, help=what)
@@ -27,7 +29,7 @@ def add_store_commands(commands: Any) -> None:
         if name == "export":
             each.add_argument("log", help="the file to write")
         if name == "merge":
-            each.add_argument("others", nargs="+", help="stores to take trials of")
+            each.add_argument("others", nargs="+", help="stores, or logs named *.jsonl")
         if name == "prune":
             each.add_argument("--keep", type=int, help="plans of each key whose trials stay")
             each.add_argument("--older-than", type=float, help="days: what is older goes")
@@ -57,12 +59,18 @@ def _done(store: Any, options: argparse.Namespace) -> str:
         case "export":
             return f"{store.export(options.log)} trials written to {options.log}"
         case "merge":
-            return f"{sum(map(store.merge, options.others))} trials taken"
+            return f"{sum(_taken(store, each) for each in options.others)} trials taken"
     days, versions = options.older_than, options.version or ()
     if options.keep is None and days is None and not versions:
         raise UsageError("Expected --keep, --older-than or --version, found none of them")
     older = None if days is None else days * DAY
     return f"{store.prune(keep=options.keep, older_than=older, versions=versions)} trials removed"
+
+
+def _taken(store: Any, other: str) -> int:
+    """Take the trials of a store or of a log; how many are new."""
+    take = store.load if other.endswith(LOG) else store.merge
+    return int(take(other))
 
 
 def _line(record: Any) -> str:

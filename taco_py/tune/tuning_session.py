@@ -19,7 +19,16 @@ from time import monotonic
 from typing import Protocol
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import InternalError, ScheduleError
+from taco_py.diagnostics.errors import (
+    CompilerError,
+    DeviceError,
+    IndexOverflowError,
+    InternalError,
+    OutOfMemoryError,
+    ScheduleError,
+    StructureError,
+    TacoError,
+)
 from taco_py.plan.ir.plan import Plan
 from taco_py.tune.searches.search_protocol import Asked, Start, Told
 from taco_py.tune.space.axis import Point, label_of
@@ -28,6 +37,10 @@ from taco_py.tune.store.tuning_record import OK, SLOWER
 
 STALE = 400
 """Points without a plan of their own, one after the other, after which the search is over."""
+MEMORY = (OutOfMemoryError.__name__, MemoryError.__name__)
+"""The errors of a call for which there is too little memory."""
+OF_CALLERS = (CompilerError, DeviceError, IndexOverflowError, StructureError)
+"""Other errors that calls raise for what their operands or their machine are."""
 INTERRUPTED = "it was interrupted"
 """Why a search ended that Ctrl-C has ended."""
 
@@ -42,6 +55,7 @@ class Timed:
     seconds, spread, trials  of its own times
     rival    seconds of the plan that it took turns with
     result   "ok" where it is clearly faster than that, or there is none; "slower", "wrong", …
+    raised   the class of what it raised, "" where it raised nothing
     """
 
     result: str
@@ -50,6 +64,25 @@ class Timed:
     trials: int = 1
     rival: float | None = None
     note: str = ""
+    raised: str = ""
+
+
+def why_not(timed: Timed) -> TacoError:
+    """What is raised where the plan that is chosen without timing does not run.
+
+    What its caller can mend is what calls raise themselves; all else is a fault of ours.
+    """
+    if timed.raised in MEMORY:
+        return OutOfMemoryError(timed.note or "Expected memory for the call, found too little")
+    for error in OF_CALLERS:
+        if timed.raised == error.__name__:
+            return error(timed.note)
+    if timed.result == "timed out":
+        return ScheduleError(
+            f"Expected a call that ends in time to be tuned, found {timed.note}",
+            hint="tune it on smaller operands: calls of near sizes find what was kept",
+        )
+    return InternalError(f"Expected auto's plan to run, found {timed.result}: {timed.note}")
 
 
 def with_note(timed: Timed, note: str) -> Timed:
@@ -178,7 +211,7 @@ class Session:
         self.met.add(self.space.identity(self.space.plan(())))
         timed = self.bench.time(text)
         if timed.seconds is None:
-            raise InternalError(f"Expected auto's plan to run, found {timed.result}: {timed.note}")
+            raise why_not(timed)
         attempt = Attempt((), label_of(()), text, timed)
         self._note(attempt)
         return attempt

@@ -192,7 +192,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
             each["hash"], each["attempts"] = str(each["hash"]), int(each["attempts"])
             found.append(each)
         except (ValueError, TypeError, KeyError) as error:
-            if not line.endswith("\n"):
+            if line.startswith("{") and not line.endswith("\n"):
                 break
             raise FileFormatError(
                 f"Expected a job or an outcome in line {number} of {path}, found {line[:60]!r} "

@@ -53,7 +53,7 @@ class DaskWorkers:
     def __init__(
         self, count: Mapping[str, int], scheduler: str, tune: TuneTask, folder: str
     ) -> None:
-        self._dask = library("distributed", "tacopy[farm]")
+        self._dask = library("distributed", "tacopy[farm]", "workers=0 does without")
         self._tune, self._folder = tune, folder
         self._cluster: Any = None
         self._running: dict[Any, tuple[Job, str]] = {}

@@ -92,6 +92,8 @@ class RecordedTasks(Sequence[TuningTask]):
         more: Mapping[str, Any],
     ) -> TuningTask:
         """The task of a call. Raises TacoError for calls that no task describes."""
+        if more.get("several"):
+            raise KeyedError("several statements, and results by name, have no tasks yet", ())
         if more.get("mask") is not None:
             raise KeyedError("calls with a mask have no tasks yet", ())
         if more.get("squeezed"):

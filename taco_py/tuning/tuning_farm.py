@@ -206,7 +206,8 @@ def _farmed(store: TuningStore, tasks: tuple[TuningTask, ...], asked: FarmOption
     told = Progress(store, hashes, sys.stderr if asked.progress else None, asked.page)
     for batch in asked.batches.values():
         batch.complete(journal)
-    workers = _workers(asked, journal)
+    left = any(job.state != FINISHED for job in journal.jobs() if job.hash in hashes)
+    workers = _workers(asked, journal) if left else _own_process(asked, journal)
     name = f"{PREFIX}{process_name()}"
     loop = FarmLoop(store, workers, asked.batches, hashes, name, asked.limit, asked.attempts, told)
     try:
@@ -223,9 +224,14 @@ def _farmed(store: TuningStore, tasks: tuple[TuningTask, ...], asked: FarmOption
 def _workers(asked: FarmOptions, journal: Journal) -> Workers:
     """The workers that were asked for. Raises FarmError or MissingExtraError."""
     if not asked.workers and not asked.scheduler:
-        kinds = [each for each in asked.targets if each not in asked.batches]
-        return OwnProcess(kinds[0] if kinds else "", asked.tune, asked.folder, journal)
+        return _own_process(asked, journal)
     return DaskWorkers(asked.workers, asked.scheduler, asked.tune, asked.folder)
+
+
+def _own_process(asked: FarmOptions, journal: Journal) -> OwnProcess:
+    """This process as the worker of the first target that is no batch's."""
+    kinds = [each for each in asked.targets if each not in asked.batches]
+    return OwnProcess(kinds[0] if kinds else "", asked.tune, asked.folder, journal)
 
 
 def _rescued(store: TuningStore, loop: FarmLoop) -> str:

@@ -85,6 +85,15 @@ def test_without_operands_it_stands_where_it_was_planned_for(tmp_path: Path) -> 
     assert "at most" in words and "expected" in words and "measured " not in words.split("peak")[1]
 
 
+def test_several_statements_have_one_picture(tmp_path: Path) -> None:
+    kernel = tp.compile("t[i] = A[i,j] * x[j]; y[i] = t[i] * t[i]", A=tp.CSR, x=tp.dense(1))
+    given = {"A": sp.eye_array(300, format="csr"), "x": np.ones(300)}
+    drawing = kernel.roofline(tmp_path / "several.svg", **given)
+    assert (tmp_path / "several.svg").read_text() == drawing.svg
+    assert "measured " in str(drawing).split("peak")[1]
+    assert "measured " not in str(kernel.roofline()).split("peak")[1]
+
+
 def test_texts_in_the_picture_are_escaped() -> None:
     kernel = tp.compile("c[i] = a[i] < b[i]", a=tp.dense(1), b=tp.dense(1))
     assert "&lt;" in kernel.roofline().svg

@@ -25,6 +25,7 @@ from taco_py.tune.store.job_journal import (
     WAITING,
 )
 from taco_py.tune.tasks.tuning_task import TuningTask
+from taco_py.tuning import tuning_farm
 from taco_py.tuning.farm_status import label_of
 from taco_py.tuning.tuning_farm import queue
 from taco_py.tuning.workers import OwnProcess
@@ -211,6 +212,17 @@ def test_a_batch_goes_out_and_comes_back(tmp_path: Path) -> None:
             tp.tuning.read_batch(store, log)
 
 
+def test_files_that_are_no_batches_stay_as_they_are(tmp_path: Path) -> None:
+    """Nor is their last line one that was cut off."""
+    batch, notes = tmp_path / "jobs.jsonl", tmp_path / "notes"
+    batch.touch()
+    notes.write_text("my notes")
+    for jobs, log in ((notes, batch), (batch, notes)):
+        with pytest.raises(tp.FileFormatError, match=r"line 1 of .+, found 'my notes'"):
+            tp.tuning.run_batch(jobs, log)
+    assert notes.read_text() == "my notes"
+
+
 def test_a_farm_waits_for_the_log_of_a_batch(tmp_path: Path) -> None:
     folder = tmp_path / "pi"
     folder.mkdir()
@@ -271,6 +283,19 @@ def test_the_command_line(
     for words, text in wrong:
         assert main(["tune", *words]) == 2, words
         assert text in capsys.readouterr().err
+
+
+def test_nothing_is_started_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("workers were started")
+
+    monkeypatch.setattr(tuning_farm, "DaskWorkers", refuse)
+    with tp.TuningStore() as store:
+        tp.tuning.farm(tasks(2), store, workers=0, tune=quick, progress=False)
+        report = tp.tuning.farm(tasks(2), store, workers=2, tune=quick, progress=False)
+        assert (report.queued, report.finished) == (0, 2)
+        with pytest.raises(AssertionError, match="workers were started"):
+            tp.tuning.farm(tasks(3), store, workers=2, tune=quick, progress=False)
 
 
 # ---------------------------------------------------------------- Dask

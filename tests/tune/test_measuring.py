@@ -99,6 +99,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "complex": ("y[i] = A[i,j] * x[j]", {"A": A, "x": np.ones(50) * 1j}),
     "half": ("y[i] = A[i,j] * x[j]", {"A": A, "x": np.ones(50, np.float16)}),
     "min plus": ("y[i] = A[i,j] * x[j]", {"A": A, "x": np.ones(50)}),
+    "one operand twice": ("C[i,j] = A[i,k] * A[j,k]", {"A": A}),
 }
 
 
@@ -139,6 +140,17 @@ def test_sizes_that_plans_compile_in_stay() -> None:
     assert (small["j"], small["l"]) == (3, 200)
     assert np.prod(list(small.values())) <= 1_000_000
     assert min(small.values()) >= 3
+
+
+def test_indices_of_one_mode_have_one_size() -> None:
+    square = sp.eye_array(70, format="csr")
+    call = tunable("s[] = A[i,k] * A[k,j] * x[l] * x[m]", {"A": square, "x": np.ones(90)}, {})
+    small = small_sizes(call.assignment, {"i": 70, "k": 70, "j": 70, "l": 90, "m": 90}, {})
+    assert small["i"] == small["k"] == small["j"] < 70
+    assert small["l"] == small["m"] < 90
+    assert np.prod(list(small.values())) <= 1_000_000
+    kept = small_sizes(call.assignment, {"i": 70, "k": 70, "j": 70, "l": 90, "m": 90}, {"k": 70})
+    assert kept["i"] == kept["j"] == 70
 
 
 # ---------------------------------------------------------------- processes
@@ -207,6 +219,16 @@ def test_a_call_in_a_process_of_its_own() -> None:
         assert there.race("nonsense", plan, False).result == "refused"
         pid = there.child.pid
     assert there.child.pid is None and pid is not None
+
+
+def test_what_a_plan_raises_comes_back_from_its_process() -> None:
+    long = np.ones(3_000_000)
+    call = tunable("C[i,j] = x[i] * z[j]", {"x": long, "z": long}, {})
+    plan = space_of(call.assignment, call.objects, call.settings).space.text(())
+    with bench_process((call.assignment, call.objects, call.settings)) as there:
+        timed = there.time(plan)
+    assert (timed.result, timed.raised) == ("crashed", "OutOfMemoryError")
+    assert "Expected memory for C" in timed.note
 
 
 @pytest.mark.parametrize(

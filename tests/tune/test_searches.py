@@ -84,6 +84,25 @@ def test_equal_seeds_give_equal_points(name: str) -> None:
     assert len(points[0]) in (12, 13)  # the last comparison besides
 
 
+@pytest.mark.parametrize(
+    ("timed", "error", "told"),
+    [
+        (Timed("crashed", note="no room", raised="OutOfMemoryError"), tp.OutOfMemoryError, "no"),
+        (Timed("crashed", raised="MemoryError"), tp.OutOfMemoryError, "found too little"),
+        (Timed("refused", note="no cc", raised="CompilerError"), tp.CompilerError, "no cc"),
+        (Timed("timed out", note="none within 600 s"), tp.ScheduleError, "within 600 s"),
+        (Timed("wrong", note="differs"), tp.InternalError, "auto's plan to run, found wrong"),
+    ],
+)
+def test_what_keeps_a_call_from_running_is_told(
+    timed: Timed, error: type[Exception], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench({})
+    monkeypatch.setattr(bench, "time", lambda _: timed)
+    with pytest.raises(error, match=told):
+        search("model", bench)
+
+
 @pytest.mark.parametrize(("name", "trials"), [("model", 45), ("evolutionary", 120)])
 def test_options_that_go_together_are_found(name: str, trials: int) -> None:
     bench = Bench({"unroll(j,8)": 0.6, "split(i,i_c,i_e,64)": 0.7})

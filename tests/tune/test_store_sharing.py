@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,6 +72,28 @@ def test_records_wait_for_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     store.close()  # which writes them
     with tp.TuningStore(path) as after:
         assert len(after) == 2
+
+
+def test_records_of_other_threads_wait_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one thread writes, a second has written the same too, and a third could not write."""
+    store = tp.TuningStore(required=False)
+    write = store._write
+
+    def fail(_: object) -> int:
+        raise tp.TuningStoreError("no room")
+
+    def meanwhile(records: Iterable[tp.TuningRecord]) -> int:
+        monkeypatch.setattr(store, "_write", write)
+        store.add(record(2e-3))
+        monkeypatch.setattr(store, "_write", fail)
+        with pytest.warns(TuningStoreWarning):
+            store.add(record(3e-3))
+        return write(records)
+
+    monkeypatch.setattr(store, "_write", meanwhile)
+    store.add(record(1e-3))
+    assert sorted(each.seconds or 0 for each in store.records(all=True)) == [1e-3, 2e-3]
+    assert [each.seconds for each in store.unsaved] == [3e-3]
 
 
 def test_rows_of_pandas() -> None:

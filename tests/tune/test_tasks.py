@@ -216,6 +216,9 @@ def test_a_rule_of_all_operands_takes_what_each_has() -> None:
         ({"nnz": "A", "values": [2.5]}, "A: Expected a whole number from 0, found 2.5"),
         ({"size": "A.0", "multiples": [float("inf")]}, "Expected numbers from 0, found inf"),
         ({"option": "trials", "values": ["many"]}, "Expected trials to be a whole number from 1"),
+        ({"option": "threads", "values": ["many"]}, "a positive number of threads.* found 'many'"),
+        ({"size": "A.0", "powers": [5000]}, r"lead to finite numbers, found 2\*\*5000"),
+        ({"size": "A.0", "multiples": [1e308]}, r"lead to finite numbers, found 1e\+308"),
     ],
 )
 def test_values_of_rules_are_checked(rule: dict[str, Any], told: str) -> None:
@@ -233,9 +236,18 @@ def test_values_of_rules_are_checked(rule: dict[str, Any], told: str) -> None:
         ("seconds", -5, "seconds to be a number of seconds above 0, found -5"),
         ("search", "modl", "search to be one of .* found 'modl'"),
         ("seed", 1.5, "seed to be a whole number, found 1.5"),
+        ("threads", 0, "a positive number of threads.* found 0"),
+        ("dtype", "float99", "dtype to be a dtype, found 'float99'"),
+        ("casting", "sfe", "casting to be one of .* found 'sfe'"),
+        ("static", {"i": "many"}, "an integer as the static size of index i, found 'many'"),
+        ("libraries", "yes", "True or False, found 'yes'"),
+        ("forbid", ["nonsense"], "names of rules in forbid, found 'nonsense'"),
+        ("allow", ["nonsense"], "'cancellation' in allow"),
+        ("semiring", "min_pls", "name of a semiring, found 'min_pls'"),
+        ("format", 3, "a Format or its text, found 3"),
     ],
 )
-def test_options_of_the_search_are_checked(option: str, value: Any, told: str) -> None:
+def test_options_are_checked(option: str, value: Any, told: str) -> None:
     with pytest.raises(tp.OperandError, match=told):
         tp.tuning.task(SPMV, {"A": A, "x": X}, **{option: value})
     with pytest.raises(tp.OperandError, match=told), tp.tuning.record(**{option: value}):
@@ -243,6 +255,25 @@ def test_options_of_the_search_are_checked(option: str, value: Any, told: str) -
     text = FILE.replace("trials = 5", f"{option} = {toml(value)}")
     with pytest.raises(tp.FileFormatError, match=f"line 3 of t.toml, options.{option}: .*{told}"):
         tasks_in(text, "t.toml")
+
+
+def test_options_are_those_of_the_text() -> None:
+    for option, told in (({"format": "ds"}, "level letter"), ({"static": {"q": 3}}, "found 'q'")):
+        with pytest.raises(tp.OperandError, match=told):
+            tp.tuning.task(SPMV, {"A": A, "x": X}, **option)
+
+
+def test_options_of_any_type_are_plain_in_jobs() -> None:
+    """Jobs are JSON, and are told apart by what their options say."""
+    given = {"dtype": np.float32, "format": tp.dense(1), "threads": np.int64(2), "seed": np.int8(3)}
+    plain = {"dtype": "f4", "format": "d", "threads": 2, "seed": 3}
+    ring = tp.Semiring("min", "plus")
+    one = tp.tuning.task(SPMV, {"A": A, "x": X}, semiring=ring, static={"i": 1000}, **given)
+    other = tp.tuning.task(SPMV, {"A": A, "x": X}, semiring="min_plus", static={"i": 1000}, **plain)
+    assert one.job() == other.job()
+    assert one.call_options["dtype"] == "float32"
+    with pytest.raises(tp.OperandError, match="zero and one of its operators"):
+        tp.tuning.task(SPMV, {"A": A, "x": X}, semiring=tp.Semiring("min", "plus", one=0))
 
 
 def test_degrees_grow_with_sizes_and_densities() -> None:
@@ -275,7 +306,7 @@ def test_hashes_depend_on_what_is_tuned() -> None:
 
 
 def test_hashes_of_sets_are_the_same_in_each_process() -> None:
-    rules = ("fuse", "hoist", "transpose", "workspace", "collapse")
+    rules = ("fuse_modes", "hoist_sum", "gallop", "contract", "look_up_row")
     hashes = {
         tp.tuning.task(SPMV, {"A": A, "x": X}, forbid=given).job().hash
         for given in (set(rules), frozenset(rules), sorted(rules))
@@ -296,11 +327,15 @@ def test_calls_of_a_script_become_tasks(tmp_path: Path) -> None:
         tp.evaluate(SPMV, A=matrix, x=x, semiring="min_plus", threads=1)
         tp.evaluate(SPMV, A=matrix, x=x, mask=np.ones(60, bool))
         tensor @ x
+        tp.evaluate(f"z[i] = A[i,j] * x[j]; {SPMV} + z[i]", A=matrix, x=x)
     tp.evaluate(SPMV, A=matrix, x=x[:, None].ravel())  # not any more
     assert len(tasks) == 3
     assert list(tasks.counts.values()) == [3, 1, 1]
     assert dict(tasks[1].options) == {"semiring": "min_plus", "threads": 1, "trials": 7}
-    assert tasks.skipped == {"calls with a mask have no tasks yet": 1}
+    assert tasks.skipped == {
+        "calls with a mask have no tasks yet": 1,
+        "several statements, and results by name, have no tasks yet": 1,
+    }
     assert tasks[2].described["a0" if "a0" in tasks[2].described else "op0"].format == "ds"
     with tp.TuningStore() as store:
         made = store.key(tasks[0].text, tasks[0].make_operands())

@@ -228,6 +228,21 @@ def test_zero_shot_uses_what_the_store_teaches_and_is_remembered(store: tp.Tunin
     assert "timed        10 s" in explain()
 
 
+def test_calls_look_again_after_what_others_timed_came(
+    store: tp.TuningStore, tmp_path: Path
+) -> None:
+    assert "no record" in explain()
+    with tp.TuningStore() as other:
+        other.add(record(other))
+        store.merge(other)
+        assert "exact, from a store in memory" in explain()
+        other.export(tmp_path / "log.jsonl")
+    store.prune(keep=0)
+    assert "no record" in explain()
+    store.load(tmp_path / "log.jsonl")
+    assert "exact, from a store in memory" in explain()
+
+
 def test_without_a_store_and_without_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         sys.modules[active_file.__module__], "usual_path", lambda: tmp_path / "none"
@@ -254,6 +269,20 @@ def test_where_there_are_no_operands_or_several_statements(store: tp.TuningStore
 
 
 # ---------------------------------------------------------------- tune
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ({"trails": 3}, "did you mean the option trials=?"),
+        ({"schedule": "auto"}, "schedule= is an option of evaluate; this call has "),
+        ({"X": X}, "did you mean x?"),
+    ],
+)
+def test_options_misspelt_are_told(option: dict[str, Any], told: str) -> None:
+    with pytest.raises(tp.OperandError) as raised:
+        tp.tune(TEXT, A=A, x=X, store=tp.TuningStore(), **option)
+    assert told in str(raised.value)
 
 
 def test_tune_finds_keeps_and_tells() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -141,6 +142,15 @@ def test_logs_and_stores_are_merged_once(tmp_path: Path) -> None:
     assert all(from_json(as_json(each)) == each for each in every)
 
 
+def test_limits_are_numbers(tmp_path: Path) -> None:
+    with tp.TuningStore() as store:
+        for ask in (lambda: store.prune(keep="a"), lambda: store.best(KEY, far="a")):  # type: ignore[arg-type]
+            with pytest.raises(tp.OperandTypeError, match="at least 0, found 'a'"):
+                ask()
+        with pytest.raises(FileNotFoundError, match=r"log\.jsonl"):
+            store.export(tmp_path / "none" / "log.jsonl")
+
+
 def test_values_of_records_are_checked() -> None:
     wrong = ({"seconds": None}, {"seconds": float("nan")}, {"plan": ""}, {"result": "good"})
     for each in wrong:
@@ -172,9 +182,45 @@ def test_files_that_are_no_stores(tmp_path: Path) -> None:
         assert store.path is None
 
 
+def test_paths_that_name_no_file() -> None:
+    for path in (3, b"store"):
+        with pytest.raises(tp.OperandTypeError, match="Expected the path of a tuning store"):
+            tp.TuningStore(path)  # type: ignore[arg-type]
+    refused(Path("a" * 5000), "none that can be opened")
+
+
+@pytest.mark.parametrize(
+    ("text", "operand", "found"),
+    [
+        ("z[i] = A[i,j]; y[i] = z[i]", A, "found 2 statements"),
+        ("y[i] = A[i,2*j]", A, "found a subscript that is more than an index"),
+        ("y[i] = A[i,j]", A.tobsr((2, 2)), "found operands or a format in blocks"),
+    ],
+)
+def test_what_has_no_key_is_told(text: str, operand: Any, found: str) -> None:
+    with pytest.raises(tp.OperandError, match=found):
+        tp.TuningStore().key(text, A=operand)
+
+
 def refused(path: Path, words: str) -> None:
     with pytest.raises(tp.TuningStoreError, match=words):
         tp.TuningStore(path)
+
+
+def test_a_process_killed_while_its_log_goes_to_the_file_loses_nothing(tmp_path: Path) -> None:
+    """The first page says then how long the file will be, and the log has the pages still."""
+    path, killed = tmp_path / "store", tmp_path / "killed"
+    with tp.TuningStore(path) as store:
+        store.add(record())
+        with store.file.read() as connection:
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
+        store.add(*(record(float(n), note=200 * "n") for n in range(2, 300)))
+        shorter = path.read_bytes()
+        (tmp_path / "killed-wal").write_bytes((tmp_path / "store-wal").read_bytes())
+    killed.write_bytes(path.read_bytes()[:4096] + shorter[4096:])
+    assert killed.stat().st_size < path.stat().st_size
+    with tp.TuningStore(killed) as store:
+        assert len(store) == 299
 
 
 def test_a_file_of_the_first_version_is_migrated(tmp_path: Path) -> None:
@@ -252,13 +298,14 @@ def test_look_ups_use_indices() -> None:
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one, two, log = (str(tmp_path / name) for name in ("a", "b", "log"))
+    one, two, log = (str(tmp_path / name) for name in ("a", "b", "log.jsonl"))
     for path, seconds in ((one, 1e-3), (two, 2e-3)):
         with tp.TuningStore(path) as store:
             store.add(record(seconds))
     expected = (
         (("list", one), "1 trials"), (("show", one), "return B"), (("merge", one, two), "1 trials"),
         (("export", one, log), "2 trials written"), (("prune", one, "--keep", "0"), "2 trials"),
+        (("merge", one, two, log), "2 trials taken"),
     )  # fmt: skip
     for words, told in expected:
         assert main(["store", *words]) == 0

@@ -16,6 +16,7 @@ from taco_py.diagnostics.cautions import give
 from taco_py.diagnostics.errors import OutputError
 from taco_py.execute.run import run_all
 from taco_py.kernels import KERNELS
+from taco_py.replay.call_watch import WATCH
 from taco_py.replay.find import no_short_way
 from taco_py.replay.make_call import compiled_kernels
 from taco_py.replay.state import Task, Wanted
@@ -38,6 +39,8 @@ def compute_several(
     """
     cautions = tuple(caution for each in read for caution in each.cautions)
     give(cautions)
+    if WATCH.watchers:
+        WATCH.tell(read[-1].assignment, objects, settings, {"several": True})
     begun = _begun(read, objects, asked.outs)
     objects = {**objects, **begun}
     ready = make_ready(

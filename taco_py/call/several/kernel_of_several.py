@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from taco_py.call.several.wishes import Asked, by_output
 from taco_py.cost.effort import Effort
 from taco_py.driver import CompiledKernel, compile_recipes
 from taco_py.execute.run import run_all
+from taco_py.explanation.kernel_roofline import kernel_roofline
 from taco_py.explanation.plan_report import explain
 from taco_py.explanation.plan_schedule import recipe_of
 from taco_py.formats import Format
@@ -43,7 +45,10 @@ from taco_py.values.device_tensor import place_of
 from taco_py.values.operands import Given, check_given, check_orders, check_sizes, give
 from taco_py.values.result_table import ResultKind
 from taco_py.values.results import container, hand_out
-from taco_py.values.settings import Settings, check_static_size, check_threads
+from taco_py.values.settings import Settings, check_static_size, check_threads, merged
+
+if TYPE_CHECKING:
+    from taco_py.show.graphs import Drawing
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -82,6 +87,26 @@ class KernelOfSeveral:
         limit = self.settings.threads or KERNELS.cores
         told = explain(self.plan, self.compiled, limit=limit)
         return Report(with_results(told, self.statements, self.typed, self.plan))
+
+    def roofline(
+        self,
+        path: str | Path | None = None,
+        operands: Mapping[str, Any] | None = None,
+        /,
+        **named: Any,
+    ) -> Drawing:
+        """Draw what the processor can do at most, and where each kernel stands below that.
+
+        path      an SVG file to write; the drawing is returned, which `print` shows as text
+        operands, named  a call with these is timed, for a few tenths of a second
+
+        Raises CompilerError where the processor cannot be measured, OutputError for the file.
+        """
+        objects = merged(operands, named)
+        given = self._ready(objects).given if objects else None
+        call = (lambda: self(**objects)) if objects else None
+        threads = self.settings.threads
+        return kernel_roofline(path, self.plan, self.compiled, threads, given, call)
 
     def _repr_html_(self) -> str:
         """Show it in a notebook: what it computes, and its C where it is unfolded."""

@@ -83,9 +83,9 @@ def _in_words(step: Callable[[], Timed]) -> Timed:
     except WrongResultError as error:
         return Timed("wrong", note=str(error))
     except (InternalError, MemoryError) as error:
-        return Timed("crashed", note=str(error))
+        return Timed("crashed", note=str(error), raised=type(error).__name__)
     except TacoError as error:
-        return Timed("refused", note=error.message)
+        return Timed("refused", note=error.message, raised=type(error).__name__)
 
 
 def timed_of(turns: Turns) -> Timed:

@@ -61,10 +61,19 @@ def key_of_text(text: str, objects: Mapping[str, Any], options: Mapping[str, Any
 def refuse_unkeyed(read: Sequence[Understood], in_blocks: bool) -> None:
     """Raise OperandError for a text that has no key, or whose operands are in blocks."""
     one = read[0].assignment
-    if len(read) > 1 or has_subscripts(one) or in_blocks:
-        raise OperandError(
-            "Expected one assignment whose subscripts are indices, over plain formats, for a key "
-            "of tuned plans, found another text or operands in blocks",
-            one.span,
-            hint="ask for each statement by itself; such texts have no keys yet",
-        )
+    if len(read) > 1:
+        found, hint = f"{len(read)} statements", "give each statement by itself"
+    elif has_subscripts(one):
+        found = "a subscript that is more than an index"
+        hint = "cut or gather the operand before, as in A=A[:, ::2], and write A[i,j]"
+    elif in_blocks:
+        found = "operands or a format in blocks or diagonals"
+        hint = "convert them, as in A=A.tocsr(), or leave format= out"
+    else:
+        return
+    raise OperandError(
+        "Expected one assignment whose subscripts are indices, over plain formats, for a key of "
+        f"tuned plans, found {found}",
+        one.span,
+        hint=hint,
+    )

@@ -9,16 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from codegen.records import dataclass
+from taco_py.call.prepare import statements_of
 from taco_py.call.tuning.tune_call import Tuned, tune_text
-from taco_py.call.tuning.tuning_store import TuningStore
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.call.tuning.tuning_store import TuningStore, path_of
 from taco_py.kernels import KERNELS
 from taco_py.notebook.markup import block, table
 from taco_py.tune.store.active_store import use_file, usual_path
 from taco_py.tune.store.store_file import StoreFile
-from taco_py.tune.tasks.search_options import SEARCH_OPTIONS, check_search_option
+from taco_py.tune.tasks.call_options import CALL_OPTIONS
+from taco_py.tune.tasks.search_options import SEARCH_OPTIONS, checked_search_option
 from taco_py.tune.tuning_session import Attempt
+from taco_py.values.operands import check_names
 
+OPTIONS = frozenset(
+    {*SEARCH_OPTIONS, *CALL_OPTIONS, "store", "progress", "schedule_budget", "mask"}
+)
+"""The keywords of `tune`, which cannot be the names of operands there."""
 FAILED = ("wrong", "crashed", "timed out")
 WIDTH = 24
 """Characters of a bar."""
@@ -113,11 +119,12 @@ def tuned_call(
 
     limits  trials, seconds, the name of the search, and the seed
     """
-    trials, seconds, search, seed = limits
-    for name, value in zip(SEARCH_OPTIONS, limits, strict=True):
-        check_search_option(name, value)
+    pairs = zip(SEARCH_OPTIONS, limits, strict=True)
+    trials, seconds, search, seed = (checked_search_option(*pair) for pair in pairs)
+    _check_names(text, objects)
     own = store if isinstance(store, TuningStore) else TuningStore(_path_of(store))
-    shown = Progress(trials, sys.stderr.isatty() if progress is None else progress)
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    shown = Progress(trials, is_terminal if progress is None else bool(progress and sys.stderr))
     try:
         found = tune_text(
             text,
@@ -138,17 +145,22 @@ def tuned_call(
     return _summary(found)
 
 
+def _check_names(text: str, objects: Mapping[str, Any]) -> None:
+    """Raise OperandError for operands that the text does not use, or options misspelt."""
+    read = statements_of(text, objects)
+    if len(read) > 1:  # none of them is tuned
+        return
+    assignment = read[0].assignment
+    begun = () if assignment.operator is None else (assignment.target.tensor,)
+    check_names(assignment, [name for name in objects if name not in begun], OPTIONS)
+
+
 def _path_of(store: str | Path | None) -> Path:
     if store is None:
         path = usual_path()
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
-    if not isinstance(store, str | Path):
-        raise OperandTypeError(
-            f"Expected a TuningStore or a path for store, found {type(store).__name__}",
-            hint='as in store="tuning.sqlite"',
-        )
-    return Path(store)
+    return path_of(store)
 
 
 @dataclass(slots=True, eq=False)
@@ -194,8 +206,7 @@ class ActiveStore:
         if isinstance(store, TuningStore):
             file = store.file
         elif store is not None:
-            path = _path_of(store)
-            file = self._own = StoreFile(path.expanduser(), 10.0, True)
+            file = self._own = StoreFile(_path_of(store), 10.0, True)
         self._before = use_file(file)
 
     def __enter__(self) -> ActiveStore:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import count
+from os import PathLike
 from pathlib import Path
 from time import time
 from typing import Any
+
+import numpy as np
 
 from codegen.user_line import warn_user
 from taco_py.call.tuning.text_key import key_of_text
 from taco_py.diagnostics.cautions import TuningStoreWarning
 from taco_py.diagnostics.errors import OperandTypeError, TuningStoreError
 from taco_py.diagnostics.extras import library
+from taco_py.kernels import KERNELS
 from taco_py.notebook.markup import block, table
 from taco_py.tune.store.journal import Journal
 from taco_py.tune.store.json_log import read_log, write_log
@@ -20,6 +25,22 @@ from taco_py.tune.store.store_file import StoreFile
 from taco_py.tune.store.trial_log import add_trials, best_of_each, prune_trials, trials_of
 from taco_py.tune.store.tuning_record import RESULTS, TuningKey, TuningRecord, as_json
 from taco_py.values.settings import merged
+
+
+def path_of(place: str | PathLike[str]) -> Path:
+    """Return the file that a user names. Raises OperandTypeError for what names none."""
+    if not isinstance(place, str | PathLike):
+        raise OperandTypeError(
+            f"Expected the path of a tuning store, found {place!r}", hint='as in "tuning.sqlite"'
+        )
+    return Path(place).expanduser()
+
+
+def _check_number(name: str, value: Any) -> None:
+    """Raise OperandTypeError unless a value is a number from 0, or left out."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if value is not None and not (number and value >= 0):
+        raise OperandTypeError(f"Expected {name} to be at least 0, found {value!r}")
 
 
 class TuningStore:
@@ -41,7 +62,8 @@ class TuningStore:
     timeout   seconds that other processes' locks are waited for
     write     whether it may be changed
 
-    Raises TuningStoreError for a file that is no store, damaged, of a newer schema, or locked.
+    Raises TuningStoreError for a file that is no store, damaged, of a newer schema, or locked, and
+    OperandTypeError for a path that is none.
     """
 
     def __init__(
@@ -53,8 +75,9 @@ class TuningStore:
         write: bool = True,
     ) -> None:
         self._required = required
-        self._unsaved: list[TuningRecord] = []
-        own = None if path is None else Path(path).expanduser()
+        self._unsaved: dict[int, TuningRecord] = {}
+        self._numbers = count()
+        own = None if path is None else path_of(path)
         try:
             self._file = StoreFile(own, timeout, write)
         except TuningStoreError as error:
@@ -95,7 +118,7 @@ class TuningStore:
     @property
     def unsaved(self) -> tuple[TuningRecord, ...]:
         """Return the records that could not be written yet; `add` and `close` try again."""
-        return tuple(self._unsaved)
+        return tuple(self._unsaved.values())
 
     @property
     def journal(self) -> Journal:
@@ -148,6 +171,7 @@ class TuningStore:
 
         None where there is none. A plan whose text no longer parses is skipped, with a warning.
         """
+        _check_number("far", far)
         key = what if isinstance(what, TuningKey) else self.key(what, operands, **named)
         with self._file.read() as connection:
             found, skipped = look_up(connection, key, far, hints)
@@ -170,17 +194,19 @@ class TuningStore:
                     f"Expected a TuningRecord to add, found {type(each).__name__}",
                     hint="as in store.add(tp.TuningRecord(key, plan, seconds=0.001))",
                 )
-        self._unsaved.extend(records)  # what is interrupted here is written later
-        waiting = tuple(self._unsaved)
+        for each in records:  # what is interrupted is written later
+            self._unsaved[next(self._numbers)] = each
+        waiting = tuple(self._unsaved.items())
         try:
-            count = self._write(waiting)
+            new = self._write(record for _, record in waiting)
         except TuningStoreError as error:
             if self._required:
                 raise
             warn_user(TuningStoreWarning(f"{len(waiting)} records are not written yet: {error}"))
             return 0
-        del self._unsaved[: len(waiting)]
-        return count
+        for number, _ in waiting:  # other threads may have written, and added, some meanwhile
+            self._unsaved.pop(number, None)
+        return new
 
     def _write(self, records: Iterable[TuningRecord]) -> int:
         with self._file.write() as connection:
@@ -205,18 +231,25 @@ class TuningStore:
 
     def export(self, path: str | Path) -> int:
         """Write all trials as lines of JSON, and return how many there are."""
-        return write_log(Path(path), self.records(all=True))
+        return write_log(path_of(path), self.records(all=True))
 
     def load(self, path: str | Path) -> int:
         """Take the trials of a file that `export` wrote, and return how many are new."""
-        return self._write(tuple(read_log(Path(path))))
+        return self._taken(tuple(read_log(path_of(path))))
 
     def merge(self, other: str | Path | TuningStore) -> int:
         """Take the trials of another store, and return how many are new."""
         if isinstance(other, TuningStore):
-            return self._write(other.records(all=True))
+            return self._taken(other.records(all=True))
         with TuningStore(other, write=False) as store:
-            return self._write(store.records(all=True))
+            return self._taken(store.records(all=True))
+
+    def _taken(self, records: Iterable[TuningRecord]) -> int:
+        """Write what others timed, which calls that were made before look for again."""
+        new = self._write(records)
+        if new:
+            KERNELS.memo.clear()
+        return new
 
     def prune(
         self,
@@ -233,12 +266,14 @@ class TuningStore:
         versions    of this library: trials of others go
         """
         for name, value in (("keep", keep), ("older_than", older_than)):
-            if value is not None and not value >= 0:
-                raise OperandTypeError(f"Expected {name} to be at least 0, found {value!r}")
+            _check_number(name, value)
         before = None if older_than is None else time() - older_than
         words = (versions,) if isinstance(versions, str) else tuple(versions)
         with self._file.write() as connection:
-            return prune_trials(connection, keep, before, words)
+            gone = prune_trials(connection, keep, before, words)
+        if gone:
+            KERNELS.memo.clear()  # as in `_taken`
+        return gone
 
     def to_pandas(self) -> Any:
         """Return all trials as a DataFrame of pandas, a row each."""

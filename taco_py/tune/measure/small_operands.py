@@ -8,7 +8,7 @@ what must be positive is. Dense ones have the same order of strides, and gaps wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from math import prod
 
@@ -33,16 +33,45 @@ LEAST = 4
 def small_sizes(
     assignment: Assignment, sizes: Mapping[str, int], static: Mapping[str, int]
 ) -> dict[str, int]:
-    """A small size for each index; static ones, and those of two and three, as they are."""
-    kept = {i: n for i, n in sizes.items() if i in static or n in SHORT or n < LEAST}
-    free = [i for i in sizes if i not in kept]
+    """A small size for each index; static ones, and those of two and three, as they are.
+
+    Indices that read one mode of a tensor, as k and j of A[i,k] * A[k,j], have one size.
+    """
+    first = _first_of_mode(assignment, sizes)
+    fixed = {first[i] for i, n in sizes.items() if i in static or n in SHORT or n < LEAST}
+    kept = {i: n for i, n in sizes.items() if first[i] in fixed}
+    free = list(dict.fromkeys(first[i] for i in sizes if i not in kept))
     found = {i: min(sizes[i], n) for i, n in zip(free, cycle(SIZES), strict=False)}
-    while found and prod((*found.values(), *kept.values())) > MOST_ELEMENTS:
+    while found and prod(_each(sizes, first, kept, found).values()) > MOST_ELEMENTS:
         largest = max(found, key=lambda index: found[index])
         if found[largest] <= LEAST:
             break
         found[largest] = max(LEAST, found[largest] * 2 // 3)
-    return {index: kept.get(index, found.get(index, 1)) for index in sizes}
+    return _each(sizes, first, kept, found)
+
+
+def _first_of_mode(assignment: Assignment, sizes: Iterable[str]) -> dict[str, str]:
+    """The first index of all that read the same modes: in A[i,k] * A[k,j] that is i of each."""
+    first = {index: index for index in sizes}
+    of_mode: dict[tuple[str, int], str] = {}
+    for access in accesses(assignment):
+        for mode, index in enumerate(access.indices):
+            if index not in first:
+                continue
+            one, other = of_mode.setdefault((access.tensor, mode), index), index
+            one, other = first[one], first[other]
+            first = {i: one if own == other else own for i, own in first.items()}
+    return first
+
+
+def _each(
+    sizes: Iterable[str],
+    first: Mapping[str, str],
+    kept: Mapping[str, int],
+    found: Mapping[str, int],
+) -> dict[str, int]:
+    """The size of each index: as it was, or that of the first of its modes."""
+    return {index: kept.get(index, found.get(first[index], 1)) for index in sizes}
 
 
 def small_tensors(

@@ -22,7 +22,7 @@ from codegen.records import dataclass
 from taco_py.concrete.nodes import Assembly, Merge, Race
 from taco_py.concrete.terms import split_terms
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.legal.stored import is_full, is_sparse
+from taco_py.legal.stored import is_full, is_sparse, sparse_indices_of
 from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
@@ -214,12 +214,7 @@ def _threads(_: KernelStep, allowed: Allowed) -> Iterator[Option]:
 def _tile(step: KernelStep, allowed: Allowed) -> Iterator[Option]:
     """Strips of a loop over dense tensors alone, outermost."""
     loops = _loops(step)
-    sparse = {
-        index
-        for access in accesses(step.problem.assignment)
-        if is_sparse(step.problem.type_of(access.tensor).format)
-        for index in access.indices
-    }
+    sparse = sparse_indices_of(step.problem)
     for place, index in enumerate(loops):
         if place == 0 or index in sparse or len(loops) < 2:
             continue

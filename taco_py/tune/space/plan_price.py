@@ -19,8 +19,7 @@ from codegen.records import dataclass
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.machine import Machine
 from taco_py.diagnostics.errors import ScheduleError
-from taco_py.legal.stored import is_sparse
-from taco_py.notation.checks import accesses
+from taco_py.legal.stored import sparse_indices_of
 from taco_py.order.orders import order_cost
 from taco_py.plan.ir.goal import statistics
 from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Operand, Reformat, Step
@@ -30,13 +29,6 @@ from taco_py.problem import Problem
 from taco_py.ways.recipe import Recipe
 from taco_py.ways.way import Question
 from taco_py.ways.ways import graph_of, way_of
-
-REGION_SECONDS = 5e-6
-"""What it takes to wake threads."""
-STATIC_SHARE = 0.85
-"""The part of its time that a kernel in loops takes with a size compiled in."""
-THREAD_SHARE = 0.85
-"""The part of its time that each thread after the first saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +86,10 @@ class PricedFor:
         )
         seconds = cost * self.machine.step_seconds
         if _has_static_loops(step.problem):
-            seconds *= STATIC_SHARE
+            seconds *= self.machine.static_size_share
         small = seconds < self.machine.parallel_iterations * 1e-9
-        return seconds if small else REGION_SECONDS + seconds / self._gain(step)
+        waking = self.machine.waking_seconds
+        return seconds if small else waking + seconds / self._gain(step)
 
     def _gain(self, step: KernelStep) -> float:
         """How many times as fast threads make a kernel."""
@@ -104,7 +97,7 @@ class PricedFor:
             return 1.0
         if way_of(step.schedule.make).in_loops and not self._is_shared(step):
             return 1.0
-        return 1.0 + THREAD_SHARE * (self.threads - 1)
+        return 1.0 + self.machine.further_thread_share * (self.threads - 1)
 
     def _is_shared(self, step: KernelStep) -> bool:
         try:
@@ -117,10 +110,4 @@ class PricedFor:
 def _has_static_loops(problem: Problem) -> bool:
     """Whether a loop over every coordinate of an index has its size compiled in."""
     static = {index for index, _ in problem.static}
-    walked = {
-        index
-        for access in accesses(problem.assignment)
-        if is_sparse(problem.type_of(access.tensor).format)
-        for index in access.indices
-    }
-    return not static <= walked
+    return not static <= sparse_indices_of(problem)

@@ -17,7 +17,8 @@ from dataclasses import replace
 from math import inf
 
 from taco_py.concrete.terms import split_terms
-from taco_py.notation.checks import accesses, all_indices
+from taco_py.legal.stored import sparse_indices
+from taco_py.notation.checks import all_indices
 from taco_py.notation.nodes import Assignment
 from taco_py.order.orders import ranked_orders
 from taco_py.plan.ir.goal import Request, draft_of, statistics
@@ -76,7 +77,7 @@ def _sizes(plan: Plan, settings: Settings) -> Iterator[tuple[str, tuple[Option, 
         return
     text = plan.chosen.text
     known = {index for index, _ in settings.static}
-    known |= {i for a in accesses(text.last) if text.is_sparse(a) for i in a.indices}
+    known |= sparse_indices(text.last, text.is_sparse)
     every = [i for i in all_indices(text.last) if i in text.sizes and i not in known]
     small = [i for i in every if SMALLEST <= text.sizes[i] <= SMALL]
     for index in small[:COMPILED]:

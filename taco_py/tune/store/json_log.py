@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from errno import ENOENT
 from pathlib import Path
 
 from taco_py.diagnostics.errors import FileFormatError, OperandTypeError
@@ -13,7 +14,12 @@ from taco_py.tune.store.tuning_record import TuningRecord, as_json, from_json
 
 
 def write_log(path: Path, records: Iterable[TuningRecord]) -> int:
-    """Write a line for each trial; the file is there once it is whole. How many there are."""
+    """Write a line for each trial; the file is there once it is whole. How many there are.
+
+    Raises OSError that names the file.
+    """
+    if not path.parent.is_dir():
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(path))
     count = 0
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:

@@ -14,6 +14,8 @@ from taco_py.diagnostics.errors import TuningStoreError
 from taco_py.tune.store.store_schema import APPLICATION, NEWEST, migrate
 
 MAGIC = b"SQLite format 3\0"
+HEADER = 100
+"""Bytes of the header of SQLite's files."""
 MEMORY = ":memory:"
 
 
@@ -27,7 +29,9 @@ class StoreFile:
 
     def __init__(self, path: Path | None, timeout: float, write: bool) -> None:
         self.path, self.timeout = path, timeout
-        self.write_allowed = write and (path is None or not path.exists() or _is_writable(path))
+        with self._told():
+            may_write = path is None or not path.exists() or _is_writable(path)
+        self.write_allowed = write and may_write
         self._begin()
 
     def _begin(self) -> None:
@@ -58,18 +62,30 @@ class StoreFile:
             if not path.parent.is_dir():
                 raise self.error(f"no folder {path.parent}", "make the folder first")
             if not self.write_allowed:
-                raise self.error("no file", "leave write=False away to make one")
+                raise self.error("no file", "give the path of one that is there")
             return
         with path.open("rb") as file:
-            head = file.read(100)
-        if head and head[:16] != MAGIC:
+            head = file.read(HEADER)
+        if not head:
+            return
+        if head[: len(MAGIC)] != MAGIC:
             raise self.error("a file that is not SQLite's", "give another path; it was not changed")
-        page = int.from_bytes(head[16:18], "big") or 1
-        count = int.from_bytes(head[28:32], "big")
-        if head and (len(head) < 100 or path.stat().st_size < (65536 if page == 1 else page)):
+        self._check_length(path, head)
+
+    def _check_length(self, path: Path, head: bytes) -> None:
+        """Raise TuningStoreError for a file that lacks pages that it says it has.
+
+        One whose log holds pages is left to SQLite: a process that was killed, or found no room on
+        the disk, while pages went from the log to the file has them in the log still.
+        """
+        page = int.from_bytes(head[16:18], "big")
+        page = 65536 if page == 1 else page
+        size = path.stat().st_size
+        if len(head) < HEADER or size < page:
             raise self._damaged("it is shorter than a page")
-        whole = head[24:28] == head[92:96] and count
-        if head and whole and path.stat().st_size < count * (65536 if page == 1 else page):
+        pages = int.from_bytes(head[28:32], "big")
+        told = head[24:28] == head[92:96]  # the number of pages is that of the last change
+        if told and size < pages * page and not _has_content(_log_of(path)):
             raise self._damaged("it ends before its last page")
 
     def _checked(self, connection: sqlite3.Connection) -> sqlite3.Connection:
@@ -192,6 +208,15 @@ class StoreFile:
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
             return self._damaged(str(error))
         return self.error(f"an error of SQLite: {error}", "give another path")
+
+
+def _log_of(path: Path) -> Path:
+    """The file beside a store that has what was written last."""
+    return path.with_name(f"{path.name}-wal")
+
+
+def _has_content(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 def _is_writable(path: Path) -> bool:

@@ -49,10 +49,17 @@ class Mutation:
     base: float = 2.0
 
     def value(self, number: Any, old: Any) -> Any:
-        """What a number puts into the place of a value."""
-        if self.meaning == "multiples":
-            return self._rounded(old * number)
-        return self._rounded(self.base**number) if self.meaning == "powers" else number
+        """What a number puts into the place of a value. Raises KeyedError where it is too large."""
+        if self.meaning == "values":
+            return number
+        try:
+            return self._rounded(old * number if self.meaning == "multiples" else self.base**number)
+        except OverflowError as error:
+            told = f"{self.base:g}**{number:g}" if self.meaning == "powers" else f"{number:g}"
+            raise KeyedError(
+                f"Expected {self.meaning} that lead to finite numbers, found {told}",
+                (self.meaning,),
+            ) from error
 
     def _rounded(self, value: float) -> Any:
         return float(value) if self.what == "density" else max(1, round(value))

@@ -4,27 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.tune.searches.search_table import search_of
+from taco_py.values.settings import integer
 
 SEARCH_OPTIONS = ("trials", "seconds", "search", "seed")
 """What `tune` takes besides a call."""
+EXPECTED = {
+    "trials": "a whole number from 1 on",
+    "seconds": "a number of seconds above 0",
+    "seed": "a whole number",
+}
 
 
-def check_search_option(name: str, value: Any) -> None:
-    """Raise OperandTypeError or ScheduleError for values that an option of a search cannot have."""
+def checked_search_option(name: str, value: Any) -> Any:
+    """The value of an option of a search, of Python's types where NumPy's were given.
+
+    Raises OperandTypeError or ScheduleError for a value that it cannot have.
+    """
     if name == "search":
         search_of(value)
-    elif name == "seed":
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise OperandTypeError(f"Expected seed to be a whole number, found {value!r}")
+        return value
+    whole = integer(value)
+    if name == "seconds":
+        is_number = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
+        found = whole if whole is not None else float(value) if is_number else None
     else:
-        _check_number(name, value, whole=name == "trials")
-
-
-def _check_number(name: str, value: Any, whole: bool) -> None:
-    """Raise OperandTypeError unless it is a number above 0, and a whole one where that is asked."""
-    number = isinstance(value, int) if whole else isinstance(value, int | float)
-    if isinstance(value, bool) or not number or not value > 0:
-        kind = "a whole number from 1 on" if whole else "a number of seconds above 0"
-        raise OperandTypeError(f"Expected {name} to be {kind}, found {value!r}")
+        found = whole
+    if found is None or not (name == "seed" or found > 0):
+        raise OperandTypeError(f"Expected {name} to be {EXPECTED[name]}, found {value!r}")
+    return found

@@ -16,16 +16,15 @@ from taco_py.notation.nodes import Assignment
 from taco_py.notation.statements import parse_statements
 from taco_py.tune.store.fingerprint import sha256
 from taco_py.tune.store.job_journal import Job
+from taco_py.tune.tasks.call_options import CALL_OPTIONS, check_for_text, plain_option
 from taco_py.tune.tasks.operand_description import KeyedError, OperandDescription, described
 from taco_py.tune.tasks.operands_like import make_operands
-from taco_py.tune.tasks.search_options import SEARCH_OPTIONS, check_search_option
+from taco_py.tune.tasks.search_options import SEARCH_OPTIONS, checked_search_option
 
-CALL_OPTIONS = (
-    "format", "dtype", "casting", "threads", "static", "libraries", "forbid", "allow", "semiring",
-)  # fmt: skip
-"""What `evaluate` takes besides operands, as far as keys of tuned plans know it."""
 OPTIONS = (*CALL_OPTIONS, *SEARCH_OPTIONS)
 KEYS = ("name", "text", "operands", "options")
+TABLE = "table"
+"""What a tuple begins with that stands for a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +133,15 @@ def options_of(found: Any, path: tuple[str, ...]) -> tuple[tuple[str, Any], ...]
     if not isinstance(found, Mapping):
         raise KeyedError(f"Expected a table of options, found {found!r}", path)
     _check_keys(found, OPTIONS, path)
-    given = {name: value for name, value in found.items() if value is not None}
-    for name in SEARCH_OPTIONS:
-        if name in given:
-            _check_search(name, given[name], path)
-    return tuple(sorted((name, _frozen(value)) for name, value in given.items()))
+    given = {name: _plain(value) for name, value in found.items() if value is not None}
+    plain = {name: _checked(name, value, path) for name, value in given.items()}
+    return tuple(sorted((name, _frozen(value)) for name, value in plain.items()))
 
 
-def _check_search(name: str, value: Any, path: tuple[str, ...]) -> None:
+def _checked(name: str, value: Any, path: tuple[str, ...]) -> Any:
+    """The value of an option as JSON has it. Raises KeyedError for one that it cannot have."""
     try:
-        check_search_option(name, value)
+        return (plain_option if name in CALL_OPTIONS else checked_search_option)(name, value)
     except TacoError as error:
         raise KeyedError(error.message, (*path, name), error.hint) from error
 
@@ -155,15 +153,17 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(_frozen(each) for each in value)
     if isinstance(value, Mapping):
-        return ("table", *((name, _frozen(each)) for name, each in sorted(value.items())))
+        return (TABLE, *((name, _frozen(each)) for name, each in sorted(value.items())))
     return value
 
 
 def _plain(value: Any) -> Any:
     """What `_frozen` was made of."""
-    if isinstance(value, tuple) and value[:1] == ("table",):
+    if not isinstance(value, tuple):
+        return value
+    if value and isinstance(value[0], str) and value[0] == TABLE:
         return {name: _plain(each) for name, each in value[1:]}
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+    return [_plain(each) for each in value]
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,8 +182,8 @@ def _check_keys(found: Mapping[str, Any], known: Iterable[str], path: tuple[str,
 
 
 def check_task(task: TuningTask) -> None:
-    """Raise KeyedError where operands are not those of the text, and NotationError for texts that
-    are no assignment."""
+    """Raise KeyedError where operands or options are not those of the text, and NotationError for
+    texts that are no assignment."""
     assignment = assignment_of(task)
     names, given = operand_names(assignment), task.described
     for name in names:
@@ -201,6 +201,11 @@ def check_task(task: TuningTask) -> None:
                 with_suggestion("leave it out", name, names),
             )
     _check_sizes(assignment, given)
+    for name, value in task.call_options.items():
+        try:
+            check_for_text(name, _plain(value), assignment)
+        except TacoError as error:
+            raise KeyedError(error.message, ("options", name), error.hint) from error
 
 
 def assignment_of(task: TuningTask) -> Assignment:
