@@ -228,6 +228,21 @@ def test_zero_shot_uses_what_the_store_teaches_and_is_remembered(store: tp.Tunin
     assert "timed        10 s" in explain()
 
 
+def test_calls_look_again_after_what_others_timed_came(
+    store: tp.TuningStore, tmp_path: Path
+) -> None:
+    assert "no record" in explain()
+    with tp.TuningStore() as other:
+        other.add(record(other))
+        store.merge(other)
+        assert "exact, from a store in memory" in explain()
+        other.export(tmp_path / "log.jsonl")
+    store.prune(keep=0)
+    assert "no record" in explain()
+    store.load(tmp_path / "log.jsonl")
+    assert "exact, from a store in memory" in explain()
+
+
 def test_without_a_store_and_without_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         sys.modules[active_file.__module__], "usual_path", lambda: tmp_path / "none"

@@ -179,12 +179,11 @@ def _told(found: TunedPlan, file: StoreFile) -> Iterator[str]:
     record = found.record
     where = "a store in memory" if file.path is None else str(file.path)
     when = datetime.fromtimestamp(record.when).strftime("%Y-%m-%d %H:%M")
+    yield f"tuned     {record.label}; {found.match}, from {where}"
     if found.is_timed:
-        yield f"tuned     {record.label}; {found.match}, from {where}"
         yield (
             f"  timed        {record.seconds or 0.0:.3g} s on {when}, {record.trials} times, "
             f"spread {record.spread:.0%}"
         )
-        return
-    yield f"tuned     {record.label}; {found.match}, from {where}"
-    yield f"  timed        never; it was chosen by price on {when}"
+    else:
+        yield f"  timed        never; it was chosen by price on {when}"

@@ -16,6 +16,7 @@ from taco_py.call.tuning.text_key import key_of_text
 from taco_py.diagnostics.cautions import TuningStoreWarning
 from taco_py.diagnostics.errors import OperandTypeError, TuningStoreError
 from taco_py.diagnostics.extras import library
+from taco_py.kernels import KERNELS
 from taco_py.notebook.markup import block, table
 from taco_py.tune.store.journal import Journal
 from taco_py.tune.store.json_log import read_log, write_log
@@ -234,14 +235,21 @@ class TuningStore:
 
     def load(self, path: str | Path) -> int:
         """Take the trials of a file that `export` wrote, and return how many are new."""
-        return self._write(tuple(read_log(path_of(path))))
+        return self._taken(tuple(read_log(path_of(path))))
 
     def merge(self, other: str | Path | TuningStore) -> int:
         """Take the trials of another store, and return how many are new."""
         if isinstance(other, TuningStore):
-            return self._write(other.records(all=True))
+            return self._taken(other.records(all=True))
         with TuningStore(other, write=False) as store:
-            return self._write(store.records(all=True))
+            return self._taken(store.records(all=True))
+
+    def _taken(self, records: Iterable[TuningRecord]) -> int:
+        """Write what others timed, which calls that were made before look for again."""
+        new = self._write(records)
+        if new:
+            KERNELS.memo.clear()
+        return new
 
     def prune(
         self,
@@ -262,7 +270,10 @@ class TuningStore:
         before = None if older_than is None else time() - older_than
         words = (versions,) if isinstance(versions, str) else tuple(versions)
         with self._file.write() as connection:
-            return prune_trials(connection, keep, before, words)
+            gone = prune_trials(connection, keep, before, words)
+        if gone:
+            KERNELS.memo.clear()  # as in `_taken`
+        return gone
 
     def to_pandas(self) -> Any:
         """Return all trials as a DataFrame of pandas, a row each."""
