@@ -325,6 +325,18 @@ def test_tune_in_a_process_of_its_own_prints_itself(
         assert len(store) >= 2
 
 
+def test_calls_look_into_the_file_that_their_process_last_tuned_into(tmp_path: Path) -> None:
+    path = tmp_path / "own.sqlite"
+    tp.tuning_store(None)
+    tp.tune(TEXT, A=A, x=X, trials=1, seconds=20, store=path, progress=False)
+    assert f"exact, from {path}" in explain()
+    with tp.TuningStore() as other, tp.tuning_store(other):  # one that was named comes before it
+        assert "no record" in explain()
+    assert f"exact, from {path}" in explain()
+    tp.tuning_store(None)
+    assert "own.sqlite" not in explain()
+
+
 def test_arguments_of_tune_are_checked() -> None:
     wrong: tuple[dict[str, Any], ...] = (
         {"trials": 0}, {"trials": 1.5}, {"seconds": -1}, {"seconds": "1"}, {"search": "best"},

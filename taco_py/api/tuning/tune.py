@@ -61,8 +61,9 @@ def tune(
     search    "model" measures the best by price first, and corrects prices by what it sees;
               "evolutionary", "random", "exhaustive"
     seed      of its random choices
-    store     a TuningStore or the path of one, which `tuning_store` names to calls; by default one
-              beside the compiled kernels, where calls look by themselves
+    store     a TuningStore or the path of one, where calls of this process look from then on unless
+              `tuning_store` names another; by default one beside the compiled kernels, where calls
+              of all processes look
     progress  whether a line on the standard error shows how it goes; by default on a terminal
     operands, named, format, dtype, casting, threads, static, libraries, schedule_budget, forbid,
     allow, semiring, mask   as in `evaluate`

@@ -14,7 +14,7 @@ from taco_py.call.tuning.tune_call import Tuned, tune_text
 from taco_py.call.tuning.tuning_store import TuningStore, path_of
 from taco_py.kernels import KERNELS
 from taco_py.notebook.markup import block, table
-from taco_py.tune.store.active_store import use_file, usual_path
+from taco_py.tune.store.active_store import tuned_into, use_file, usual_path
 from taco_py.tune.store.store_file import StoreFile
 from taco_py.tune.tasks.call_options import CALL_OPTIONS
 from taco_py.tune.tasks.search_options import SEARCH_OPTIONS, checked_search_option
@@ -141,6 +141,8 @@ def tuned_call(
         shown.end()
         if own is not store:
             own.close()
+        if own.path is not None:
+            tuned_into(own.path.absolute())
         KERNELS.memo.clear()  # calls that were made before look again
     return _summary(found)
 
@@ -207,6 +209,8 @@ class ActiveStore:
             file = store.file
         elif store is not None:
             file = self._own = StoreFile(_path_of(store), 10.0, True)
+        else:
+            tuned_into(None)
         self._before = use_file(file)
 
     def __enter__(self) -> ActiveStore:

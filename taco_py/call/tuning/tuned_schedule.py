@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from codegen.records import dataclass
@@ -177,7 +178,7 @@ def in_names_of_call(found: TunedPlan) -> str:
 def _told(found: TunedPlan, file: StoreFile) -> Iterator[str]:
     """Where a plan comes from: the record, how it fits, when and in what time."""
     record = found.record
-    where = "a store in memory" if file.path is None else str(file.path)
+    where = "a store in memory" if file.path is None else _shown(file.path)
     when = datetime.fromtimestamp(record.when).strftime("%Y-%m-%d %H:%M")
     yield f"tuned     {record.label}; {found.match}, from {where}"
     if found.is_timed:
@@ -187,3 +188,9 @@ def _told(found: TunedPlan, file: StoreFile) -> Iterator[str]:
         )
     else:
         yield f"  timed        never; it was chosen by price on {when}"
+
+
+def _shown(path: Path) -> str:
+    """A path as short as it can be from the folder of the process."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -1,4 +1,5 @@
-"""The store that `schedule="tuned"` looks into: the one that was named, else one beside kernels."""
+"""The store that `schedule="tuned"` looks into: the one that was named, else the one that calls of
+this process were last tuned into, else one beside kernels."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from taco_py.tune.store.store_file import StoreFile
 
 NAME = "tuning store"
 """What it is told to kernels' cache under."""
+LAST = "store of the last tuning"
 USUAL_FILE = "tuning.sqlite"
 TIMEOUT = 2.0
 """Seconds that a call waits for a store that others have locked."""
@@ -30,7 +32,8 @@ def active_file() -> StoreFile | None:
     told = KERNELS.told.get(NAME)
     if isinstance(told, StoreFile):
         return told
-    path = usual_path()
+    last = KERNELS.told.get(LAST)
+    path = last if isinstance(last, Path) and last.exists() else usual_path()
     if not path.exists():
         return None
     try:
@@ -55,3 +58,8 @@ def use_file(file: StoreFile | None) -> StoreFile | None:
     before = KERNELS.told.get(NAME)
     KERNELS.tell(NAME, file)
     return before if isinstance(before, StoreFile) else None
+
+
+def tuned_into(path: Path | None) -> None:
+    """Look into the store in a file where none is named; None for the usual one."""
+    KERNELS.tell(LAST, path)
