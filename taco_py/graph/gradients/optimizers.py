@@ -42,12 +42,13 @@ def _given(settings: Mapping[str, float], step: int) -> dict[str, float]:
 
 
 def _adam_numbers(settings: Mapping[str, float], step: int) -> dict[str, float]:
-    """The settings, and by what the moments are divided, which begin at 0."""
-    return {
-        **settings,
-        "c1": 1 - settings["beta1"] ** step,
-        "c2": 1 - settings["beta2"] ** step,
-    }
+    """The settings, the shares of a new gradient, and what moments are divided by.
+
+    They are made here: numbers that texts make of numbers alone are float64, whatever `p` is.
+    """
+    betas = settings["beta1"], settings["beta2"]
+    new = {f"new{place}": 1 - beta for place, beta in enumerate(betas, 1)}
+    return {**settings, **new, **{f"c{k}": 1 - beta**step for k, beta in enumerate(betas, 1)}}
 
 
 OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType({
@@ -59,8 +60,8 @@ OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType({
     ),
     "adam": Optimizer(
         {
-            "m": "beta1 * m + (1 - beta1) * (g + decay * p)",
-            "v": "beta2 * v + (1 - beta2) * (g + decay * p) * (g + decay * p)",
+            "m": "beta1 * m + new1 * (g + decay * p)",
+            "v": "beta2 * v + new2 * (g + decay * p) * (g + decay * p)",
             "p": "p - rate * (m / c1) / (sqrt(v / c2) + epsilon)",
         },
         {"rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "decay": 0.0},
