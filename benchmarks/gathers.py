@@ -1,10 +1,10 @@
 """What do steps of training take that read rows at positions, and add gradients up there?
 
 `ratings` is a factorisation: the squares of what products of rows of two factors are off at 100 000
-ratings, with the gradients of both; `ratings, product` is the same loss with `(U @ V.T)[rows, cols]`
-in it, which NumPy and SciPy do not compute so. `bag` is a mean of embeddings of 256 texts of 50
-words, a linear layer and the cross entropy of `logp[np.arange(n), y]`. Gradients are added up by a
-product with a matrix of one entry a row in SciPy, and by `np.add.at` in NumPy.
+ratings, with the gradients of both; `ratings, product` is the same loss by `(U @ V.T)[rows, cols]`,
+which NumPy and SciPy do not compute so. `bag` is a mean of embeddings of 256 texts of 50 words, a
+linear layer and the cross entropy of `logp[np.arange(n), y]`. Gradients are added up by a product
+with a matrix of one entry a row in SciPy, and by `np.add.at` in NumPy.
 """
 
 # ruff: noqa: N803, N806 - the names of the field
