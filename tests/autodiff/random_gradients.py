@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import taco_py as tp
-from tests.autodiff.differences import dense, direction, moved, product
+from tests.autodiff.differences import direction, moved, product
 from tests.graph.random_programs import Program, make_program
 
 SKIPPED = "skipped: "
@@ -45,12 +45,6 @@ def wrong_with(program: Program, seed: int) -> str:
     if not places:
         return f"{SKIPPED}no real operand"
 
-    with np.errstate(all="ignore"):
-        try:
-            loss(*map(dense, args))
-        except IndexError:  # argmax of other numbers than the program was made with
-            return f"{SKIPPED}positions outside"
-
     def of_all(args: Any) -> Any:
         return loss(*args)
 
@@ -72,8 +66,11 @@ def wrong_with(program: Program, seed: int) -> str:
             with np.errstate(all="ignore"):
                 return float(np.real(loss(*arrays)))
 
-        here = at(0.0)
-        slopes = [(at(h) - here) / h for h in (1e-6, -1e-6)]
+        try:
+            here = at(0.0)
+            slopes = [(at(h) - here) / h for h in (1e-6, -1e-6)]
+        except IndexError:  # NumPy's: an argmax is another one there, and is used as a position
+            continue
         slopes[:0] = [sum(slopes) / 2]
         scale = 1 + max(map(abs, slopes))
         found = product(gradient, along)
