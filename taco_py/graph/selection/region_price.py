@@ -29,6 +29,7 @@ from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.position_operands import is_positions
 from taco_py.graph.primitives.functions_of_elements import call
+from taco_py.graph.primitives.gathers import is_of_elements
 from taco_py.graph.run.graph_program import SETTINGS, make_program, squeezed
 from taco_py.graph.run.partition_by_stages import Region, base_of
 from taco_py.graph.run.region_statements import Statements, Stored, write_statements
@@ -99,12 +100,15 @@ class RegionPrices:
         return sum(self.is_asked_for_few(name) for name in region.outputs)
 
     def is_asked_for_few(self, name: str) -> bool:
-        """Tell whether a value is dense of which sparse ones ask for few elements."""
+        """Tell whether sparse values or positions ask for few elements of a dense value."""
         if name in self.stored or name not in self.readers or name in self.handed:
             return False
         return all(
-            reader.operator == "map"
-            and (reader.name in self.stored or self.is_asked_for_few(reader.name))
+            (reader.operator == "gather" and is_of_elements(reader))
+            or (
+                reader.operator == "map"
+                and (reader.name in self.stored or self.is_asked_for_few(reader.name))
+            )
             for reader in self.readers[name]
         )
 
