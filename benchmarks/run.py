@@ -4,9 +4,8 @@ JSON.
 Names are those of the files here: spmv spmm add spgemm sddmm mttkrp ttv import_time first_call
 call_overhead memory gallop rewrites autoschedule chosen gemm contractions streams batched parallel
 polybench stencils tile_sizes costs many_factors elementwise ulps row_epilogues semirings
-convolution graphs attention formats conversions fused limits tuned training gradients. Nothing is
-asserted about time;
-results are checked and marked when wrong.
+convolution graphs attention formats conversions fused limits norms tuned training gradients.
+Nothing is asserted about time; results are checked and marked when wrong.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ NAMES = (
     "call_overhead", "memory", "gallop", "rewrites", "autoschedule", "chosen", "gemm",
     "contractions", "streams", "batched", "parallel", "polybench", "stencils", "tile_sizes",
     "costs", "many_factors", "elementwise", "ulps", "row_epilogues", "semirings", "convolution",
-    "graphs", "attention", "formats", "conversions", "fused", "limits", "tuned", "training",
-    "gradients",
+    "graphs", "attention", "formats", "conversions", "fused", "limits", "norms", "tuned",
+    "training", "gradients",
 )  # fmt: skip
 RESULTS = Path(__file__).parent / "results"
 

@@ -44,6 +44,7 @@ class GraphBuilder:
     uses       how often values of the graph that is rebuilt are read, or are results, by names here
     handed     those of them that reach the caller as arrays of their own
     place, origin  of the nodes that are made
+    memo       what rules know of the nodes, by the rules' names
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -57,6 +58,7 @@ class GraphBuilder:
         self.sparse = {leaf.name for leaf in graph.leaves if leaf.fact.sparsity}
         self.uses: dict[str, int] = {}
         self.handed: set[str] = set()
+        self.memo: dict[str, Any] = {}
         self.place = ""
         self.origin = NOWHERE
         self._known: dict[tuple[object, ...], str] = {}

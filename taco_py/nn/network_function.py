@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from taco_py.diagnostics.errors import OperandTypeError
-from taco_py.graph.capture.recorder import Recorder
+from taco_py.graph.capture.recorder import Recorder, is_operand
 from taco_py.graph.capture.symbolic_size import Size
 from taco_py.graph.capture.traced_array import TracedArray
 from taco_py.graph.capture.traced_line import refuse
@@ -22,11 +24,28 @@ class NetworkFunction(FusedFunction):
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Compute the function of arrays, or note its operators where one of them is traced."""
+        args = (_array(args[0]), *map(_listed, args[1:]))
         recorder = next(recorders((*args, *named.values())), None)
         if recorder is None:
             return super().__call__(*args, **named)
         with recorder.part_of(self.function.__name__.strip("_")):
             return self.function(*args, **named)
+
+
+def _array(x: Any) -> Any:
+    """An array, of a list or a number too. Raises OperandTypeError for what is none."""
+    made = np.asarray(x) if isinstance(x, list | tuple | int | float) else x
+    if not isinstance(made, TracedArray | Size) and not is_operand(made):
+        raise OperandTypeError(
+            f"Expected an array of numbers, found {type(x).__name__}",
+            hint="NumPy and scipy.sparse arrays and Tensors are passed to functions of networks",
+        )
+    return made
+
+
+def _listed(x: Any) -> Any:
+    """An array of a list of numbers."""
+    return np.asarray(x) if isinstance(x, list) and next(recorders(x), None) is None else x
 
 
 def recorders(values: Iterable[Any]) -> Iterator[Recorder]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import taco_py as tp
+from taco_py.graph.passes import without
 
 rng = np.random.default_rng(0)
 X, w0 = rng.random((20, 3)), np.array([1.0, -2.0, 0.5])
@@ -44,6 +45,24 @@ def adam(w: Any, steps: int) -> Any:
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
         w = w - 0.1 * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
     return w
+
+
+def test_a_loss_that_nobody_asks_for_is_not_computed() -> None:
+    def tall(w: Any, X: Any, y: Any) -> Any:
+        return (np.exp(X @ w - y) ** 2).sum()
+
+    whole, rest = (tp.train_step(tall, "sgd", value=each) for each in (True, False))
+    state = whole.begin(w=w0)
+    (value, after), (none, other) = (each(state, X=X, y=y) for each in (whole, rest))
+    assert none is None and value == pytest.approx(tall(w0, X, y))
+    np.testing.assert_allclose(after.parameters["w"], other.parameters["w"])
+    kept = without(rest, "loss elimination")
+    counts = [
+        sum(n.operator == "reduce" for n in each.graph(state, X=X, y=y).primitives.nodes)
+        for each in (whole, rest, kept)
+    ]
+    assert counts[0] == counts[2] > counts[1]
+    np.testing.assert_allclose(kept(state, X=X, y=y)[1].parameters["w"], other.parameters["w"])
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ import pytest
 
 import taco_py as tp
 from taco_py.graph.extents import Extent
-from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.graph.graph_builder import GraphBuilder, rebuilt
 from taco_py.graph.nodes import Fact, Graph, Input, Origin
 from taco_py.graph.passes import without
 from taco_py.graph.rules.rewrite import OF_DERIVATIVES, rewritten
-from taco_py.graph.rules.sum_terms import SumTerms
+from taco_py.graph.rules.sum_terms import MOST_TERMS, SumTerms
 
 rng = np.random.default_rng(0)
 x, g, b, w = rng.random((6, 4)), rng.random(4), rng.random(4), rng.random((6, 4))
@@ -240,3 +240,20 @@ def test_the_value_is_computed_without_loss_elimination() -> None:
 def test_other_passes_are_refused() -> None:
     with pytest.raises(tp.ScheduleError, match="did you mean decomposition"):
         without(tp.grad(lambda x: x.sum(), "x"), "decompositions")
+
+
+def test_long_rows_of_operators_are_looked_at_once() -> None:
+    """Each value is written from those that it reads, however often it is read."""
+
+    def row(x: Any) -> Any:
+        for _ in range(60):
+            x = x * x - x.mean(-1, keepdims=True)
+        return x.sum()
+
+    graph = tp.grad(row, "x").graph(x).primitives
+    builder = rebuilt(graph)
+    terms = SumTerms(builder)
+    for name in builder.nodes:
+        terms.of(name)
+    assert {*builder.nodes} <= {*terms.known}
+    assert max(map(len, terms.known.values())) <= MOST_TERMS

@@ -218,6 +218,7 @@ def test_the_derivative_leaves_out_the_same_elements() -> None:
         (lambda: nn.cross_entropy(x, labels, "max"), tp.OperandTypeError, "mean, sum, none"),
         (lambda: nn.cross_entropy(x, labels[:, None]), tp.DimensionError, "labels of 1 modes"),
         (lambda: nn.cross_entropy(x, x > 0), tp.OperandTypeError, "whole numbers, or as many"),
+        (lambda: nn.softmax("x"), tp.OperandTypeError, "an array of numbers, found str"),
         (lambda: nn.softmax(x, "last"), tp.OperandTypeError, "an axis, or a tuple"),
         (lambda: nn.softmax(x, 2), tp.DimensionError, "an axis from -2 to 1"),
         (lambda: nn.dropout(x, 1.0, 0), tp.OperandError, "a rate from 0 to less than 1"),
@@ -234,6 +235,12 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises(error, match=told):
         call()
+
+
+def test_lists_and_numbers_are_arrays() -> None:
+    np.testing.assert_allclose(nn.softmax([0.0, 0.0]), [0.5, 0.5])
+    np.testing.assert_allclose(nn.cross_entropy([[0.0, 0.0]], [1]), np.log(2))
+    assert nn.relu(-2.0) == 0 and nn.relu(2.0) == 2
 
 
 def test_a_label_that_is_no_class_makes_the_loss_nan() -> None:

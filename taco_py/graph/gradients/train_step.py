@@ -64,6 +64,7 @@ class TrainStep:
         optimizer: str,
         settings: Mapping[str, float],
         in_place: bool,
+        value: bool,
         optimize: str | None,
     ) -> None:
         self.loss = loss.function if isinstance(loss, FusedFunction) else loss
@@ -76,6 +77,7 @@ class TrainStep:
         self.fused = _Updated(
             self.loss, self.optimizer, strategy, fused.preferred if fused else NONE
         )
+        self.fused.value = value
 
     def begin(self, parameters: Mapping[str, Any] | None = None, /, **named: Any) -> TrainState:
         """Return the state before the first step: copies of the parameters, and zeros.
@@ -107,7 +109,7 @@ class TrainStep:
         return TrainState(own, zeros)
 
     def __call__(self, state: TrainState, **data: Any) -> tuple[Any, TrainState]:
-        """Return the loss at the parameters of a state, and the state after a step.
+        """Return the loss at the parameters of a state, or None, and the state after a step.
 
         data  the arguments of the loss that are no parameters, by name
         """
@@ -129,7 +131,12 @@ class TrainStep:
 
 
 class _Updated(FusedFunction):
-    """The loss of parameters and data, of which the graph of a step is made."""
+    """The loss of parameters and data, of which the graph of a step is made.
+
+    value  whether the loss is returned
+    """
+
+    value = True
 
     def __init__(
         self,
@@ -155,10 +162,11 @@ class _Updated(FusedFunction):
         moments = iter(own[STATE])
         states = {kind: {name: next(moments) for name in parameters} for kind in kept}
         numbers = dict(zip(arguments[NUMBERS], own[NUMBERS], strict=True))
-        places = iter(range(1, 1 + len(parameters) * (1 + len(kept))))
+        first = int(self._has_value)
+        places = iter(range(first, first + len(parameters) * (1 + len(kept))))
         made = {name: {kind: Output(next(places)) for kind in (*kept, "p")} for name in parameters}
         template = (
-            Output(0),
+            Output(0) if self.value else None,
             {name: each["p"] for name, each in made.items()},
             {kind: {name: made[name][kind] for name in parameters} for kind in kept},
         )
@@ -172,6 +180,11 @@ class _Updated(FusedFunction):
             self.passes,
         )
 
+    @property
+    def _has_value(self) -> bool:
+        """Whether the loss is computed."""
+        return self.value or not self.passes.loss_elimination
+
     def _derived(
         self,
         leaves: Mapping[str, str],
@@ -182,7 +195,7 @@ class _Updated(FusedFunction):
         """The primitives of a step: loss, gradients, new states and parameters."""
         found = with_gradients(graph, [*leaves.values()])
         builder = rebuilt(found)
-        outputs = [found.outputs[0]]
+        outputs = [*found.outputs[: self._has_value]]
         for (name, leaf), gradient in zip(leaves.items(), found.outputs[1:], strict=True):
             values = {**numbers, "p": leaf, "g": builder.renamed[gradient]}
             values |= {kind: each[name] for kind, each in states.items()}
@@ -204,6 +217,7 @@ def train_step(
     optimizer: str = "adam",
     *,
     in_place: bool = False,
+    value: bool = True,
     optimize: str | None = None,
     **settings: float,
 ) -> TrainStep:
@@ -224,10 +238,12 @@ def train_step(
     loss       a function of arrays in NumPy style that returns one number
     optimizer  "sgd", "momentum" or "adam"
     in_place   whether the arrays of the parameters that `begin` was given are changed
+    value      whether the loss is computed: without it, only as far as the gradients need it, and a
+               step returns None for it
     optimize   how kernels are chosen, as `tp.fuse` has it; by default as of a fused function
     settings   of the optimiser: rate, decay (of weights), momentum, beta1, beta2, epsilon
 
     Raises OperandError for other optimisers and settings, DerivativeError where it is called for a
     loss without a derivative.
     """
-    return TrainStep(loss, optimizer, settings, in_place, optimize)
+    return TrainStep(loss, optimizer, settings, in_place, value, optimize)

@@ -33,9 +33,10 @@ MOST_ADDED = 16
 
 
 def _apply(builder: GraphBuilder, node: Node) -> str | None:
+    terms: SumTerms = builder.memo.setdefault(RULE.name, SumTerms(builder))
+    terms.of(node.name)  # what it reads is known by then
     if not node.origin.derivative or np.dtype(node.dtype).kind != "f":
         return None
-    terms = SumTerms(builder)
     if node.operator == "reduce" and node.get("function") == "sum":
         if terms.vanishing_sum(node.inputs[0], node.get("axes")):
             return zeros(builder, node)

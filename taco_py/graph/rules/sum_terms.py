@@ -26,15 +26,15 @@ from taco_py.graph.extents import Extent
 from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
 from taco_py.graph.nodes import Node
 
-MOST_TERMS = 24
-"""Products of a value that are looked at."""
+MOST_TERMS = 12
+"""Products of a value; one of more is a factor as it is."""
 
-MOST_VISITS = 400
-"""Values that are looked at for one sum."""
+MOST_FACTORS = 96
+"""Factors in all products of a value, those in sums too."""
 
 Index = int | None
-"""An index: above 0 of the value itself, below 0 one that a sum runs over; None in a mode of
-size 1."""
+"""An index: above 0 of a mode of the value, the first is 1; below 0 one that a sum runs over; None
+of a mode of size 1."""
 
 Factor = tuple[Any, ...]
 """("at", name, indices), ("sum", indices, factors with their powers) or ("size", extent)."""
@@ -45,94 +45,93 @@ Terms = Mapping[Product, Fraction]
 ONE: Product = frozenset()
 
 
-@dataclass(slots=True, eq=False)
 class TooManyTermsError(Exception):
     """A value that is too long to be written so."""
 
 
 @dataclass(slots=True, eq=False)
 class SumTerms:
-    """Writes values of a graph that is made as sums of products."""
+    """Writes the values of a graph that is made as sums of products, each once.
+
+    known  by the names of values
+    """
 
     builder: GraphBuilder
-    fresh: int = 0
-    visits: int = 0
-    known: dict[tuple[str, tuple[Index, ...]], Terms] = field(default_factory=dict)
+    known: dict[str, Terms] = field(default_factory=dict)
 
     def vanishes(self, name: str) -> bool:
         """Tell whether all terms of a value cancel."""
-        try:
-            return not self.of(name, self.indices(name))
-        except TooManyTermsError:
-            return False
+        return not self.of(name)
 
     def vanishing_sum(self, name: str, axes: Sequence[int]) -> bool:
         """Tell whether all terms of a value's sum over axes cancel."""
         try:
-            indices = self.indices(name)
-            terms = self.of(name, indices)
-            for axis in axes:
-                terms = self._summed(terms, indices[axis], self.builder.facts[name].shape[axis])
+            return not self._sum_over(name, axes)
         except TooManyTermsError:
             return False
-        return not terms
 
-    def indices(self, name: str) -> tuple[Index, ...]:
-        """Make an index for each mode of a value."""
-        found: list[Index] = []
-        for unit in self.builder.facts[name].units:
-            self.fresh += 1
-            found.append(None if unit else self.fresh)
-        return tuple(found)
+    def of(self, name: str) -> Terms:
+        """Write a value at the indices of its modes."""
+        if name not in self.known:
+            try:
+                terms = self._written(name)
+                short = len(terms) <= MOST_TERMS and _weight(terms) <= MOST_FACTORS
+            except TooManyTermsError:
+                short = False
+            self.known[name] = terms if short else self._whole(name)
+        return self.known[name]
 
-    def of(self, name: str, indices: Sequence[Index]) -> Terms:
-        """Write a value at indices."""
-        key = (name, tuple(indices))
-        if key not in self.known:
-            self.visits += 1
-            if self.visits > MOST_VISITS:
-                raise TooManyTermsError()
-            self.known[key] = self._written(name, tuple(indices))
-        if len(self.known[key]) > MOST_TERMS:
-            raise TooManyTermsError()
-        return self.known[key]
+    def at(self, name: str, indices: Sequence[Index]) -> Terms:
+        """Write a value at other indices."""
+        terms = self.of(name)
+        names: dict[Index, Index] = {k: i for k, i in enumerate(indices, 1) if k != i}
+        return _renamed_terms(terms, names) if names else terms
 
-    def _written(self, name: str, indices: tuple[Index, ...]) -> Terms:
+    def _whole(self, name: str) -> Terms:
+        return _factor(("at", name, self._indices(name)))
+
+    def _indices(self, name: str) -> tuple[Index, ...]:
+        units = self.builder.facts[name].units
+        return tuple(None if unit else k for k, unit in enumerate(units, 1))
+
+    def _written(self, name: str) -> Terms:
         constant, number = self.builder.constants.get(name), self.builder.numbers.get(name)
+        found = None
         if constant is not None and not constant.fact.order:
-            terms = _of_number(constant.value)
-            return _factor(("at", name, indices)) if terms is None else terms
-        if number is not None:
-            return _of_size(number.extent)
-        node = self.builder.nodes.get(name)
-        found = None if node is None else self._of_node(node, indices)
-        return _factor(("at", name, indices)) if found is None else found
+            found = _of_number(constant.value)
+        elif number is not None:
+            found = _of_size(number.extent)
+        elif name in self.builder.nodes:
+            found = self._of_node(self.builder.nodes[name])
+        return self._whole(name) if found is None else found
 
-    def _of_node(self, node: Node, indices: tuple[Index, ...]) -> Terms | None:
+    def _of_node(self, node: Node) -> Terms | None:
         if np.dtype(node.dtype).kind != "f":
             return None
         if node.operator in LAYOUTS:
             (name,) = node.inputs
             own: list[Index] = [None] * self.builder.facts[name].order
-            for index, source in zip(indices, node.get("source"), strict=True):
+            for index, source in zip(self._indices(node.name), node.get("source"), strict=True):
                 if source is not None:
                     own[source] = index
-            return self.of(name, own)
+            return self.at(name, own)
         if node.operator == "map":
-            return self._of_map(node, indices)
+            return self._of_map(node)
         if node.operator == "contract":
-            return self._of_contraction(node, indices)
+            return self._of_contraction(node)
         if node.operator == "reduce" and node.get("function") == "sum":
-            return self._of_sum(node, indices)
+            return self._of_sum(node)
         return None
 
-    def _of_map(self, node: Node, indices: tuple[Index, ...]) -> Terms | None:
+    def _of_map(self, node: Node) -> Terms | None:
+        """Write a function of elements. What a function adds itself is a factor: a row of layers
+        that each add to the one before would have terms of all."""
         function = node.get("function")
         if function not in ("add", "subtract", "negative", "multiply", "square", "divide"):
             return None
-        args = [
-            self.of(name, indices if self.builder.facts[name].order else ()) for name in node.inputs
-        ]
+        if function == "add" and not node.origin.derivative:
+            return None
+        args = [self.of(name) for name in node.inputs]
         if function == "negative":
             return _scaled(args[0], -1)
         if function == "square":
@@ -142,51 +141,75 @@ class SumTerms:
             return _added(one, _scaled(other, 1 if function == "add" else -1))
         if function == "multiply":
             return _product(one, other)
-        if len(other) != 1:
-            own = indices if self.builder.facts[node.inputs[1]].order else ()
-            other = _factor(("at", node.inputs[1], own))
-        return _product(one, _inverse(other))
+        return _product(one, _inverse(other if len(other) == 1 else self._whole(node.inputs[1])))
 
-    def _of_sum(self, node: Node, indices: tuple[Index, ...]) -> Terms:
-        (name,) = node.inputs
-        axes, fact, kept = node.get("axes"), self.builder.facts[name], iter(indices)
-        own = self.indices(name)
-        whole = tuple(own[a] if a in axes else next(kept) for a in range(fact.order))
-        terms = self.of(name, whole)
+    def _of_sum(self, node: Node) -> Terms:
+        (name,), axes = node.inputs, node.get("axes")
+        terms = self._sum_over(name, axes)
+        kept = [axis for axis in range(self.builder.facts[name].order) if axis not in axes]
+        names: dict[Index, Index] = {old + 1: new for new, old in enumerate(kept, 1)}
+        return _renamed_terms(terms, names)
+
+    def _sum_over(self, name: str, axes: Sequence[int]) -> Terms:
+        terms, fact = self.of(name), self.builder.facts[name]
         for axis in axes:
-            terms = self._summed(terms, own[axis], fact.shape[axis])
+            if not fact.units[axis]:
+                terms = _summed(terms, axis + 1, fact.shape[axis])
         return terms
 
-    def _of_contraction(self, node: Node, indices: tuple[Index, ...]) -> Terms:
-        named: dict[int, Index] = dict(zip(node.get("kept"), indices, strict=True))
+    def _of_contraction(self, node: Node) -> Terms:
+        """Write a sum of products of what it reads, whatever that is made of."""
+        named: dict[int, Index] = dict(zip(node.get("kept"), self._indices(node.name), strict=True))
         sizes: dict[int, Extent] = {}
         found: Terms = {ONE: Fraction(1)}
         for name, labels in zip(node.inputs, node.get("labels"), strict=True):
             fact = self.builder.facts[name]
             for label, size in zip(labels, fact.shape, strict=True):
                 if label not in named and size.constant != 1:
-                    self.fresh += 1
-                    named[label], sizes[label] = self.fresh, size
-            own = [
+                    named[label], sizes[label] = len(named) + node.fact.order + 1, size
+            own = tuple(
                 None if size.constant == 1 else named.get(label)
                 for label, size in zip(labels, fact.shape, strict=True)
-            ]
-            found = _product(found, self.of(name, own))
+            )
+            found = _product(found, _factor(("at", name, own)))
         for label, size in sizes.items():
-            found = self._summed(found, named[label], size)
+            found = _summed(found, named[label], size)
         return found
 
-    def _summed(self, terms: Terms, index: Index, size: Extent) -> Terms:
-        """Sum over an index: what does not depend on it is taken out."""
-        if index is None:
-            return terms
-        found: Terms = {}
-        for each, number in terms.items():
-            inner = [(factor, power) for factor, power in each if _has(factor, index)]
-            outer = {each - frozenset(inner): number}
-            made = _factor(_sum_of(inner, index)) if inner else _of_size(size)
-            found = _added(found, _product(outer, made))
-        return found
+
+def _summed(terms: Terms, index: Index, size: Extent) -> Terms:
+    """Sum over an index: what does not depend on it is taken out."""
+    found: Terms = {}
+    for each, number in terms.items():
+        inner = [(factor, power) for factor, power in each if _has(factor, index)]
+        outer = {each - frozenset(inner): number}
+        made = _factor(_sum_of(inner, index)) if inner else _of_size(size)
+        found = _added(found, _product(outer, made))
+    return found
+
+
+def _weight(terms: Terms) -> int:
+    """The number of factors of all products."""
+
+    def weight(factor: Factor) -> int:
+        if factor[0] != "sum":
+            return 1
+        return 1 + sum(weight(inner) for inner, _ in factor[2])
+
+    return sum(weight(factor) for each in terms for factor, _ in each)
+
+
+def _renamed_terms(terms: Terms, names: Mapping[Index, Index]) -> Terms:
+    """Terms with other indices, of which sums keep their own."""
+    found: Terms = {}
+    for each, number in terms.items():
+        powers: dict[Factor, int] = {}
+        for factor, power in each:
+            made = _renamed(factor, names)
+            powers[made] = powers.get(made, 0) + power
+        product = frozenset((factor, power) for factor, power in powers.items() if power)
+        found = _added(found, {product: number})
+    return found
 
 
 def _of_number(value: Any) -> Terms | None:
