@@ -1,14 +1,14 @@
 """How long does the gradient with respect to a sparse matrix take, and how much memory?
 
-The value and the gradient of ½ Σ (A X - T)² by the entries of A: 10⁵ × 10⁵ with 10⁶ entries, X and T
-with 64 columns, float32. Ours is `tp.value_and_grad`. Torch takes part where it is installed: by
+The value and the gradient of ½ Σ (A X - T)² by the entries of A: 10⁵ × 10⁵ with 10⁶ entries; X and
+T have 64 columns, float32. Ours is `tp.value_and_grad`. Torch takes part where it is installed: by
 gathers and `index_add`, which autograd differentiates, and by hand with `sampled_addmm` of its
-sparse CSR; the gradient of its `sparse.mm` makes a dense matrix of the size of A, 40 GB here, and is
-run for 10⁴ rows alone. Peaks are those of a process of its own beyond its operands, as in
+sparse CSR. The gradient of its `sparse.mm` makes a dense matrix of the size of A, 40 GB here, and
+is run for 10⁴ rows alone. Peaks are those of a process of its own beyond its operands, as in
 `memory.py`; contenders take turns, two threads.
 """
 
-# ruff: noqa: N806 - the names of the field
+# ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
 import os
