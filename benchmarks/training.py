@@ -11,6 +11,7 @@ beside each figure. `python -m benchmarks.training ablation` fills the table of 
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,6 +22,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from benchmarks.measure import OURS, Compute, Record, in_turns, record
 from benchmarks.training_models import Model, models
+from taco_py.graph.passes import NAMES, without
 
 THREADS, RATE, STEPS = 2, 1e-3, 5
 TOLERANCE = 2e-3  # of losses in float32, relative
@@ -113,3 +115,69 @@ def stepping_in_torch(
         return value.detach()
 
     return go_on
+
+
+# ---------------------------------------------------------------- what each pass is worth
+
+
+def ablation() -> Iterator[Record]:
+    """The gradients of each model, without one pass at a time (Chen et al. 2024, figure 12).
+
+    full              the gradients alone, kernels by `optimize="partition"`
+    without …         the same without loss elimination, decomposition, reduction elimination
+    without partition kernels by "greedy"
+    without compiler  each primitive a kernel of its own
+    """
+    for model in models():
+        ways = dict(passes_of(model))
+        notes = check_gradients(ways)
+        before = os.getloadavg()[0]
+        for name, seconds in in_turns(ways, SECONDS).items():
+            note = f"load {before:.1f} to {os.getloadavg()[0]:.1f} {notes[name]}".strip()
+            yield record("ablation", model.name, name, [1e3 * t for t in seconds], "ms", note)
+
+
+def passes_of(model: Model) -> Iterator[tuple[str, Compute]]:
+    names = tuple(model.parameters)
+
+    def gradients(optimize: str) -> Any:
+        return tp.grad(model.loss, names, optimize=optimize)
+
+    def calling(function: Any) -> Compute:
+        return lambda: function(**model.parameters, **model.data)
+
+    yield "full", calling(gradients("partition"))
+    for name in NAMES:
+        yield f"without {name}", calling(without(gradients("partition"), name))
+    yield "without partition", calling(gradients("greedy"))
+    yield "without compiler", calling(gradients("none"))
+    yield "stages", calling(gradients("stages"))
+
+
+def check_gradients(ways: dict[str, Compute]) -> dict[str, str]:
+    """Say whose gradients are not those of the first."""
+    found = {name: compute()[-len(ways["full"]()) :] for name, compute in ways.items()}
+    expected = found["full"]
+    return {
+        name: ""
+        if all(
+            np.allclose(one, other, atol=TOLERANCE * float(np.abs(other).max()))
+            for one, other in zip(each, expected, strict=True)
+        )
+        else "WRONG"
+        for name, each in found.items()
+    }
+
+
+def main() -> None:
+    """Print the table of steps, or that of passes."""
+    from benchmarks.run import printed as table
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.training", description=__doc__)
+    parser.add_argument("question", nargs="?", choices=("steps", "ablation"), default="steps")
+    for _ in table(ablation() if parser.parse_args().question == "ablation" else run()):
+        pass
+
+
+if __name__ == "__main__":
+    main()

@@ -21,8 +21,6 @@ class Library:
     prefix    what stands before the name of a routine, and behind it
     threads   functions that set and tell how many threads it uses
     core      a function that names the processor whose kernels it runs
-    wait      what it reads from the environment, where it is loaded: how long its threads look for
-              work before they sleep
     capsules  the module whose `__pyx_capi__` has the routines where there is no such file
     """
 
@@ -33,7 +31,6 @@ class Library:
     suffix: str
     threads: tuple[str, str]
     core: str
-    wait: tuple[str, str]
     capsules: str
 
 
@@ -49,7 +46,6 @@ OPENBLAS = Library(
     suffix="_",
     threads=("scipy_openblas_set_num_threads", "scipy_openblas_get_num_threads"),
     core="scipy_openblas_get_corename",
-    wait=("OPENBLAS_THREAD_TIMEOUT", "17"),  # 2**17 cycles
     capsules="scipy.linalg.cython_blas",
 )
 

@@ -14,6 +14,7 @@ import importlib.util
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -23,24 +24,83 @@ import numpy as np
 
 from codegen.libraries.blas_routines import GEMM, OPENBLAS, VECTOR_BYTES, Library
 from codegen.libraries.gemm import Loop, Matrix, Products, as_products
+from codegen.libraries.gemm_shares import ALONE, Share, shares_of
 from codegen.records import dataclass
 from codegen.runtime.memo import Memo
 
 Array = np.ndarray[Any, Any]
 _LAYOUTS = 64  # of operands that one product remembers
-_LOCK = threading.Lock()  # held while the library's own number of threads is another one
+
+
+class Crew:
+    """Threads that compute parts, while the library uses one thread in each.
+
+    change, tell  set and tell the number of threads that the library uses
+    """
+
+    __slots__ = ("_change", "_lock", "_pool", "_running", "_tell", "_usual")
+
+    def __init__(self, change: Callable[[int], Any], tell: Callable[[], int]) -> None:
+        self._change = change
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._running = 0
+        self._usual = 1
+        self._pool: tuple[int, ThreadPoolExecutor | None] = (0, None)
+
+    def run(self, compute: Callable[[Any], None], parts: Sequence[Any]) -> None:
+        """Compute all parts, the first in this thread."""
+        with self._one_thread_each():
+            waiting = [self._begin(compute, part) for part in parts[1:]]
+            try:
+                compute(parts[0])
+            finally:
+                for each in waiting:
+                    each()
+
+    def _begin(self, compute: Callable[[Any], None], part: Any) -> Callable[[], None]:
+        """Have a thread compute a part; what waits for it, or computes it where there is none."""
+        try:
+            return self._threads().submit(compute, part).result
+        except RuntimeError:  # as many threads as the system allows, or the process is going down
+            return lambda: compute(part)
+
+    def _threads(self) -> ThreadPoolExecutor:
+        """The threads of this process: one that was forked begins with new ones."""
+        process, pool = self._pool
+        if pool is None or process != os.getpid():
+            pool = ThreadPoolExecutor(os.cpu_count() or 1, "taco_blas")
+            self._pool = (os.getpid(), pool)
+        return pool
+
+    @contextmanager
+    def _one_thread_each(self) -> Iterator[None]:
+        """While parts are computed, the library uses one thread for each call."""
+        with self._lock:
+            if not self._running:
+                self._usual = self._tell()
+                if self._usual != 1:
+                    self._change(1)
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running -= 1
+                if not self._running and self._usual != 1:
+                    self._change(self._usual)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """A library in this process; without `set_threads` it uses as many as it likes.
+    """A library in this process; without a `crew` it uses as many threads as it likes.
 
+    crew  threads that share its products
     core  the processor whose kernels it runs, where it can be asked
     """
 
     routine: Callable[[str], int]
-    set_threads: Callable[[int], Any] | None
-    get_threads: Callable[[], int] | None
+    crew: Crew | None
     core: str | None = None
 
 
@@ -61,8 +121,7 @@ def load(library: Library = OPENBLAS) -> Loaded | None:
 
 def _opened(file: Path, library: Library) -> Loaded | None:
     try:
-        with _patient(*library.wait):
-            opened = ctypes.CDLL(str(file))
+        opened = ctypes.CDLL(str(file))
         change, tell = (getattr(opened, name) for name in library.threads)
         getattr(opened, f"{library.prefix}dgemm{library.suffix}")
     except (OSError, AttributeError):
@@ -72,24 +131,7 @@ def _opened(file: Path, library: Library) -> Loaded | None:
         function = getattr(opened, f"{library.prefix}{name}{library.suffix}")
         return ctypes.cast(function, ctypes.c_void_p).value or 0
 
-    return Loaded(address, change, tell, _core(opened, library))
-
-
-@contextmanager
-def _patient(name: str, value: str) -> Iterator[None]:
-    """While a library is loaded, tell its threads to sleep soon, unless the user says when.
-
-    OpenBLAS's look for work for 2**26 cycles, some 25 ms, after each product: meanwhile they keep a
-    core from the threads of the kernels after it.
-    """
-    if name in os.environ:
-        yield
-        return
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        os.environ.pop(name, None)
+    return Loaded(address, Crew(change, tell), _core(opened, library))
 
 
 def _core(opened: ctypes.CDLL, library: Library) -> str | None:
@@ -116,7 +158,7 @@ def _from_capsules(library: Library) -> Loaded | None:
         capsule = capsules[name]
         return int(get_pointer(capsule, get_name(capsule)))
 
-    return Loaded(address, None, None)
+    return Loaded(address, None)
 
 
 def available(dtype: str, threads: int | None) -> bool:
@@ -124,7 +166,7 @@ def available(dtype: str, threads: int | None) -> bool:
     if dtype not in GEMM:
         return False
     loaded = load()
-    return loaded is not None and (threads is None or loaded.set_threads is not None)
+    return loaded is not None and (threads is None or loaded.crew is not None)
 
 
 def vector_bytes() -> int | None:
@@ -137,21 +179,33 @@ def vector_bytes() -> int | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """A share of a call.
+
+    before   transa, transb, m, n, k, alpha
+    offsets  for each product how far its matrices are from the first one's, and beta
+    """
+
+    before: tuple[ctypes.c_void_p, ...]
+    offsets: Sequence[tuple[int, int, int, ctypes.c_void_p]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Call:
-    """One layout of the operands made ready: the addresses of arguments that do not change, and
-    for each product how far its matrices are from the first one's, and beta. Addresses are kept as
-    ctypes wants them: to make them of integers takes as long as the rest of a call.
+    """One layout of the operands made ready: the addresses of arguments that do not change. They
+    are kept as ctypes wants them: to make them of integers takes as long as the rest of a call.
 
     kept     what the addresses are of
-    before   transa, transb, m, n, k, alpha
     leading  the leading dimensions of a, b and c
+    parts    what threads compute, one each
+    small    whether the library uses one thread by itself
     """
 
     kept: tuple[Any, ...]
-    before: tuple[ctypes.c_void_p, ...]
     leading: tuple[ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
     swapped: bool
-    offsets: Sequence[tuple[int, int, int, ctypes.c_void_p]]
+    parts: tuple[_Part, ...]
+    small: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,24 +236,25 @@ class LibraryProduct:
         if not (c.size and a.size):
             c[...] = 0
             return
-        call = self._call_of(c, a, b)
-        get_threads = self.library.get_threads
+        crew = self.library.crew
+        call = self._call_of(c, a, b, 1 if crew is None else threads)
         if call is None:
             _on_copies(self, (c, a, b), threads)
-        elif get_threads is None or get_threads() == threads:
-            _run(self.routine, call, c, a, b)
+        elif crew is None or call.small:
+            _run(self.routine, call, c, a, b)(call.parts[0])
         else:
-            with _other_threads(self.library, threads):
-                _run(self.routine, call, c, a, b)
+            crew.run(_run(self.routine, call, c, a, b), call.parts)
 
-    def _call_of(self, c: Array, a: Array, b: Array) -> _Call | None:
-        key = (c.shape, c.strides, a.shape, a.strides, b.shape, b.strides)
+    def _call_of(self, c: Array, a: Array, b: Array, threads: int) -> _Call | None:
+        key = (c.shape, c.strides, a.shape, a.strides, b.shape, b.strides, threads)
         call: _Call | None = self.layouts.get(key)
         if call is None:
             found = as_products(_loops(self.loops, (c, a, b)))
             if found is not None:
                 zero = self.factors.ctypes.data
-                call = _ready(found, self.dtype.itemsize, (zero, zero + self.dtype.itemsize))
+                call = _ready(
+                    found, self.dtype.itemsize, (zero, zero + self.dtype.itemsize), threads
+                )
                 self.layouts.put(key, call)
         return call
 
@@ -226,13 +281,21 @@ def library_product(text: str) -> LibraryProduct:
     )
 
 
-def _run(routine: Callable[..., None], call: _Call, c: Array, a: Array, b: Array) -> None:
+def _run(
+    routine: Callable[..., None], call: _Call, c: Array, a: Array, b: Array
+) -> Callable[[_Part], None]:
+    """What computes a part of a call on arrays."""
     starts = (_address(c), _address(a), _address(b))
     one, other = (2, 1) if call.swapped else (1, 2)
     first, second, third = starts[one], starts[other], starts[0]
     la, lb, lc = call.leading
-    for oc, oa, ob, beta in call.offsets:
-        routine(*call.before, first + oa, la, second + ob, lb, beta, third + oc, lc)
+
+    def compute(part: _Part) -> None:
+        before = part.before
+        for oc, oa, ob, beta in part.offsets:
+            routine(*before, first + oa, la, second + ob, lb, beta, third + oc, lc)
+
+    return compute
 
 
 class _Interface(ctypes.Structure):
@@ -309,21 +372,42 @@ def _loops(subscripts: Sequence[str], arrays: Sequence[Array]) -> list[Loop]:
     return loops
 
 
-def _ready(found: Products, itemsize: int, factors: tuple[int, int]) -> _Call:
+def _ready(found: Products, itemsize: int, factors: tuple[int, int], threads: int) -> _Call:
     """The call; `factors` are the addresses of 0 and 1, what the result is multiplied with in the
     first round and in later ones."""
     flags = [ctypes.c_char(b"T" if matrix.transposed else b"N") for matrix in _matrices(found)]
-    numbers = [ctypes.c_int(n) for n in (found.rows, found.columns, found.depth)]
     sizes = (*(m.leading for m in _matrices(found)), found.leading)
     leading = [ctypes.c_int(n) for n in sizes]
     la, lb, lc = map(_pointer, leading)
     zero_and_one = tuple(map(ctypes.c_void_p, factors))
-    before = (*map(_pointer, flags), *map(_pointer, numbers), zero_and_one[1])
     offsets = [
-        (c, *((b, a) if found.swapped else (a, b)), zero_and_one[adds])
+        (c, *((b, a) if found.swapped else (a, b)), adds)
         for c, a, b, adds in _offsets(found.outer, itemsize)
     ]
-    return _Call((flags, numbers, leading), before, (la, lb, lc), found.swapped, offsets)
+    shares = shares_of(found, any(adds for *_, adds in offsets), threads)
+    numbers, parts = [], []
+    for share in shares:
+        own = [ctypes.c_int(n) for n in (share.rows, share.columns, found.depth)]
+        numbers.append(own)
+        before = (*map(_pointer, flags), *map(_pointer, own), zero_and_one[1])
+        dc, da, db = (itemsize * n for n in _begin(found, share))
+        chosen = offsets[share.begin : share.end]
+        parts.append(
+            _Part(before, [(c + dc, a + da, b + db, zero_and_one[k]) for c, a, b, k in chosen])
+        )
+    small = found.rows * found.columns * found.depth <= ALONE
+    kept = (flags, numbers, leading)
+    return _Call(kept, (la, lb, lc), found.swapped, tuple(parts), small and len(parts) == 1)
+
+
+def _begin(found: Products, share: Share) -> tuple[int, int, int]:
+    """Elements from the start of result, left and right to the first of a share."""
+    left, right = _matrices(found)
+    return (
+        share.row + share.column * found.leading,
+        share.row * (left.leading if left.transposed else 1),
+        share.column * (1 if right.transposed else right.leading),
+    )
 
 
 def _pointer(value: ctypes.c_char | ctypes.c_int) -> ctypes.c_void_p:
@@ -344,16 +428,3 @@ def _offsets(outer: Sequence[Loop], itemsize: int) -> Iterator[tuple[int, int, i
         for step in range(last.size):
             dc, da, db = (step * s * itemsize for s in last.steps)
             yield c + dc, a + da, b + db, adds or (step > 0 and not last.users[0])
-
-
-@contextmanager
-def _other_threads(loaded: Loaded, threads: int) -> Iterator[None]:
-    """While the library uses so many threads; other calls that want another number wait."""
-    assert loaded.set_threads is not None and loaded.get_threads is not None
-    with _LOCK:
-        usual = loaded.get_threads()
-        loaded.set_threads(threads)
-        try:
-            yield
-        finally:
-            loaded.set_threads(usual)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from codegen.libraries.blas_routines import OPENBLAS, VECTOR_BYTES
+from codegen.libraries.blas_routines import VECTOR_BYTES
 from codegen.libraries.gemm import DEPTH, IN_ALL, Loop, as_products
 from codegen.runtime import blas
 from taco_py.kernels import KERNELS
@@ -79,19 +78,54 @@ def test_loops_in_line_are_one_dimension() -> None:
     assert apart is None
 
 
-def test_the_library_keeps_its_own_number_of_threads() -> None:
-    loaded = blas.load()
-    if loaded is None or loaded.set_threads is None or loaded.get_threads is None:
+def test_the_library_uses_one_thread_in_each_part_and_then_as_many_as_before() -> None:
+    threads, told, seen = [3], [], []
+
+    def change(count: int) -> None:
+        threads[0] = count
+        told.append(count)
+
+    crew = blas.Crew(change, lambda: threads[0])
+
+    def compute(part: int) -> None:
+        seen.append((part, threads[0]))
+        if part == 1:
+            crew.run(lambda inner: seen.append((inner, threads[0])), (10,))  # as another thread
+        if part == 2:
+            raise ValueError("of a part")
+
+    crew.run(compute, (0, 1))
+    assert sorted(seen) == [(0, 1), (1, 1), (10, 1)] and told == [1, 3]
+    with pytest.raises(ValueError, match="of a part"):
+        crew.run(compute, (0, 2))
+    assert threads == [3]
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("ab,bc->ac", ((300, 700), (700, 90))),
+        ("ba,bc->ac", ((90, 90), (90, 700))),
+        ("ab,cb->ca", ((500, 400), (211, 400))),
+        ("nab,nbc->nac", ((9, 100, 80), (9, 80, 100))),
+        ("nab,nbc->ac", ((9, 100, 80), (9, 80, 100))),
+        ("nab,nbc->nac", ((2, 300, 200), (2, 200, 100))),
+    ],
+)
+def test_large_products_are_shared_among_threads(text: str, shapes: Any) -> None:
+    """By columns, rows or matrices; each part is computed once, alike with any number of them."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, shape).astype(float) for shape in shapes)
+    expected = np.einsum(text, a, b, optimize=True)
+    product = blas.library_product(f"float64 {text}")
+    if product.library.crew is None:
         pytest.skip("the library cannot be told how many threads to use")
-    usual = loaded.get_threads()
-    seen: list[int] = []
-    set_threads = loaded.set_threads
-    watched = blas.Loaded(
-        loaded.routine, lambda n: (seen.append(n), set_threads(n)), loaded.get_threads
-    )
-    with blas._other_threads(watched, 1):
-        assert loaded.get_threads() == 1
-    assert loaded.get_threads() == usual and seen == [1, usual]
+    for threads in (1, 2, 3):
+        c = np.full(expected.shape, np.nan)
+        product(c, a, b, threads)
+        np.testing.assert_array_equal(c, expected)
+        call = product._call_of(c, a, b, threads)
+        assert call is not None and len(call.parts) == threads
 
 
 @pytest.fixture
@@ -161,23 +195,3 @@ def test_a_kernel_calls_it_where_sizes_are_known_and_large(tmp_path: Path) -> No
 def test_libraries_is_true_or_false() -> None:
     with pytest.raises(tp.OperandTypeError, match="Expected libraries to be True or False"):
         tp.einsum("i,i->", np.ones(3), np.ones(3), libraries="no")
-
-
-@pytest.mark.parametrize("given", [None, "9"])
-def test_the_threads_of_the_library_are_told_to_sleep_soon(
-    given: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While it is loaded, unless the user says when; the environment is as before then."""
-    name, value = OPENBLAS.wait
-    monkeypatch.delenv(name, raising=False)
-    if given is not None:
-        monkeypatch.setenv(name, given)
-    seen: list[str | None] = []
-
-    def opened(file: str) -> object:
-        seen.append(os.environ.get(name))
-        raise OSError(file)
-
-    monkeypatch.setattr(blas.ctypes, "CDLL", opened)
-    assert blas._opened(Path("nowhere.so"), OPENBLAS) is None
-    assert seen == [given or value] and os.environ.get(name) == given

@@ -1,0 +1,65 @@
+"""Products shared among threads of ours, each part by one thread of the library.
+
+    C = A B, two threads    →    C[:, :n/2] = A B[:, :n/2]  beside  C[:, n/2:] = A B[:, n/2:]
+
+The library's own threads look for work long after a product, on the cores of the kernels that come
+next, and wait for each other in its middle, whoever else computes there: a step of training with
+both takes up to twice as long. Ours sleep; each part is done when it is done. Many matrices are
+shared whole, which the library takes one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from codegen.libraries.gemm import Products
+from codegen.records import dataclass
+
+SHARED = 2**22
+"""Multiplications from which a second thread pays: waking it takes some 50 µs."""
+ALONE = 2**18
+"""Multiplications up to which the library itself uses one thread."""
+STEP = 48
+"""Rows and columns of a part are a multiple: those that the library's kernels take at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of products: rows and columns from the first on, and some of the matrices."""
+
+    row: int
+    rows: int
+    column: int
+    columns: int
+    begin: int
+    end: int
+
+
+def shares_of(found: Products, adds: bool, threads: int) -> tuple[Share, ...]:
+    """Divide products among threads.
+
+    adds  whether matrices are added up in one result, so that none may be computed beside another
+    """
+    whole = Share(0, found.rows, 0, found.columns, 0, found.calls)
+    work = found.rows * found.columns * found.depth * found.calls
+    if threads == 1 or work < SHARED:
+        return (whole,)
+    if not adds and found.calls >= 2 * threads:
+        cuts = [found.calls * k // threads for k in range(threads + 1)]
+        return tuple(
+            Share(0, found.rows, 0, found.columns, begin, end) for begin, end in pairwise(cuts)
+        )
+    if found.columns >= found.rows:
+        cut = [(0, found.rows, *each) for each in _parts(found.columns, threads)]
+    else:
+        cut = [(*each, 0, found.columns) for each in _parts(found.rows, threads)]
+    return tuple(Share(*each, 0, found.calls) for each in cut)
+
+
+def _parts(size: int, threads: int) -> Iterator[tuple[int, int]]:
+    """The beginning and size of each part."""
+    step = -(-size // threads)
+    step += -step % STEP
+    for begin in range(0, size, step):
+        yield begin, min(step, size - begin)
