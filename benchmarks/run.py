@@ -4,8 +4,8 @@ JSON.
 Names are those of the files here: spmv spmm add spgemm sddmm mttkrp ttv import_time first_call
 call_overhead memory gallop rewrites autoschedule chosen gemm contractions streams batched parallel
 polybench stencils tile_sizes costs many_factors elementwise ulps row_epilogues semirings
-convolution graphs attention formats conversions fused limits tuned epilogues. Nothing is asserted about time;
-results are checked and marked when wrong.
+convolution graphs attention formats conversions fused limits tuned epilogues. Nothing is asserted
+about time; results are checked and marked when wrong.
 """
 
 from __future__ import annotations

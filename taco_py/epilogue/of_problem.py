@@ -1,7 +1,7 @@
 """The product and the epilogue of a kernel that writes several tensors of one product.
 
-    H[i,j] = max(sum(k, X[i,k] * W[k,j]) + b[j], 0), besides s[j] = sum(i, max(…, 0))
-    →  the product T[i,j] = sum(k, X[i,k] * W[k,j]), and the outputs H and s
+H[i,j] = max(sum(k, X[i,k] * W[k,j]) + b[j], 0), besides s[j] = sum(i, max(…, 0))
+→  the product T[i,j] = sum(k, X[i,k] * W[k,j]), and the outputs H and s
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ def main_loop(problem: Problem) -> MainLoop | None:
         return None
     rows, columns = _oriented(indices, values)
     product = Product(made, rows, columns)
-    return MainLoop(
-        _alone(problem, made, (rows, columns)), product, outputs_of(product, values)
-    )
+    return MainLoop(_alone(problem, made, (rows, columns)), product, outputs_of(product, values))
 
 
 def _inner_sums(expr: Expr) -> Iterator[Reduce]:

@@ -193,6 +193,13 @@ TRIED = (
     *((0, 0, depth) for depth in DEPTHS),
 )
 WAY = Way(
-    "tiles", can, choose, lower, reuses=True, seconds=product_seconds, traffic=traffic, tried=TRIED,
+    "tiles",
+    can,
+    choose,
+    lower,
+    reuses=True,
+    seconds=product_seconds,
+    traffic=traffic,
+    tried=TRIED,
     epilogue=with_epilogue,
 )

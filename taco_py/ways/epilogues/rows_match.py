@@ -31,7 +31,9 @@ def product_in_rows(problem: Problem) -> MainLoop | None:
     sums = (each.target.tensor for each in found.outputs if is_summed(found.product, each))
     if not all(is_real(problem.type_of(name).dtype) for name in sums):
         return None
-    return found if all(_in_rows(problem, found, a) for a in accesses(found.product.value)) else None
+    return (
+        found if all(_in_rows(problem, found, a) for a in accesses(found.product.value)) else None
+    )
 
 
 def _outside(problem: Problem, found: MainLoop) -> list[TensorType]:
