@@ -35,10 +35,12 @@ class MainLoop:
     outputs: tuple[Output, ...]
 
 
-def main_loop(problem: Problem) -> MainLoop | None:
+def main_loop(problem: Problem, first: str = "") -> MainLoop | None:
     """Find the one sum that all values of a problem are made of; None where there is none.
 
     What is computed has two indices, and values of the problem sum over these alone besides.
+
+    first  the index of its rows, "" for the first one of the first result that has both
     """
     values = {problem.assignment.target: problem.assignment.value}
     values.update((side.target, side.value) for side in problem.side)
@@ -50,6 +52,10 @@ def main_loop(problem: Problem) -> MainLoop | None:
     if len(indices) != 2 or not made.operator.additive:
         return None
     rows, columns = _oriented(indices, values)
+    if first not in ("", rows):
+        rows, columns = columns, rows
+    if first not in ("", rows):
+        return None
     product = Product(made, rows, columns)
     return MainLoop(_alone(problem, made, (rows, columns)), product, outputs_of(product, values))
 

@@ -79,7 +79,7 @@ class _Inner:
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     """The loop IR of a product in rows with an epilogue."""
     problem = recipe.problem
-    loop = product_in_rows(problem)
+    loop = product_in_rows(problem, recipe.schedule.orders[0][0])
     if loop is None:
         raise InternalError(f"Expected a product with an epilogue, found {problem}")
     inner = _inner(loop, recipe.schedule)

@@ -57,7 +57,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if way.reuses and rows < machine.epilogue_rows:
         return Refusal(f"it has {rows:.0f} rows, too few to be shared among threads in blocks")
     joined = group.problem(program)
-    make = way.epilogue(joined, product.schedule.make)
+    make = way.epilogue(joined, product.schedule)
     if make is None:
         return Refusal("its readers are no epilogue: they read or write what is not dense")
     elements = rows * columns
