@@ -2,8 +2,8 @@
 
 Ten epilogues of X W, as in layers of networks forward and backward: X dense, of 4096 by 64 elements
 and more, or the adjacency matrix of a graph, with W of 64 columns. `apart` makes the product, then
-all that reads it as one call; `none` is each operation by itself. Results are float32, compared with
-NumPy's to four digits. Two threads; torch takes part in dense products where it is installed.
+all that reads it as one call; `none` is each operation by itself. Results are float32, compared
+with NumPy's to four digits. Two threads; torch takes part in dense products where it is installed.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ def _with_torch(name: str, given: tuple[Any, ...]) -> Compute | None:
         return None
     from benchmarks.epilogues_in_torch import TORCH_EPILOGUES
 
+    torch.compiler.reset()  # else it gives up on a function that was compiled for others
     torch.set_num_threads(2)
     tensors = [torch.from_numpy(each) for each in given]
     compiled = torch.compile(of_product(TORCH_EPILOGUES[name]))

@@ -1,6 +1,6 @@
 """The epilogues of `epilogues.py` in torch, of dense tensors."""
 
-# ruff: noqa: N803, ARG001 - the names of the field, one signature
+# ruff: noqa: N803 - the names of the field, one signature
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

@@ -198,8 +198,8 @@ def _loop(loop: For | Team, scope: Scope) -> Lines:
         inner = among_threads(scope, loop.body)
         body = leaving(body_lines(loop.body, inner), inner)
         return parallel_for(loop, for_lines(loop, body), scope, inner)
-    body = rewrite(loop.body, _truth) if loop.kind is LoopKind.VECTOR else loop.body
-    return [*_pragma(loop), *for_lines(loop, body_lines(body, scope))]
+    inside = rewrite(loop.body, _truth) if loop.kind is LoopKind.VECTOR else loop.body
+    return [*_pragma(loop), *for_lines(loop, body_lines(inside, scope))]
 
 
 def _truth(node: Any) -> Any:

@@ -15,23 +15,17 @@ from dataclasses import replace
 
 from taco_py.epilogue.value_graph import Output, Product, ValueGraph, value_graph
 from taco_py.epilogue.visitors import (
-    AccumulatorFetch,
-    AuxLoad,
     AuxStore,
-    ColumnBroadcast,
     ColumnReduction,
     Compute,
+    Leaf,
     Outputs,
-    RowBroadcast,
     RowReduction,
-    ScalarBroadcast,
     ScalarReduction,
     Slot,
     Topological,
     Visitor,
 )
-
-LEAVES = AccumulatorFetch | AuxLoad | RowBroadcast | ColumnBroadcast | ScalarBroadcast
 
 
 def build_tree(product: Product, outputs: Sequence[Output]) -> Visitor:
@@ -55,7 +49,9 @@ def lowest_common_ancestors(reads: Sequence[Sequence[int]]) -> list[int]:
     passed: dict[int, frozenset[int]] = {}
     for number in reversed(range(len(reads))):
         common = [passed[reader] for reader in readers[number]]
-        passed[number] = frozenset({number}).union(frozenset.intersection(*common) if common else ())
+        passed[number] = frozenset({number}).union(
+            frozenset.intersection(*common) if common else ()
+        )
     nearest = [min(passed[number] - {number}, default=number) for number in range(len(reads))]
     return nearest
 
@@ -75,7 +71,7 @@ class _Builder:
         self.shared = {
             number
             for number, count in enumerate(counts)
-            if count > 1 and not isinstance(graph.nodes[number], LEAVES)
+            if count > 1 and not isinstance(graph.nodes[number], Leaf)
         }
 
     def tree(self, number: int, slots: Mapping[int, Slot]) -> Visitor:

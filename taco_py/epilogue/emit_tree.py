@@ -14,13 +14,13 @@ and their parts are added in order: a sum has one value, whatever threads there 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
-from codegen.build import add, block, cast, const, load, mul, zero
+from codegen.build import add, block, const, load, mul, zero
 from codegen.ir import Array, Assign, Block, Declare, Expr, For, Stmt, Store, Var
 from codegen.records import dataclass
 from codegen.types import ScalarType, scalar
@@ -31,6 +31,7 @@ from taco_py.epilogue.visitors import (
     ColumnBroadcast,
     ColumnReduction,
     Compute,
+    Leaf,
     Outputs,
     RowBroadcast,
     RowReduction,
@@ -41,8 +42,8 @@ from taco_py.epilogue.visitors import (
     Visitor,
     Writer,
 )
-from taco_py.lower.expressions import lower_value
 from taco_py.lower.environment import EMPTY_SCOPE
+from taco_py.lower.expressions import lower_value
 from taco_py.lower.function_bodies import scalar_environment
 from taco_py.notation import nodes
 from taco_py.notation.dtypes import expression_dtype
@@ -83,8 +84,7 @@ class _Tile:
 
     names    the variable of each element that is loaded, by its access; the accumulator's by None
     types    the dtype of each variable
-    before   what stands before the loop over columns, and behind it
-    inside   what stands inside it
+    before, inside, behind  what stands before the loop over columns, inside and behind it
     """
 
     emission: Emission
@@ -107,14 +107,6 @@ class _Tile:
     def value(self, visitor: Visitor, slots: tuple[nodes.Expr, ...]) -> nodes.Expr:
         """The value of a visitor in terms of variables; what it writes is added to the code."""
         match visitor:
-            case AccumulatorFetch():
-                return self.accumulator()
-            case AuxLoad(access) | RowBroadcast(access):
-                return self.loaded(access, self.inside)
-            case ColumnBroadcast(access):
-                return self.loaded(access, self.before)
-            case ScalarBroadcast(value):
-                return value if isinstance(value, nodes.Literal) else self.loaded(value, self.before)
             case Slot(number):
                 return slots[number]
             case Compute(operator, args):
@@ -127,6 +119,24 @@ class _Tile:
                 return self.steps(steps)
             case AuxStore() | RowReduction() | ColumnReduction() | ScalarReduction():
                 return self.written(visitor, self.value(visitor.value, slots))
+            case _:
+                return self.leaf(visitor)
+
+    def leaf(self, visitor: Leaf) -> nodes.Expr:
+        """The value of a visitor that has none below it."""
+        match visitor:
+            case AccumulatorFetch():
+                return self.accumulator()
+            case AuxLoad(access) | RowBroadcast(access):
+                return self.loaded(access, self.inside)
+            case ColumnBroadcast(access):
+                return self.loaded(access, self.before)
+            case ScalarBroadcast(value):
+                if isinstance(value, nodes.Literal):
+                    return value
+                return self.loaded(value, self.before)
+            case _:
+                assert_never(visitor)
 
     def steps(self, steps: tuple[Visitor, ...]) -> nodes.Expr:
         """The value of the last of steps; those before it get variables."""

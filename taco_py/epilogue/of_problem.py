@@ -1,7 +1,7 @@
 """The product and the epilogue of a kernel that writes several tensors of one product.
 
-    H[i,j] = max(sum(k, X[i,k] * W[k,j]) + b[j], 0), besides s[j] = sum(i, max(…, 0))
-    →  the product T[i,j] = sum(k, X[i,k] * W[k,j]), and the outputs H and s
+H[i,j] = max(sum(k, X[i,k] * W[k,j]) + b[j], 0), besides s[j] = sum(i, max(…, 0))
+→  the product T[i,j] = sum(k, X[i,k] * W[k,j]), and the outputs H and s
 """
 
 from __future__ import annotations
@@ -35,10 +35,12 @@ class MainLoop:
     outputs: tuple[Output, ...]
 
 
-def main_loop(problem: Problem) -> MainLoop | None:
+def main_loop(problem: Problem, first: str = "") -> MainLoop | None:
     """Find the one sum that all values of a problem are made of; None where there is none.
 
     What is computed has two indices, and values of the problem sum over these alone besides.
+
+    first  the index of its rows, "" for the first one of the first result that has both
     """
     values = {problem.assignment.target: problem.assignment.value}
     values.update((side.target, side.value) for side in problem.side)
@@ -50,10 +52,12 @@ def main_loop(problem: Problem) -> MainLoop | None:
     if len(indices) != 2 or not made.operator.additive:
         return None
     rows, columns = _oriented(indices, values)
+    if first not in ("", rows):
+        rows, columns = columns, rows
+    if first not in ("", rows):
+        return None
     product = Product(made, rows, columns)
-    return MainLoop(
-        _alone(problem, made, (rows, columns)), product, outputs_of(product, values)
-    )
+    return MainLoop(_alone(problem, made, (rows, columns)), product, outputs_of(product, values))
 
 
 def _inner_sums(expr: Expr) -> Iterator[Reduce]:

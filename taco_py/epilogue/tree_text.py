@@ -1,6 +1,6 @@
 """Visitor trees as text, for explain().
 
-    accumulator → + b[j] → max(·, 0) → store H[i,j] → sum over i into s[j]
+accumulator → + b[j] → max(·, 0) → store H[i,j] → sum over i into s[j]
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def tree_lines(tree: Visitor) -> tuple[str, ...]:
     """
     if isinstance(tree, Topological):
         *steps, last = tree.steps
-        lines = [f"v{number} = {chain}" for number, step in enumerate(steps) for chain in [_text(step)]]
+        lines = [
+            f"v{number} = {chain}" for number, step in enumerate(steps) for chain in [_text(step)]
+        ]
         return (*lines, *tree_lines(last))
     if isinstance(tree, Outputs):
         return tuple(line for arg in tree.args for line in tree_lines(arg))
@@ -66,8 +68,10 @@ def _chain(visitor: Visitor) -> Iterator[str]:
         case AuxStore(target, value):
             yield from _chain(value)
             yield f"store {to_text(target)}"
-        case RowReduction(target, value) | ColumnReduction(target, value) | ScalarReduction(
-            target, value
+        case (
+            RowReduction(target, value)
+            | ColumnReduction(target, value)
+            | ScalarReduction(target, value)
         ):
             yield from _chain(value)
             yield f"{_sum_word(visitor)} {to_text(target)}"

@@ -1,6 +1,6 @@
 """What is computed of a product as a graph of visitors: equal values are one node.
 
-    Z = P + b;  H = max(Z, 0)   →   0: P   1: b   2: 0 + 1   3: store Z of 2   4: 0.0   5: max(3, 4)
+Z = P + b;  H = max(Z, 0)   →   0: P   1: b   2: 0 + 1   3: store Z of 2   4: 0.0   5: max(3, 4)
 """
 
 from __future__ import annotations

@@ -123,6 +123,6 @@ class Outputs:
     args: tuple[Visitor, ...]
 
 
-Leaf = AccumulatorFetch | AuxLoad | RowBroadcast | ColumnBroadcast | ScalarBroadcast | Slot
+Leaf = AccumulatorFetch | AuxLoad | RowBroadcast | ColumnBroadcast | ScalarBroadcast
 Writer = AuxStore | RowReduction | ColumnReduction | ScalarReduction
-Visitor = Leaf | Compute | Writer | Topological | Outputs
+Visitor = Leaf | Slot | Compute | Writer | Topological | Outputs

@@ -343,7 +343,8 @@ def _side_results(
     operands: Mapping[str, TensorData],
     make: Callable[..., Array],
 ) -> dict[str, TensorData]:
-    """Make the arrays of a kernel's side results, zero at first where it adds to them, by their names in the kernel."""
+    """Make the arrays of a kernel's side results by their names in the kernel, zero at first where
+    it adds to them."""
     sizes = sizes_of(step, operands)
     found: dict[str, TensorData] = {}
     for number, side in enumerate(step.problem.side):

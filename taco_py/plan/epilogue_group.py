@@ -1,7 +1,7 @@
 """The kernels that compute with the elements of one product, and these with the product's as one.
 
-    P[i,j] = sum(k, X[i,k] * W[k,j]);  H[i,j] = max(P[i,j] + b[j], 0);  s[j] = sum(i, H[i,j])
-    →  s[j] = sum(i, max(sum(k, X[i,k] * W[k,j]) + b[j], 0)),  which stores H besides
+P[i,j] = sum(k, X[i,k] * W[k,j]);  H[i,j] = max(P[i,j] + b[j], 0);  s[j] = sum(i, H[i,j])
+→  s[j] = sum(i, max(sum(k, X[i,k] * W[k,j]) + b[j], 0)),  which stores H besides
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses, all_indices, rename
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
-from taco_py.notation.tree import children, map_accesses, walk
+from taco_py.notation.tree import map_accesses, walk
 from taco_py.plan.ir.nodes import KernelStep, TakeSide
 from taco_py.plan.ir.program import Node, Program, reads
 from taco_py.plan.joined_kernels import is_plain
@@ -64,9 +64,7 @@ class Group:
         own, last = self.product.problem, self.values[self.target]
         types = {name: type for name, (_, type) in self.operands.items()}
         side = tuple(
-            SideResult(
-                self.values[name].target, program.facts[name].type, self.values[name].value
-            )
+            SideResult(self.values[name].target, program.facts[name].type, self.values[name].value)
             for name in self.kept[:-1]
         )
         result = program.facts[self.target].type

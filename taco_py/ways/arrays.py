@@ -106,9 +106,7 @@ class Arguments:
     names: Names
 
 
-def arguments_of(
-    problem: Problem, name: str, among: Collection[str] | None = None
-) -> Arguments:
+def arguments_of(problem: Problem, name: str, among: Collection[str] | None = None) -> Arguments:
     """The function called `name` over the results and the operands, their sizes and strides; of
     operands, those `among` where that is given."""
     names = Names()

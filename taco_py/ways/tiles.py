@@ -40,6 +40,7 @@ from taco_py.ways.way import Offer, Question, Way
 
 if TYPE_CHECKING:
     from polyhedral.products.contraction import Contraction
+    from taco_py.schedule.schedule import Schedule
     from polyhedral.products.contraction_plan import ContractionPlan
 
 # ---------------------------------------------------------------- whether they pay
@@ -180,9 +181,9 @@ def traffic(problem: Problem, make: Make, sizes: Mapping[str, int], target: Targ
     return next((line for line in plan.reasons if line.startswith("traffic")), "")
 
 
-def with_epilogue(problem: Problem, make: Make) -> Make | None:
+def with_epilogue(problem: Problem, schedule: Schedule) -> Make | None:
     """The same tiles, where a problem is a product and values of its elements."""
-    return None if visited_product(problem) is None else make
+    return None if visited_product(problem) is None else schedule.make
 
 
 WIDTHS, HEIGHTS, DEPTHS = (8, 16, 32, 64), (2, 4, 6, 8, 12), (64, 128, 256, 512)
@@ -193,6 +194,13 @@ TRIED = (
     *((0, 0, depth) for depth in DEPTHS),
 )
 WAY = Way(
-    "tiles", can, choose, lower, reuses=True, seconds=product_seconds, traffic=traffic, tried=TRIED,
+    "tiles",
+    can,
+    choose,
+    lower,
+    reuses=True,
+    seconds=product_seconds,
+    traffic=traffic,
+    tried=TRIED,
     epilogue=with_epilogue,
 )

@@ -89,8 +89,8 @@ class Way:
     shares    which loops units share, and how; None for the threads of the CPU
     traffic   explain()'s line of the bytes that move between caches, for sizes of the indices; None
               for those of its loops
-    epilogue  the command that makes a problem of several values of one product, where the command
-              that is given makes the product; None where no kernel does both
+    epilogue  the command that makes a problem of several values of one product, which the schedule
+              that is given makes; None where no kernel does both
     tried     parameters of `make` that tuning tries besides those that the way chooses
     """
 
@@ -107,7 +107,7 @@ class Way:
     shares: Callable[[IterationGraph, Schedule], Parallelism] | None = None
     traffic: Callable[[Problem, Make, Mapping[str, int], Target], str] | None = None
     tried: tuple[tuple[int, ...], ...] = ()
-    epilogue: Callable[[Problem, Make], Make | None] | None = None
+    epilogue: Callable[[Problem, Schedule], Make | None] | None = None
 
     @property
     def on_gpu(self) -> bool:

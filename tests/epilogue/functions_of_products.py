@@ -1,9 +1,9 @@
 """Epilogues of a product in NumPy style, with operands: what tests and benchmarks share.
 
-Each is a function of the product P, a row b, an array R of its size, and the elements that are kept.
+Each is a function of the product P, a row b, an array R of its size, and what is kept of P.
 """
 
-# ruff: noqa: N803, ARG001 - the names of the field, one signature
+# ruff: noqa: N803 - the names of the field, one signature
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

@@ -77,9 +77,7 @@ def interpreted(step: KernelStep, operands: Mapping[str, Any]) -> dict[str, Any]
     arrays, scalars = _arguments(main, bindings, {**given, **made}, sizes)
     state = run(main, arrays, {**scalars, "threads": 3}, tuple(earlier))
     names = {source.tensor: n for n, source in bindings.items() if source.what == "values"}
-    return {
-        name: state.arrays[names[name]].reshape(array.shape) for name, array in made.items()
-    }
+    return {name: state.arrays[names[name]].reshape(array.shape) for name, array in made.items()}
 
 
 @cache
@@ -102,7 +100,10 @@ def _arguments(
     tensors: Mapping[str, Any],
     sizes: Mapping[str, int],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    arrays = {each.name: _array(tensors[bindings[each.name].tensor], bindings[each.name]) for each in main.arrays}
+    arrays = {
+        each.name: _array(tensors[bindings[each.name].tensor], bindings[each.name])
+        for each in main.arrays
+    }
     scalars = {}
     for each in main.scalars:
         source = bindings[each.name]

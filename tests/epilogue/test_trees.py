@@ -85,9 +85,7 @@ def test_values_that_are_not_of_elements_are_refused() -> None:
 def graphs(draw: st.DrawFn) -> list[list[int]]:
     """For each node the earlier ones that it reads; all are read by some later one but the last."""
     count = draw(st.integers(2, 8))
-    reads = [
-        draw(st.lists(st.integers(0, n - 1), max_size=3)) if n else [] for n in range(count)
-    ]
+    reads = [draw(st.lists(st.integers(0, n - 1), max_size=3)) if n else [] for n in range(count)]
     unread = set(range(count - 1)) - {each for read in reads for each in read}
     reads[-1] += sorted(unread)
     return reads

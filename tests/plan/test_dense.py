@@ -30,7 +30,9 @@ def planned(
         )
         for name, each in operands(known, dict.fromkeys("abcdijk", sizes)).items()
     }
-    return make_plan(known.assignment, given, Request(known.result, static), options or Options())
+    apart = frozenset(("fuse_epilogue",))  # each product is looked at by itself
+    request = Request(known.result, static, left_out=apart)
+    return make_plan(known.assignment, given, request, options or Options())
 
 
 def outline(made: Plan) -> list[str]:

@@ -9,6 +9,10 @@ from codegen.build import add, block, const, load, mul, zero
 from codegen.ir import Allocate, Array, Block, Expr, For, Stmt, Storage, Store, Var
 from codegen.records import dataclass
 
+NEAR_ELEMENTS = 1 << 12
+"""Elements of rows that are visited together: they stay in the first cache."""
+MOST_ROWS = 64
+"""The most rows that are visited together."""
 PART_ROW, PART_COLUMN, PART_BLOCK = Var("part_row"), Var("part_column"), Var("part_block")
 
 

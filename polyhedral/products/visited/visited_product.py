@@ -17,8 +17,6 @@ inside of the main loop.)
 
 from __future__ import annotations
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -63,7 +61,7 @@ NUMBER, WIDTH = Var("block_number"), Var("width")
 
 @dataclass(frozen=True, slots=True)
 class VisitedOperands:
-    """The operands of a contraction of one loop a class but the depth, and the size of each loop."""
+    """The operands of a contraction of one loop a class but the depth, and the loops' sizes."""
 
     left: Data
     right: Data

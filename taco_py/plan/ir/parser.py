@@ -14,7 +14,7 @@ import numpy as np
 from taco_py.diagnostics.errors import NotationError
 from taco_py.formats import Format
 from taco_py.notation.lexer import TokenKind, tokenize
-from taco_py.notation.nodes import Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.nodes import Assignment, Call, Expr, Literal
 from taco_py.notation.operators import COMPILER, NEG
 from taco_py.notation.parser import Parser
 from taco_py.notation.rewrites.semirings import PRODUCTS

@@ -11,19 +11,25 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.commands import Make
+from taco_py.schedule.schedule import Schedule
 
 ROWS_WAY = "rows"
 
 
-def with_epilogue(problem: Problem, make: Make) -> Make | None:
-    """The way of rows, where a problem is a product and values of its elements."""
-    return None if product_in_rows(problem) is None else Make(ROWS_WAY)
+def with_epilogue(problem: Problem, schedule: Schedule) -> Make | None:
+    """The way of rows, where a problem is a product and values of its elements, and the outermost
+    loop of the product is over its rows."""
+    (order, *_) = schedule.orders
+    return None if product_in_rows(problem, order[0]) is None else Make(ROWS_WAY)
 
 
-def product_in_rows(problem: Problem) -> MainLoop | None:
+def product_in_rows(problem: Problem, rows: str = "") -> MainLoop | None:
     """The problem as a product whose rows are made one after the other, and what is done with its
-    elements; None for others."""
-    found = main_loop(problem)
+    elements; None for others.
+
+    rows  the index of its rows, "" for the first one of the result
+    """
+    found = main_loop(problem, rows)
     if found is None or not all(map(_is_plain, _outside(problem, found))):
         return None
     if not is_real(found.problem.result.dtype):
@@ -31,7 +37,9 @@ def product_in_rows(problem: Problem) -> MainLoop | None:
     sums = (each.target.tensor for each in found.outputs if is_summed(found.product, each))
     if not all(is_real(problem.type_of(name).dtype) for name in sums):
         return None
-    return found if all(_in_rows(problem, found, a) for a in accesses(found.product.value)) else None
+    return (
+        found if all(_in_rows(problem, found, a) for a in accesses(found.product.value)) else None
+    )
 
 
 def _outside(problem: Problem, found: MainLoop) -> list[TensorType]:

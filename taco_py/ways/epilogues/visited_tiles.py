@@ -1,7 +1,7 @@
 """A product of dense matrices in register tiles, with an epilogue (`taco_py.epilogue`).
 
-    H[i,j] = max(sum(k, X[i,k] * W[k,j]) + b[j], 0)
-    →  each tile of the product is added to, compared and stored where it is made
+H[i,j] = max(sum(k, X[i,k] * W[k,j]) + b[j], 0)
+→  each tile of the product is added to, compared and stored where it is made
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ def _is_plain(type: TensorType) -> bool:
     return is_full(type.format) and not type.stored
 
 
-def lower_visited(
-    recipe: Recipe, target: Target, sizes: Mapping[str, int]
-) -> LoweredRecipe | None:
+def lower_visited(recipe: Recipe, target: Target, sizes: Mapping[str, int]) -> LoweredRecipe | None:
     """The loop IR of a product with an epilogue; None where a recipe has none.
 
     sizes  columns, rows and depth of a tile, as the parameters of the way have them
@@ -81,4 +79,3 @@ def lower_visited(
     facts = dense_facts(recipe, "blocks of rows", told, str(made.statement))
     module = replace(module, header=recipe.header(told))
     return LoweredRecipe(module, given.bindings, facts)  # epilogues are left to the compiler
-

@@ -3,7 +3,7 @@
     P[i,j] = sum(k, X[i,k] * W[k,j])    by make(tiles)
     H[i,j] = max(P[i,j] + b[j], 0)    by loops(i,j)
     s[j] = sum(i, H[i,j])    by loops(i,j)
-    → s[j] = sum(i, max(sum(k, X[i,k] * W[k,j]) + b[j], 0)), which stores H besides    by make(tiles)
+    → s[j] = sum(i, max(sum(k, X[i,k] * W[k,j]) + b[j], 0)), H besides    by make(tiles)
 
 All kernels that read elements of P, or of what is made of these one by one, become its epilogue: a
 tree of visitors that each tile of P runs through while it is in registers or the first cache. P is
@@ -57,7 +57,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     if way.reuses and rows < machine.epilogue_rows:
         return Refusal(f"it has {rows:.0f} rows, too few to be shared among threads in blocks")
     joined = group.problem(program)
-    make = way.epilogue(joined, product.schedule.make)
+    make = way.epilogue(joined, product.schedule)
     if make is None:
         return Refusal("its readers are no epilogue: they read or write what is not dense")
     elements = rows * columns
