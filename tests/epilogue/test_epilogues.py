@@ -114,3 +114,14 @@ def test_a_single_text_has_an_epilogue_too() -> None:
     given = {"X": X, "W": W, "b": b}
     np.testing.assert_allclose(tp.evaluate(text, given), np.maximum(X @ W + b, 0), atol=1e-12)
     assert "epilogue: accumulator → + b[j] → max(·, 0) → store H[i,j]" in tp.explain(text, given)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sums_over_what_is_made_of_sums(sparse: bool) -> None:
+    """Their loops are others than those of the product."""
+    X, W, *_ = operands(200, 30, 20, "float64", sparse)
+    text = "D[i,k] = X[i,j] * W[j,k] - c[i]; s[i] = sum(k, exp(D[i,k]))"
+    c = np.linspace(0, 1, 200)
+    found = tp.evaluate(text, X=X, W=W, c=c)
+    wanted = np.exp(X @ W - c[:, None]).sum(1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-11)

@@ -43,7 +43,7 @@ from taco_py.epilogue.of_problem import ACCUMULATORS, MainLoop
 from taco_py.epilogue.value_graph import accesses_outside
 from taco_py.legal.stored import is_full
 from taco_py.lower.bindings import Bindings, Source
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, all_indices
 from taco_py.schedule.commands import Serial
 from taco_py.schedule.schedule import Schedule
 from taco_py.ways.arrays import Arguments, arguments_of
@@ -102,8 +102,10 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
 
 
 def _inner(loop: MainLoop, schedule: Schedule) -> _Inner:
-    """The loops of the product, for one thread."""
-    alone = Schedule.of_orders(schedule.orders).then(Schedule((Serial(),)))
+    """The loops of the product, for one thread: what is made of its rows has others."""
+    own = {*all_indices(loop.problem.assignment)}
+    orders = [order for order in schedule.orders if {*order} == own]
+    alone = Schedule.of_orders(orders[:1]).then(Schedule((Serial(),)))
     lowered = lower_recipe(Recipe(loop.problem, alone, ROWS_FUNCTION))
     function = replace(lowered.module.functions[-1], internal=True, threaded=False)
     return _Inner(lowered.module, function, dict(lowered.bindings), lowered.facts)
