@@ -114,3 +114,14 @@ def test_a_single_text_has_an_epilogue_too() -> None:
     given = {"X": X, "W": W, "b": b}
     np.testing.assert_allclose(tp.evaluate(text, given), np.maximum(X @ W + b, 0), atol=1e-12)
     assert "epilogue: accumulator → + b[j] → max(·, 0) → store H[i,j]" in tp.explain(text, given)
+
+
+def test_terms_may_be_added_to_a_product_in_rows() -> None:
+    text = "P[i,j] = sum(k, X[i,k] * W[k,j]) - m[i]; s[i] = sum(j, exp(P[i,j]))"
+    X, W, *_ = operands(200, 7, 50, "float64", True)
+    given = {"X": X, "W": W, "m": np.arange(200.0)}
+    expected = X @ W - given["m"][:, None]
+    P, s = tp.evaluate(text, given, outputs=("P", "s"))
+    np.testing.assert_allclose(P, expected, atol=1e-12)
+    np.testing.assert_allclose(s, np.exp(expected).sum(1), atol=1e-12)
+    assert "epilogue" in tp.explain(text, given, outputs=("P", "s"))

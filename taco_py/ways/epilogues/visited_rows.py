@@ -42,7 +42,7 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.epilogue.of_problem import ACCUMULATORS, MainLoop
 from taco_py.legal.stored import is_full
 from taco_py.lower.bindings import Bindings, Source
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, all_indices
 from taco_py.schedule.commands import Serial
 from taco_py.schedule.schedule import Schedule
 from taco_py.ways.arrays import Arguments, arguments_of
@@ -106,10 +106,20 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
 
 def _inner(loop: MainLoop, schedule: Schedule) -> _Inner:
     """The loops of the product, for one thread."""
-    alone = Schedule.of_orders(schedule.orders).then(Schedule((Serial(),)))
+    alone = Schedule.of_orders(_orders_of(loop, schedule)).then(Schedule((Serial(),)))
     lowered = lower_recipe(Recipe(loop.problem, alone, ROWS_FUNCTION))
     function = replace(lowered.module.functions[-1], internal=True, threaded=False)
     return _Inner(lowered.module, function, dict(lowered.bindings), lowered.facts)
+
+
+def _orders_of(loop: MainLoop, schedule: Schedule) -> tuple[tuple[str, ...], ...]:
+    """The orders of the loops of the product: others are of terms that are added to it.
+
+    sum(j, A[i,j] * B[j,k]) - C[i]    loops(i,j,k), loops(i,k)    →   loops(i,j,k)
+    """
+    indices = {*all_indices(loop.problem.assignment)}
+    found = tuple(order for order in schedule.orders if {*order} == indices)
+    return found[:1] or schedule.orders
 
 
 def _operands(inner: _Inner, names: Names) -> tuple[dict[str, Array | Var], Bindings]:
