@@ -1,6 +1,6 @@
 """What is done with the elements of a product where they are made: compiled, against NumPy."""
 
-# ruff: noqa: N806 - the names of the field
+# ruff: noqa: N803 - the names of the field
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -116,12 +116,12 @@ def test_a_single_text_has_an_epilogue_too() -> None:
     assert "epilogue: accumulator → + b[j] → max(·, 0) → store H[i,j]" in tp.explain(text, given)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_sums_over_what_is_made_of_sums(sparse: bool) -> None:
-    """Their loops are others than those of the product."""
-    X, W, *_ = operands(200, 30, 20, "float64", sparse)
-    text = "D[i,k] = X[i,j] * W[j,k] - c[i]; s[i] = sum(k, exp(D[i,k]))"
-    c = np.linspace(0, 1, 200)
-    found = tp.evaluate(text, X=X, W=W, c=c)
-    wanted = np.exp(X @ W - c[:, None]).sum(1)
-    np.testing.assert_allclose(found, wanted, rtol=1e-11)
+def test_terms_may_be_added_to_a_product_in_rows() -> None:
+    text = "P[i,j] = sum(k, X[i,k] * W[k,j]) - m[i]; s[i] = sum(j, exp(P[i,j]))"
+    X, W, *_ = operands(200, 7, 50, "float64", True)
+    given = {"X": X, "W": W, "m": np.arange(200.0)}
+    expected = X @ W - given["m"][:, None]
+    P, s = tp.evaluate(text, given, outputs=("P", "s"))
+    np.testing.assert_allclose(P, expected, atol=1e-12)
+    np.testing.assert_allclose(s, np.exp(expected).sum(1), atol=1e-12)
+    assert "epilogue" in tp.explain(text, given, outputs=("P", "s"))
