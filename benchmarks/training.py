@@ -4,10 +4,10 @@ Four models (`training_models.py`) in float32, each step the loss, its gradients
 perceptron of three layers, a graph convolutional network of two on the graph of pubmed with
 generated features, a classifier of sparse documents with thousands of labels, and a block of a
 transformer. Ours takes part as it is, and with each primitive a kernel of its own
-(`optimize="none"`), dense products by SciPy's BLAS; torch, where it is installed, eager and compiled,
-sparse operands as its sparse CSR. Two threads, those of OpenMP that wait go to sleep soon, for all
-alike (`GOMP_SPINCOUNT`); contenders in turns. The load of the machine is
-beside each figure. `python -m benchmarks.training ablation` fills the table of passes.
+(`optimize="none"`), dense products by SciPy's BLAS; torch, where it is installed, eager and
+compiled, sparse operands as its sparse CSR. Two threads; those of OpenMP that wait go to sleep
+soon, for all alike (`GOMP_SPINCOUNT`). Contenders take turns; the load of the machine is beside
+each figure. `python -m benchmarks.training ablation` fills the table of passes.
 """
 
 from __future__ import annotations
