@@ -161,3 +161,16 @@ def test_integers_have_no_gradient() -> None:
         tp.DerivativeError, match="a real or complex operand for a gradient, found n"
     ):
         tp.grad(lambda n: (n * 2.0).sum(), "n")(np.arange(3))
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: np.exp(x - x.max(-1, keepdims=True)).sum(), lambda x: x.prod(-1).sum()]
+)
+def test_float32_is_computed_in_float32(function: Any) -> None:
+    """Also what is counted of it: the elements that equal a maximum, and the zeros of a product."""
+    gradient = tp.grad(function, "x")
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert gradient(x).dtype == np.float32
+    told = gradient.graph(x).explain().splitlines()
+    formats = [line for line in told if line.strip().startswith("formats ")]
+    assert formats and not [line for line in formats if "float64" in line]

@@ -100,6 +100,9 @@ def test_parameters_and_moments_keep_their_type(name: str) -> None:
     value, state = step(step.begin(w=np.zeros(3, np.float32)), **data)
     kept = [*state.parameters.values(), *(each["w"] for each in state.moments.values())]
     assert {value.dtype, *(each.dtype for each in kept)} == {np.dtype(np.float32)}
+    told = step.graph(state, **data).explain()
+    formats = [line for line in told.splitlines() if line.strip().startswith("formats ")]
+    assert formats and not [line for line in formats if "float64" in line]
 
 
 def test_a_step_is_one_graph() -> None:

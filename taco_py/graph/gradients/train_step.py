@@ -15,6 +15,7 @@ from taco_py.diagnostics.errors import OperandError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.trace_function import Trace
+from taco_py.graph.extents import Extent
 from taco_py.graph.fuse import FusedFunction
 from taco_py.graph.gradients.element_gradients import build
 from taco_py.graph.gradients.gradient_function import check_number, names_of
@@ -197,7 +198,7 @@ class _Updated(FusedFunction):
         builder = rebuilt(found)
         outputs = [*found.outputs[: self._has_value]]
         for (name, leaf), gradient in zip(leaves.items(), found.outputs[1:], strict=True):
-            values = {**numbers, "p": leaf, "g": builder.renamed[gradient]}
+            values = {"p": leaf, "g": builder.renamed[gradient], **_typed(builder, numbers, leaf)}
             values |= {kind: each[name] for kind, each in states.items()}
             for kind in self._update(builder, values):
                 builder.renamed[f"{kind} of {name}"] = values[kind]
@@ -210,6 +211,12 @@ class _Updated(FusedFunction):
         for kind, text in self.optimizer.updates.items():
             values[kind] = build(builder, parse_assignment(f"y = {text}").value, values)
         return tuple(self.optimizer.updates)
+
+
+def _typed(builder: GraphBuilder, numbers: Mapping[str, str], leaf: str) -> dict[str, str]:
+    """Numbers of a step in the real type of a parameter: kernels compute in float64 else."""
+    dtype = str(np.zeros((), builder.facts[leaf].dtype).real.dtype)
+    return {key: builder.number(Extent("value", (name,)), dtype) for key, name in numbers.items()}
 
 
 def train_step(

@@ -40,13 +40,13 @@ from codegen.target import Target
 from codegen.types import scalar
 from taco_py.diagnostics.errors import InternalError
 from taco_py.epilogue.of_problem import ACCUMULATORS, MainLoop
+from taco_py.epilogue.value_graph import accesses_outside
 from taco_py.legal.stored import is_full
 from taco_py.lower.bindings import Bindings, Source
 from taco_py.notation.checks import accesses, all_indices
 from taco_py.schedule.commands import Serial
 from taco_py.schedule.schedule import Schedule
 from taco_py.ways.arrays import Arguments, arguments_of
-from taco_py.epilogue.value_graph import accesses_outside
 from taco_py.ways.epilogues.problem_visitor import tree_text, visitor_of
 from taco_py.ways.epilogues.rows_match import ROWS_WAY, product_in_rows
 from taco_py.ways.loops import lower_recipe
@@ -57,9 +57,6 @@ if TYPE_CHECKING:
     from polyhedral.products.visited.tile_visitor import Visitor
 
 ROWS_FUNCTION = "rows"
-NEAR_ELEMENTS = 1 << 12
-"""Elements of a block of rows that stay in the first cache beside what the loops read."""
-MOST_ROWS = 64
 ROW, COUNT, NUMBER, HIGH = Var("first_row"), Var("count"), Var("number"), Var("high")
 BLOCKS = Var("blocks")
 """Of rows: the first one of a block, how many it has; the number of a block, the most rows that one
@@ -82,7 +79,7 @@ class _Inner:
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     """The loop IR of a product in rows with an epilogue."""
     problem = recipe.problem
-    loop = product_in_rows(problem)
+    loop = product_in_rows(problem, recipe.schedule.orders[0][0])
     if loop is None:
         raise InternalError(f"Expected a product with an epilogue, found {problem}")
     inner = _inner(loop, recipe.schedule)
@@ -127,7 +124,8 @@ def _operands(inner: _Inner, names: Names) -> tuple[dict[str, Array | Var], Bind
     the names that they have there."""
     found: dict[str, Array | Var] = {}
     bindings: list[tuple[str, Source]] = []
-    for each in (*inner.function.arrays, *inner.function.scalars):
+    parameters: tuple[Array | Var, ...] = (*inner.function.arrays, *inner.function.scalars)
+    for each in parameters:
         source = inner.sources[each.name]
         if source.what == "size" or source.tensor == ACCUMULATORS:
             continue
@@ -157,12 +155,14 @@ class _Body:
 
     def whole(self) -> Block:
         """All blocks of rows, shared by the threads, and what is done before and behind."""
+        from polyhedral.products.visited import tile_visitor as visited
+
         rows, columns = self.rows, self.columns
-        fitting = div(const(NEAR_ELEMENTS), maximum(columns, 1))
+        fitting = div(const(visited.NEAR_ELEMENTS), maximum(columns, 1))
         shared = For(NUMBER, const(0), BLOCKS, self.one(), 1, LoopKind.PARALLEL)
         alone = replace(shared, kind=LoopKind.SERIAL)
         return block(
-            Declare(HIGH, maximum(minimum(fitting, MOST_ROWS), 1), True),
+            Declare(HIGH, maximum(minimum(fitting, visited.MOST_ROWS), 1), True),
             Declare(BLOCKS, div(sub(add(rows, HIGH), 1), HIGH), True),
             *self.visitor.begun(rows, columns, BLOCKS),
             If(lt(1, THREADS), Block((shared,)), Block((alone,))),
@@ -238,7 +238,9 @@ class _Body:
         """The value of a scalar of the loops."""
         source = self.inner.sources[scalar_.name]
         if source.what == "size":
-            return COUNT if source.index == self.loop.product.rows else self.given.sizes[source.index]
+            return (
+                COUNT if source.index == self.loop.product.rows else self.given.sizes[source.index]
+            )
         if source.tensor == ACCUMULATORS:
             return self.columns
         found = self.operands[scalar_.name]
