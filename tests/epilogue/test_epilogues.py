@@ -1,6 +1,6 @@
 """What is done with the elements of a product where they are made: compiled, against NumPy."""
 
-# ruff: noqa: N803 - the names of the field
+# ruff: noqa: N806 - the names of the field
 from __future__ import annotations
 
 from collections.abc import Iterator
