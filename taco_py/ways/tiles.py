@@ -40,8 +40,8 @@ from taco_py.ways.way import Offer, Question, Way
 
 if TYPE_CHECKING:
     from polyhedral.products.contraction import Contraction
-    from taco_py.schedule.schedule import Schedule
     from polyhedral.products.contraction_plan import ContractionPlan
+    from taco_py.schedule.schedule import Schedule
 
 # ---------------------------------------------------------------- whether they pay
 
