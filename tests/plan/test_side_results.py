@@ -32,9 +32,10 @@ CASES = [
     ("z[i] = sum(j, D[i,j]); P[i,j] = S[i,j] / z[i]", ("z", "P"), 0.0, 1),
     ("z[i] = sum(j, S[i,j]); P[i,j] = D[i,j] / (z[i] + 1)", ("P", "z"), 0.0, 1),
     ("z[i] = sum(j, S[i,j]); y[i] = z[i] * z[i] + r[i]", ("y", "z"), 0.0, 1),
-    # Not over the first loop of what reads it; a row, which is no number; read twice.
+    # A row, of a product with an epilogue.
+    ("z[i,k] = S[i,j] * X[j,k]; H[i,k] = max(z[i,k] + 1, 0)", ("H", "z"), 0.0, 1),
+    # Not over the first loop of what reads it; read twice.
     ("z[j] = sum(i, S[i,j]); P[i,j] = S[i,j] / (z[j] + 1)", ("P", "z"), 0.0, 2),
-    ("z[i,k] = S[i,j] * X[j,k]; H[i,k] = max(z[i,k] + 1, 0)", ("H", "z"), 0.0, 2),
     ("z[i] = sum(j, S[i,j]); y[i] = z[i] + 1; w[i] = z[i] * r[i]", ("y", "z", "w"), 0.0, 3),
 ]
 
