@@ -16,6 +16,7 @@ from typing import Any
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.kernels import KERNELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,5 +65,6 @@ def without(function: Any, *passes: str) -> Any:
         made.fused = without(made.fused, *passes)
         return made
     made.traces, made.routes = {}, {}
+    KERNELS.derived.add(made)
     made.passes = replace(made.passes, **{NAMES[name]: False for name in passes})
     return made

@@ -28,12 +28,14 @@ def _nll_loss(logp: Any, labels: Any, reduction: str) -> Any:
 
 @network_function
 def _cross_entropy(logits: Any, labels: Any, reduction: str) -> Any:
-    apart = logits - logits.max(-1, keepdims=True)
-    logp = apart - np.log(np.exp(apart).sum(-1, keepdims=True))
-    last = (logits.ndim - 1,)
+    most, last = logits.max(-1, keepdims=True), (logits.ndim - 1,)
+    apart = logits - most
+    total = np.log(np.exp(apart).sum(-1, keepdims=True))
+    logp = apart - total
     if labels.dtype.kind in "iu":
         chosen = _chosen(logits, labels)
-        losses = -np.where(chosen, logp, logits.dtype.type(0)).sum(-1)
+        own = np.where(chosen, logits, logits.dtype.type(0)).sum(-1, keepdims=True)
+        losses = (total - (own - most)).squeeze(last)
         found = derivative_by("cross_entropy", losses, logits, logp, chosen, axes=last)
         return _reduced(_of_classes(found, logits, labels), reduction)
     _check_probabilities(logits, labels)

@@ -8,14 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.graph.extents import Extent
+from taco_py.graph.backends.interpret_region import interpreted
+from taco_py.graph.extents import Extent, evaluated
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
 from taco_py.graph.nodes import Fact, Graph, Input, Origin
 from taco_py.graph.passes import without
 from taco_py.graph.rules.rewrite import OF_DERIVATIVES, rewritten
 from taco_py.graph.rules.sum_terms import MOST_TERMS, SumTerms
+from taco_py.kernels import KERNELS
 
 rng = np.random.default_rng(0)
 x, g, b, w = rng.random((6, 4)), rng.random(4), rng.random(4), rng.random((6, 4))
@@ -209,6 +213,64 @@ def test_terms_are_equal_only_where_values_are() -> None:
                 assert one != other or SumTerms(builder).vanishes(difference)
 
 
+# ---------------------------------------------------------------- random losses
+
+STEPS: dict[str, Callable[[Any, Any, int], Any]] = {
+    "centre": lambda y, w, axis: y - y.mean(axis, keepdims=True),
+    "shift": lambda y, w, axis: y - y.max(axis, keepdims=True),
+    "exp": lambda y, w, axis: np.exp(y - y.max(axis, keepdims=True)),
+    "share": lambda y, w, axis: np.abs(y) / (1 + np.abs(y).sum(axis, keepdims=True)),
+    "softmax": lambda y, w, axis: (lambda e: e / e.sum(axis, keepdims=True))(np.exp(y / 4)),
+    "log": lambda y, w, axis: y - np.log(np.exp(y / 4).sum(axis, keepdims=True)),
+    "norm": lambda y, w, axis: (
+        (y - y.mean(axis, keepdims=True)) / np.sqrt(y.var(axis, keepdims=True) + 0.1)
+    ),
+    "length": lambda y, w, axis: y / np.sqrt((y * y).mean(axis, keepdims=True) + 0.1),
+    "weigh": lambda y, w, axis: y * w,
+    "rows": lambda y, w, axis: y * w.sum(axis, keepdims=True) - w.mean(axis, keepdims=True),
+    "add": lambda y, w, axis: w - y / 2,
+    "again": lambda y, w, axis: y * y.sum(axis, keepdims=True) + y,
+    "product": lambda y, w, axis: (y @ w.T) @ w / 8,
+    "total": lambda y, w, axis: y - y.sum() / y.size + w.sum(axis, keepdims=True),
+    "tanh": lambda y, w, axis: np.tanh(y),
+}
+
+
+def computed(graph: Graph, **operands: Any) -> list[Any]:
+    """The results of a graph of primitives as NumPy has them."""
+    constants = {each.name: each.value for each in graph.constants}
+    numbers = {
+        each.name: np.dtype(each.fact.dtype).type(evaluated(each.extent, operands))
+        for each in graph.numbers
+    }
+    arrays = [operands[each.name] for each in graph.inputs]
+    return interpreted(graph).run({**constants, **numbers}, arrays)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    steps=st.lists(st.tuples(st.sampled_from([*STEPS]), st.integers(0, 1)), min_size=1, max_size=5),
+    seed=st.integers(0, 99),
+)
+def test_random_losses_have_the_same_gradients(steps: list[tuple[str, int]], seed: int) -> None:
+    def loss(x: Any, w: Any) -> Any:
+        for name, axis in steps:
+            x = STEPS[name](x, w, axis)
+        return (x * w).sum()
+
+    made = np.random.default_rng(seed)
+    operands = {"x": made.normal(size=(4, 3)), "w": made.normal(size=(4, 3))}
+    gradient = tp.grad(loss, ("x", "w"))
+    graphs = [
+        each.graph(**operands).primitives
+        for each in (gradient, without(gradient, "reduction elimination"))
+    ]
+    for found, expected in zip(*(computed(each, **operands) for each in graphs), strict=True):
+        scale = 1 + np.nan_to_num(abs(expected)).max()
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8 * scale)
+    assert count_of_sums(graphs[0]) <= count_of_sums(graphs[1])
+
+
 # ---------------------------------------------------------------- passes
 
 
@@ -232,6 +294,7 @@ def test_operators_of_several_primitives_stand_apart_without_decomposition() -> 
 def test_the_value_is_computed_without_loss_elimination() -> None:
     gradient = tp.grad(lambda x: (np.exp(x) ** 2).sum(), "x")
     whole = without(gradient, "loss elimination")
+    assert whole in KERNELS.derived
     counts = [count_of_sums(each.graph(x).primitives) for each in (gradient, whole)]
     assert counts == [0, 1]
     np.testing.assert_allclose(whole(x), gradient(x))
