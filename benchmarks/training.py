@@ -7,7 +7,8 @@ transformer. Ours takes part as it is, and with each primitive a kernel of its o
 (`optimize="none"`), dense products by SciPy's BLAS; torch, where it is installed, eager and
 compiled, sparse operands as its sparse CSR. Two threads; those of OpenMP that wait go to sleep
 soon, for all alike (`GOMP_SPINCOUNT`). Contenders take turns; the load of the machine is beside
-each figure, and the time that all threads computed ("ms busy"). `python -m benchmarks.training ablation` fills the table of passes.
+each figure, and the time that all threads computed ("ms busy"). `python -m benchmarks.training
+ablation` fills the table of passes.
 """
 
 from __future__ import annotations
