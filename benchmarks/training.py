@@ -7,13 +7,15 @@ transformer. Ours takes part as it is, and with each primitive a kernel of its o
 (`optimize="none"`), dense products by SciPy's BLAS; torch, where it is installed, eager and
 compiled, sparse operands as its sparse CSR. Two threads; those of OpenMP that wait go to sleep
 soon, for all alike (`GOMP_SPINCOUNT`). Contenders take turns; the load of the machine is beside
-each figure. `python -m benchmarks.training ablation` fills the table of passes.
+each figure, and the time that all threads computed ("ms busy"). `python -m benchmarks.training
+ablation` fills the table of passes.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,7 +27,7 @@ from benchmarks.measure import OURS, Compute, Record, in_turns, record
 from benchmarks.training_models import Model, models
 from taco_py.graph.passes import NAMES, without
 
-THREADS, RATE, STEPS = 2, 1e-3, 5
+THREADS, RATE, STEPS, ROUNDS = 2, 1e-3, 5, 12
 TOLERANCE = 2e-3  # of losses in float32, relative
 SECONDS = 20.0
 
@@ -45,6 +47,20 @@ def compared(model: Model) -> Iterator[Record]:
     for name, seconds in times.items():
         note = f"{load} {notes[name]}".strip()
         yield record("training", model.name, name, [1e3 * t for t in seconds], "ms", note)
+    yield from busy("training", model.name, contenders)
+
+
+def busy(question: str, title: str, contenders: dict[str, Compute]) -> Iterator[Record]:
+    """The time of all threads together, in turns: what others compute meanwhile changes it less."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(ROUNDS):
+        for name, go_on in contenders.items():
+            go_on()
+            before = time.process_time()
+            go_on()
+            times[name].append(1e3 * (time.process_time() - before))
+    for name, samples in times.items():
+        yield record(question, title, name, samples, "ms busy")
 
 
 def check(contenders: dict[str, Compute]) -> dict[str, str]:
@@ -135,6 +151,7 @@ def ablation() -> Iterator[Record]:
         for name, seconds in in_turns(ways, SECONDS).items():
             note = f"load {before:.1f} to {os.getloadavg()[0]:.1f} {notes[name]}".strip()
             yield record("ablation", model.name, name, [1e3 * t for t in seconds], "ms", note)
+        yield from busy("ablation", model.name, ways)
 
 
 def passes_of(model: Model) -> Iterator[tuple[str, Compute]]:
