@@ -36,7 +36,8 @@ from taco_py.legal.types import has_special_values
 from taco_py.notation.checks import accesses, all_indices, rename
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.notation.operators import VALUE
+from taco_py.notation.operators import KEPT, SELECTED, VALUE
+from taco_py.notation.tree import walk
 from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.program import Program, reads
@@ -145,6 +146,8 @@ class _Pair:
             return f"{target} has no loop around all of the loops that it is made in"
         if shared[0] not in self.reader.problem.assignment.target.indices:
             return f"{target} is summed over {shared[0]}: its threads would add up what they make"
+        if self._decides_what_is_stored:
+            return f"{target} stores elements where it is not 0, which is known before alone"
         inner = self.order[len(shared) :]
         if inner and inner[0] in self.access.indices:
             return f"{target} does not go on over {inner[0]}"
@@ -212,6 +215,20 @@ class _Pair:
         target = Access(name.fresh(self.maker.target), self.access.indices)
         side = SideResult(target, self.maker.problem.result, self.made.value)
         return replace(whole, side=(*whole.side, side))
+
+    @property
+    def _decides_what_is_stored(self) -> bool:
+        """Whether a sparse result has an entry where the temporary is not 0, as kept(x, T) has."""
+        problem = self.reader.problem
+        if is_full(problem.result.format):
+            return False
+        calls = (node for node, _ in walk(problem.assignment.value) if isinstance(node, Call))
+        conditions = (
+            call.args[1] if call.operator == KEPT else call.args[0]
+            for call in calls
+            if call.operator in (KEPT, SELECTED)
+        )
+        return any(self.access in accesses(each) for each in conditions)
 
     @property
     def _is_spread(self) -> bool:
