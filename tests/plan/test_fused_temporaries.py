@@ -191,11 +191,11 @@ def test_results_of_any_storage_and_type_are_those_of_the_oracle(
 def test_what_a_sparse_result_stores_is_known_before_it_is_made() -> None:
     """Rows in which A stores nothing have no entries, whatever the sums of them are made in."""
     rng = np.random.default_rng(0)
-    A = sp.random_array((12, 8), density=0.15, rng=rng, format="csr")
-    V = sp.random_array((6, 11), density=0.5, rng=rng, format="csr")
-    assert not np.diff(A.indptr).all()
+    few = sp.random_array((12, 8), density=0.15, rng=rng, format="csr")
+    more = sp.random_array((6, 11), density=0.5, rng=rng, format="csr")
+    assert not np.diff(few.indptr).all()
     text = "H[i,k] = sum(l, sum(j, A[i,j] * Z[j,l])**2 * V[l,k]) / d[i]"
-    given_ = {"A": A, "V": V, "Z": rng.random((8, 6)), "d": rng.random(12) + 1}
+    given_ = {"A": few, "V": more, "Z": rng.random((8, 6)), "d": rng.random(12) + 1}
     found = tp.evaluate(text, given_)
     assert found.nnz == tp.evaluate(text, given_, forbid=(RULE,)).nnz
     assert found.nnz == np.count_nonzero(tp.evaluate_dense(text, given_))
