@@ -4,7 +4,7 @@ A function that has a value where some of its arguments are absent has a case fo
 that may be present, as a sum has:
 
     C[i] = max(A[i], min(B[i] - D[i], max(E[i], min(F[i], G[i]))))
-    → T[i] = max(E[i], min(F[i], G[i]));  C[i] = max(A[i], min(B[i] - D[i], T[i]))
+    → T[i] = min(B[i] - D[i], max(E[i], min(F[i], G[i])));  C[i] = max(A[i], T[i])
 """
 
 from __future__ import annotations
