@@ -87,8 +87,7 @@ def size_text(expr: Any, known: dict[str, str]) -> str | None:
     """An expression as text in the parameters; None where it depends on what arrays hold."""
     match expr:
         case Const(value):
-            is_size = not isinstance(value, complex) and isfinite(value)
-            return str(int(value)) if is_size else None
+            return None if isinstance(value, complex) or not isfinite(value) else str(int(value))
         case Var(name):
             return known.get(name)
         case Cast(_, operand):

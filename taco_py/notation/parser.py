@@ -32,7 +32,6 @@ from taco_py.diagnostics.suggest import nearest, nearest_of, with_suggestion
 from taco_py.notation.checks import check_depth, free_indices
 from taco_py.notation.functions.defined import DEFINED
 from taco_py.notation.functions.function_table import (
-    WRITTEN,
     ALIASES,
     AND,
     FACTORS,
@@ -44,6 +43,7 @@ from taco_py.notation.functions.function_table import (
     OR,
     POWER,
     REDUCTIONS,
+    WRITTEN,
     arity_of,
     called,
     check_accumulates,

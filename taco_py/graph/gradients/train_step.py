@@ -144,7 +144,8 @@ def _check_places(parameters: Mapping[str, Any]) -> None:
     for name, each in parameters.items():
         if not each.flags.writeable:
             raise OperandError(
-                f"Expected parameters that can be changed in place, found {name}, which is read-only",
+                f"Expected parameters that can be changed in place, found {name}, which is "
+                "read-only",
                 hint=f"pass {name}.copy(), or leave out in_place=",
             )
     for one, other in combinations(parameters, 2):

@@ -5,11 +5,11 @@
     s[j] = sum(i, H[i,j])    by loops(i,j)
     → s[j] = sum(i, max(sum(k, X[i,k] * W[k,j]) + b[j], 0))    by loops(i,k,j), make(tiles)
 
-H, which is wanted too, is stored besides. All kernels that read elements of P, or of what is made of these one by one, become its epilogue: a
-tree of visitors that each tile of P runs through while it is in registers or the first cache. P is
-written and read nowhere, unless something else reads it. Sums over the rows of P are made for each
-block of rows and added up in their order, so that no number of threads changes them. (Chen et al.
-2024, EVT, section 5.)
+H, which is wanted too, is stored besides. All kernels that read elements of P, or of what is made
+of these one by one, become its epilogue: a tree of visitors that each tile of P runs through while
+it is in registers or the first cache. P is written and read nowhere, unless something else reads
+it. Sums over the rows of P are made for each block of rows and added up in their order, so that no
+number of threads changes them. (Chen et al. 2024, EVT, section 5.)
 """
 
 from __future__ import annotations
