@@ -71,6 +71,7 @@ def _function_of(torch: Any, text: TorchFunction) -> Any:
             return torch.from_numpy(text.forward(arrays))
 
         @staticmethod
+        @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
         def backward(ctx: Any, cotangent: Any) -> Any:
             tensors = dict(zip(ctx.names, ctx.saved_tensors, strict=True))
             needs = dict(zip(ctx.names, ctx.needs_input_grad[1:], strict=True))

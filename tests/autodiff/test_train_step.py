@@ -158,5 +158,8 @@ def test_what_cannot_be_changed_in_place_is_refused() -> None:
         step.begin(w=w, v=np.zeros(4))
     with pytest.raises(tp.OperandError, match="a number for rate, found 'a'"):
         tp.train_step(loss, rate="a")  # type: ignore[arg-type]
+    step = tp.train_step(lambda w, v: w.sum())
+    with pytest.raises(tp.DerivativeError, match="parameters that the loss uses, found v"):
+        step(step.begin(w=np.zeros(4), v=np.zeros(4)))
     with pytest.raises(tp.OperandTypeError, match="the state of a training, found int"):
         step(3)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import OperandError, OperandTypeError
+from taco_py.diagnostics.errors import DerivativeError, OperandError, OperandTypeError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.trace_function import Trace
@@ -20,7 +20,7 @@ from taco_py.graph.extents import Extent
 from taco_py.graph.fuse import FusedFunction
 from taco_py.graph.gradients.element_gradients import build
 from taco_py.graph.gradients.gradient_function import check_number, names_of
-from taco_py.graph.gradients.gradient_graph import with_gradients, with_own_gradients
+from taco_py.graph.gradients.gradient_graph import is_read, with_gradients, with_own_gradients
 from taco_py.graph.gradients.optimizers import Optimizer, optimizer_of, settings_of
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
 from taco_py.graph.graph_call import GraphCall, call_of
@@ -186,6 +186,12 @@ class _Updated(FusedFunction):
         own = names_of(arguments)
         parameters, kept = [*arguments[PARAMETERS]], self.optimizer.state
         leaves = dict(zip(parameters, own[PARAMETERS], strict=True))
+        for name, leaf in leaves.items():
+            if not is_read(trace.graph, leaf):
+                raise DerivativeError(
+                    f"Expected parameters that the loss uses, found {name}, which it does not",
+                    hint="leave it out of begin(): no step changes it",
+                )
         moments = iter(own[STATE])
         states = {kind: {name: next(moments) for name in parameters} for kind in kept}
         numbers = dict(zip(arguments[NUMBERS], own[NUMBERS], strict=True))
