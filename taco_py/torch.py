@@ -15,7 +15,7 @@ import numpy as np
 from taco_py.api.evaluate import evaluate
 from taco_py.call.derivatives.pullback import Pullback
 from taco_py.call.derivatives.text_derivatives import vjp
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.diagnostics.errors import DerivativeError, OperandTypeError
 from taco_py.diagnostics.extras import library
 from taco_py.values.settings import merged
 
@@ -62,6 +62,18 @@ class TorchFunction:
 def _function_of(torch: Any, text: TorchFunction) -> Any:
     """Make the class that torch calls forward and backward."""
 
+    class Once(torch.autograd.Function):  # type: ignore[misc, name-defined, unused-ignore]
+        @staticmethod
+        def forward(ctx: Any, gradient: Any) -> Any:
+            return gradient.clone()
+
+        @staticmethod
+        def backward(ctx: Any, cotangent: Any) -> Any:
+            raise DerivativeError(
+                "Expected one derivative of a text in torch, found a second one",
+                hint="tp.vjp of the text of a derivative computes it",
+            )
+
     class Text(torch.autograd.Function):  # type: ignore[misc, name-defined, unused-ignore]
         @staticmethod
         def forward(ctx: Any, names: tuple[str, ...], *tensors: Any) -> Any:
@@ -78,6 +90,8 @@ def _function_of(torch: Any, text: TorchFunction) -> Any:
             arrays = {name: each.detach().numpy() for name, each in tensors.items()}
             found = text.backward(arrays, wrt, cotangent.detach().numpy())
             made = {n: torch.from_numpy(np.asarray(g)) for n, g in zip(wrt, found, strict=True)}
+            if torch.is_grad_enabled():  # somebody may differentiate what this computes
+                made = {name: Once.apply(each.requires_grad_()) for name, each in made.items()}
             return (None, *(made.get(name) for name in ctx.names))
 
     return Text

@@ -9,6 +9,7 @@ A size that depends on what arrays hold is left out: nobody knows it before the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 from codegen.ir import (
@@ -86,7 +87,7 @@ def size_text(expr: Any, known: dict[str, str]) -> str | None:
     """An expression as text in the parameters; None where it depends on what arrays hold."""
     match expr:
         case Const(value):
-            return str(int(value.real)) if not isinstance(value, complex) else None
+            return None if isinstance(value, complex) or not isfinite(value) else str(int(value))
         case Var(name):
             return known.get(name)
         case Cast(_, operand):

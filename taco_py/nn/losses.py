@@ -32,6 +32,7 @@ def _cross_entropy(logits: Any, labels: Any, reduction: str) -> Any:
     apart = logits - most
     total = np.log(np.exp(apart).sum(-1, keepdims=True))
     logp = apart - total
+    _check_array(labels)
     if labels.dtype.kind in "iu":
         chosen = _chosen(logits, labels)
         own = np.where(chosen, logits, logits.dtype.type(0)).sum(-1, keepdims=True)
@@ -45,6 +46,7 @@ def _cross_entropy(logits: Any, labels: Any, reduction: str) -> Any:
 
 def _chosen(x: Any, labels: Any) -> Any:
     """Whether each class is that of a label: where indices, as numbers, are equal."""
+    _check_array(labels)
     if labels.dtype.kind not in "iu" or labels.ndim != x.ndim - 1:
         refuse(
             f"Expected labels of {x.ndim - 1} modes, whole numbers, found {labels.dtype} of "
@@ -53,6 +55,15 @@ def _chosen(x: Any, labels: Any) -> Any:
             DimensionError,
         )
     return positions(x, -1) == np.expand_dims(labels, -1)
+
+
+def _check_array(labels: Any) -> None:
+    if not hasattr(labels, "dtype"):
+        refuse(
+            "Expected labels in an array, found a number",
+            "np.array(…) of it is the label of one row",
+            OperandTypeError,
+        )
 
 
 def _check_probabilities(logits: Any, labels: Any) -> None:
@@ -82,6 +93,8 @@ def _check(x: Any, labels: Any, reduction: str) -> None:
     check_choice("reduction", reduction, REDUCTIONS)
     if next(recorders((x, labels)), None) is not None or np.asarray(labels).dtype.kind not in "iu":
         return
+    if np.ndim(labels) and np.ndim(labels) == np.ndim(x) - 1:
+        _check_rows(np.shape(x), np.shape(labels))
     classes = np.shape(x)[-1] if np.ndim(x) else 0
     wrong = np.flatnonzero((np.asarray(labels) < 0) | (np.asarray(labels) >= classes))
     if len(wrong):
@@ -89,6 +102,14 @@ def _check(x: Any, labels: Any, reduction: str) -> None:
             f"Expected labels from 0 to {classes - 1}, found {np.ravel(labels)[wrong[0]]} in row "
             f"{wrong[0]}",
             hint="classes are counted from 0",
+        )
+
+
+def _check_rows(shape: tuple[int, ...], labels: tuple[int, ...]) -> None:
+    if labels != shape[:-1]:
+        raise DimensionError(
+            f"Expected a label for each row, of shape {shape[:-1]}, found labels of shape {labels}",
+            hint="the classes are along the last axis of what the labels are of",
         )
 
 

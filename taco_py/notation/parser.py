@@ -43,6 +43,7 @@ from taco_py.notation.functions.function_table import (
     OR,
     POWER,
     REDUCTIONS,
+    WRITTEN,
     arity_of,
     called,
     check_accumulates,
@@ -318,7 +319,8 @@ class Parser(SubscriptRules):
             return Literal(_NUMBERS[word], token.span)
         if opens and reduces(word) and self.lists_indices(word):
             return self.reduction(word)
-        if opens and (is_called(word) or (word in REDUCTIONS and not self.holds_names())):
+        reads = word in REDUCTIONS or word in WRITTEN
+        if opens and (is_called(word) or (reads and not self.holds_names())):
             return self.function(word)
         return self.index_as_number() or self.access()
 
@@ -392,7 +394,7 @@ class Parser(SubscriptRules):
             if not indices:
                 raise nothing_to_reduce(first.text, args[0], span)
             return make_reduction(word, indices, args[0], span)
-        count = arity_of(word) if is_called(word) else 1
+        count = arity_of(word) if is_called(word) or word in WRITTEN else 1
         if len(args) != count:
             names = ", ".join(("x[i]", "y[i]", "z[i]")[:count])
             raise NotationError(

@@ -77,9 +77,10 @@ def _call(call: Call) -> str:
     if operator.arity == 1:
         return operator.symbol + _within(call.args[0], operator.precedence)
     left, right = call.args
-    # left associative: an operand of the same precedence needs parentheses on the right alone
+    # left associative: an operand of the same precedence needs parentheses on the right alone, and
+    # a comparison on both sides
     return (
-        f"{_within(left, operator.precedence)} {operator.symbol} "
+        f"{_within(left, operator.precedence + operator.compares)} {operator.symbol} "
         f"{_within(right, operator.precedence + 1)}"
     )
 

@@ -174,3 +174,28 @@ def test_float32_is_computed_in_float32(function: Any) -> None:
     told = gradient.graph(x).explain().splitlines()
     formats = [line for line in told if line.strip().startswith("formats ")]
     assert formats and not [line for line in formats if "float64" in line]
+
+
+@pytest.mark.parametrize("argument", [2.0, 3, {"x": x, "factor": 2.0}, (x, 2)])
+def test_numbers_of_python_have_no_gradient(argument: Any) -> None:
+    def loss(argument: Any, z: Any) -> Any:
+        parts = argument.values() if isinstance(argument, dict) else argument
+        return (z * (parts[0] * parts[1] if isinstance(parts, tuple) else z)).sum()
+
+    with pytest.raises(tp.DerivativeError, match=r"arrays for gradients, found argument.*a number"):
+        tp.grad(loss, "argument")(argument, x)
+    found = tp.grad(lambda parts: (parts[0] * parts[1]).sum(), "parts")((x, np.float64(2)))
+    np.testing.assert_allclose(found[1], x.sum())
+
+
+def test_complex_losses_and_places_of_arguments_are_refused() -> None:
+    with pytest.raises(tp.DerivativeError, match="returns a real number for its gradients, found"):
+        tp.grad(lambda x: (x * 1j).sum(), "x")(x)
+    with pytest.raises(tp.DerivativeError, match="names of arguments in wrt=, found 0"):
+        tp.grad(lambda x: x.sum(), 0)  # type: ignore[arg-type]
+
+
+def test_equal_maxima_of_gathered_rows_share_the_gradient() -> None:
+    E, rows = np.array([[1.0, 5.0], [3.0, 2.0], [3.0, 4.0]]), np.array([0, 2, 1])
+    found = tp.grad(lambda E, rows: (E[rows].max(0) ** 2).sum(), "E")(E, rows)
+    np.testing.assert_allclose(found, [[0, 10], [3, 0], [3, 0]])

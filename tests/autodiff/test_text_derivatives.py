@@ -179,8 +179,34 @@ def test_cotangents_and_tangents_are_asked_for() -> None:
     pullback = tp.vjp("y[i] = A[i,j] * x[j]", A=A, x=x)
     with pytest.raises(tp.OperandError, match="a cotangent for each output, y, found 0"):
         pullback()
-    with pytest.raises(tp.OperandError, match=r"a cotangent of shape \(6,\) for b, found one of"):
+    with pytest.raises(tp.OperandError, match=r"a cotangent of shape \(6,\) for y, found one of"):
         tp.vjp("y[i] = b[i] + c[i]", b=b, c=b)(np.ones(3))
+    with pytest.raises(tp.OperandError, match=r"a tangent of shape \(5,\) for x, found one of"):
+        tp.jvp("y[i] = 2 * x[i]", x=x)(x=np.ones(4))
     with pytest.raises(tp.OperandError, match="a tangent of each of A, x, found none of A"):
         tp.jvp("y[i] = A[i,j] * x[j]", A=A, x=x)(x=x)
     assert dense(tp.vjp("s = x[i] * x[i]", x=x)()[0]) == pytest.approx(2 * x)
+
+
+def test_a_cotangent_says_how_large_a_scatter_is() -> None:
+    (found,) = tp.vjp("y[p[i]] += b[i]", b=b[:4], p=p)(np.arange(7.0))
+    np.testing.assert_array_equal(found, p)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y[i] = exp(A[i,j]) * x[j]",
+        "y[i] = max(j, A[i,j] * x[j])",
+        "y[i] = where(b[i] > 0.5, A[i,j] * x[j], b[i])",
+    ],
+)
+def test_texts_of_derivatives_by_sparse_operands_are_differentiated_again(text: str) -> None:
+    operands = {"A": A, "x": x, "b": b} if "b[i]" in text else {"A": A, "x": x}
+    first = tp.vjp(text, operands, wrt="A")
+    again = tp.vjp(first.text, {**operands, "d_y": b}, wrt="A")
+    seed, step = A.copy(), A.copy()
+    seed.data, step.data = rng.random(A.nnz), 1e-6 * rng.random(A.nnz)
+    ahead, behind = (tp.vjp(text, {**operands, "A": A + s * step}, wrt="A")(b) for s in (1, -1))
+    expected = ((ahead - behind).multiply(seed)).sum() / 2
+    assert (again(seed).multiply(step)).sum() == pytest.approx(expected, rel=1e-4, abs=1e-12)

@@ -40,3 +40,12 @@ def test_sparse_tensors_are_refused() -> None:
     layer = tp.torch.function("y[i] = A[i,j] * x[j]")
     with pytest.raises(tp.OperandTypeError, match="dense tensors of torch on the CPU, found A"):
         layer(A=torch.eye(3).to_sparse(), x=torch.ones(3))
+
+
+def test_second_derivatives_are_refused() -> None:
+    layer = tp.torch.function("y[i] = A[i,j] * x[j] * x[j]", A=A)
+    x = torch.ones(5, dtype=torch.float64, requires_grad=True)
+    loss = layer(x=x).sum() + (x**2).sum()
+    (first,) = torch.autograd.grad(loss, x, create_graph=True)
+    with pytest.raises(tp.DerivativeError, match="one derivative of a text in torch, found a sec"):
+        first.sum().backward()

@@ -139,3 +139,27 @@ def test_what_is_no_parameter_is_refused() -> None:
         step.begin(w=[0.0])
     with pytest.raises(tp.OperandError, match="a parameter at least"):
         step.begin()
+
+
+def test_adam_of_complex_parameters_goes_downhill() -> None:
+    step = tp.train_step(lambda z: (np.abs(z) ** 2).sum(), rate=0.1)
+    state = step.begin(z=np.array([1j, -2.0, 1 + 1j]))
+    for _ in range(60):
+        value, state = step(state)
+    assert value < 0.1
+
+
+def test_what_cannot_be_changed_in_place_is_refused() -> None:
+    step, w = tp.train_step(lambda w, v: (w * v).sum(), in_place=True), np.zeros(4)
+    with pytest.raises(tp.OperandError, match=r"memory of their own .* found w and v"):
+        step.begin(w=w[:3], v=w[1:])
+    w.setflags(write=False)
+    with pytest.raises(tp.OperandError, match="changed in place, found w, which is read-only"):
+        step.begin(w=w, v=np.zeros(4))
+    with pytest.raises(tp.OperandError, match="a number for rate, found 'a'"):
+        tp.train_step(loss, rate="a")  # type: ignore[arg-type]
+    step = tp.train_step(lambda w, v: w.sum())
+    with pytest.raises(tp.DerivativeError, match="parameters that the loss uses, found v"):
+        step(step.begin(w=np.zeros(4), v=np.zeros(4)))
+    with pytest.raises(tp.OperandTypeError, match="the state of a training, found int"):
+        step(3)  # type: ignore[arg-type]

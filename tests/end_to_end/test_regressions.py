@@ -420,3 +420,19 @@ def test_rows_without_entries_are_written(layout: str, columns: int) -> None:
     panel, z, out = rng.random((40, columns)), np.ones(40), np.full((40, columns), 7e77)
     tp.evaluate("O[i,k] = E[i,j] * V[j,k] / z[i]", E=a, V=panel, z=z, out=out)
     np.testing.assert_allclose(out, a @ panel)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "c[i,k] = stored(sum(j, P[i,j] * E[j,k]))",
+        "c[k] = sum(i, stored(sum(j, P[i,j] * E[j,k])))",
+    ],
+)
+def test_where_a_sum_is_stored_has_the_indices_of_the_sum(text: str) -> None:
+    operands = {
+        "P": sp.csr_array([[0.0, 2.0], [0.0, 0.0], [1.0, 0.0]]),
+        "E": np.array([[np.nan, 0], [1, np.inf]]),
+    }
+    found = tp.evaluate(text, operands)
+    np.testing.assert_array_equal(found, to_dense(tp.evaluate_dense(text, operands)))

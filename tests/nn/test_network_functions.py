@@ -249,3 +249,17 @@ def test_a_label_that_is_no_class_makes_the_loss_nan() -> None:
 
     found = tp.fuse(loss)(x, np.array([0, 1, -1, 5, 2, 3]))
     assert np.isnan(found).tolist() == [False, False, True, True, False, False]
+
+
+def test_losses_of_sequences_are_means_over_all_rows() -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 4, 3)), np.arange(8).reshape(2, 4) % 3
+    logp = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    expected = -np.take_along_axis(logp, y[..., None], -1).mean()
+    assert tp.nn.cross_entropy(x, y) == pytest.approx(expected)
+
+
+def test_labels_that_are_not_those_of_rows_are_refused() -> None:
+    with pytest.raises(tp.DimensionError, match=r"a label for each row, of shape \(2,\), found"):
+        tp.nn.cross_entropy(np.zeros((2, 3)), np.zeros(3, int))
+    with pytest.raises(tp.OperandTypeError, match="labels in an array, found a number"):
+        tp.nn.cross_entropy(np.zeros(3), 1)

@@ -80,6 +80,25 @@ class DifferentiatedText:
                     return self.shape(access.tensor)[mode]
         raise DerivativeError(f"Expected an operand that says the size of {index}, found none")
 
+    def check_shape(self, value: Any, name: str, what: str, of: str) -> None:
+        """Raise OperandError for a tangent or cotangent of another shape than what it belongs to.
+
+        what, of  how the message calls both
+        """
+        scattered = any(each.tensor == name and each.subscripts for each in self.targets())
+        if scattered and name not in self.shapes and name not in self.objects:
+            return  # the cotangent says how large it is
+        try:
+            expected = self.shape(name)
+        except DerivativeError:  # as of a convolution's output: kernels compare sizes
+            return
+        found = tuple(np.shape(value))
+        if found != expected:
+            raise OperandError(
+                f"Expected a {what} of shape {expected} for {name}, found one of shape {found}",
+                hint=f"the {what} of {of} has its shape",
+            )
+
     def targets(self) -> Iterator[Access]:
         """The accesses that outputs are assigned by."""
         for name in self.outputs:

@@ -66,6 +66,8 @@ class Pullback(Derivative):
                 f"{len(cotangents)}",
                 hint="as in tp.vjp(text, …)(dy), of the shape of y; a number may be left out",
             )
+        for name, cotangent in zip(self.source.outputs, cotangents, strict=True):
+            self.source.check_shape(cotangent, name, "cotangent", "an output")
         return dict(zip(seeds.values(), cotangents, strict=True))
 
     def _result(self, name: str, given: Mapping[str, Any]) -> Any:

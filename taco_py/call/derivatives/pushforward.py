@@ -71,6 +71,8 @@ class Pushforward(Derivative):
                 f"{', '.join(missing)}",
                 hint="leave operands without one out of wrt=",
             )
+        for name, each in tangents.items():
+            self.source.check_shape(each, name, "tangent", "an operand")
         seeds = {self.statements.seeds[name]: each for name, each in tangents.items()}
         return self.operands_with(seeds, self.statements.sizes)
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from taco_py.diagnostics.errors import DerivativeError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.graph.backends.registered import NONE, Preference
@@ -60,6 +62,7 @@ class GradientFunction(FusedFunction):
         names = (self.wrt,) if isinstance(self.wrt, str) else self.wrt
         own = names_of(arguments)
         for name in names:
+            _check_arrays(trace, own[name])
             if not any(is_read(trace.graph, leaf) for leaf in own[name]):
                 raise DerivativeError(
                     f"Expected arguments that the function uses for gradients, found {name}, which "
@@ -106,6 +109,24 @@ def check_number(trace: Trace) -> None:
             f"{node.place if node else name}",
             hint="return its sum or mean, or use tp.vjp of a text with a cotangent",
         )
+    if np.dtype(fact.dtype).kind == "c":
+        node = trace.graph.by_name.get(name)
+        raise DerivativeError(
+            f"Expected a function that returns a real number for its gradients, found {fact.dtype} "
+            f"of {node.place if node else name}",
+            hint="return its .real, or the sum of np.abs(z)**2",
+        )
+
+
+def _check_arrays(trace: Trace, names: Iterable[str]) -> None:
+    """Raise DerivativeError for Python's numbers: a trace has them as it has sizes."""
+    for name in names:
+        fact = trace.graph.facts[name]
+        if fact.weak:
+            raise DerivativeError(
+                f"Expected arrays for gradients, found {name}, a number of Python",
+                hint="pass np.array(…) of it, or np.float64(…)",
+            )
 
 
 def names_of(arguments: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -121,6 +142,11 @@ def names_of(arguments: Mapping[str, Any]) -> dict[str, list[str]]:
 def _gradients(
     function: Callable[..., Any], wrt: str | Iterable[str], value: bool, optimize: str | None
 ) -> GradientFunction:
+    if not isinstance(wrt, Iterable):
+        raise DerivativeError(
+            f"Expected names of arguments in wrt=, found {wrt!r}",
+            hint='as in wrt="x", or wrt=("x", "y")',
+        )
     names = wrt if isinstance(wrt, str) else tuple(wrt)
     if isinstance(function, FusedFunction):
         strategy = optimize or function.optimize

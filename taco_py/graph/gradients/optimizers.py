@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Real
 from types import MappingProxyType
 
 from codegen.records import dataclass
@@ -61,7 +62,7 @@ OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType({
     "adam": Optimizer(
         {
             "m": "beta1 * m + new1 * (g + decay * p)",
-            "v": "beta2 * v + new2 * (g + decay * p) * (g + decay * p)",
+            "v": "beta2 * v + new2 * abs(g + decay * p) * abs(g + decay * p)",
             "p": "p - rate * (m / c1) / (sqrt(v / c2) + epsilon)",
         },
         {"rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "decay": 0.0},
@@ -89,5 +90,10 @@ def settings_of(optimizer: Optimizer, name: str, given: Mapping[str, float]) -> 
             raise OperandError(
                 f"Expected settings among {', '.join(optimizer.settings)} for {name}, found {key}",
                 hint=with_suggestion(f"{name} has no other settings", key, [*optimizer.settings]),
+            )
+        if not isinstance(given[key], Real):
+            raise OperandError(
+                f"Expected a number for {key}, found {given[key]!r}",
+                hint=f"as in {key}={optimizer.settings[key]}",
             )
     return {**optimizer.settings, **{key: float(each) for key, each in given.items()}}

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import signature
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import OperandError
+from taco_py.diagnostics.errors import DerivativeError, OperandError, OperandTypeError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.trace_function import Trace
@@ -19,7 +20,7 @@ from taco_py.graph.extents import Extent
 from taco_py.graph.fuse import FusedFunction
 from taco_py.graph.gradients.element_gradients import build
 from taco_py.graph.gradients.gradient_function import check_number, names_of
-from taco_py.graph.gradients.gradient_graph import with_gradients, with_own_gradients
+from taco_py.graph.gradients.gradient_graph import is_read, with_gradients, with_own_gradients
 from taco_py.graph.gradients.optimizers import Optimizer, optimizer_of, settings_of
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
 from taco_py.graph.graph_call import GraphCall, call_of
@@ -102,6 +103,8 @@ class TrainStep:
             raise OperandError(
                 "Expected a parameter at least, found none", hint="as in step.begin(W=W)"
             )
+        if self.in_place:
+            _check_places(given)
         own = given if self.in_place else {name: each.copy() for name, each in given.items()}
         zeros = {
             kept: {name: np.zeros_like(each) for name, each in own.items()}
@@ -114,6 +117,11 @@ class TrainStep:
 
         data  the arguments of the loss that are no parameters, by name
         """
+        if not isinstance(state, TrainState):
+            raise OperandTypeError(
+                f"Expected the state of a training, found {type(state).__name__}",
+                hint="as in step(step.begin(W=W), X=X), and the state that it returns after that",
+            )
         count = state.count + 1
         numbers = self.optimizer.numbers(self.settings, count)
         value, parameters, moments = self.fused(
@@ -129,6 +137,24 @@ class TrainStep:
         """Return the graph of a step, to explain and to save."""
         numbers = self.optimizer.numbers(self.settings, state.count + 1)
         return self.fused.graph(dict(state.parameters), state.moments, numbers, data)
+
+
+def _check_places(parameters: Mapping[str, Any]) -> None:
+    """Raise OperandError for arrays that no step can change in place, or that are one memory."""
+    for name, each in parameters.items():
+        if not each.flags.writeable:
+            raise OperandError(
+                f"Expected parameters that can be changed in place, found {name}, which is "
+                "read-only",
+                hint=f"pass {name}.copy(), or leave out in_place=",
+            )
+    for one, other in combinations(parameters, 2):
+        if np.shares_memory(parameters[one], parameters[other]):
+            raise OperandError(
+                "Expected parameters with memory of their own to change in place, found "
+                f"{one} and {other}, which share some",
+                hint=f"pass {other}.copy(), or leave out in_place=",
+            )
 
 
 class _Updated(FusedFunction):
@@ -160,6 +186,12 @@ class _Updated(FusedFunction):
         own = names_of(arguments)
         parameters, kept = [*arguments[PARAMETERS]], self.optimizer.state
         leaves = dict(zip(parameters, own[PARAMETERS], strict=True))
+        for name, leaf in leaves.items():
+            if not is_read(trace.graph, leaf):
+                raise DerivativeError(
+                    f"Expected parameters that the loss uses, found {name}, which it does not",
+                    hint="leave it out of begin(): no step changes it",
+                )
         moments = iter(own[STATE])
         states = {kind: {name: next(moments) for name in parameters} for kind in kept}
         numbers = dict(zip(arguments[NUMBERS], own[NUMBERS], strict=True))

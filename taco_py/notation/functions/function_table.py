@@ -7,9 +7,10 @@ parser nor the compiler names one: a new function is an entry here, and its C in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,19 @@ from taco_py.diagnostics.source import Span
 from taco_py.notation.functions.averages import Places, mean, variance
 from taco_py.notation.functions.defined import DEFINED
 from taco_py.notation.nodes import Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, COMPILER, DIV, MUL, NEG, SUB, Law, Operator, power
+from taco_py.notation.operators import (
+    ADD,
+    COMPILER,
+    DIV,
+    MUL,
+    NEG,
+    QUOTIENT,
+    SUB,
+    VALUE,
+    Law,
+    Operator,
+    power,
+)
 
 REAL = "biuf"
 INTEGERS = "biu"
@@ -335,6 +348,10 @@ def called() -> tuple[str, ...]:
     return (*FUNCTIONS, *COMPOSED, *DEFINED.operators)
 
 
+WRITTEN: Mapping[str, Operator] = MappingProxyType({"value": VALUE, "quotient": QUOTIENT})
+"""What derivatives write, and texts of them read, besides functions: of arguments in brackets."""
+
+
 def is_called(name: str) -> bool:
     """Whether a name is that of a function."""
     return name in FUNCTIONS or name in COMPOSED or name in DEFINED.operators
@@ -433,8 +450,7 @@ def arity_of(name: str) -> int:
     """Return how many arguments a function takes."""
     if name in COMPOSED:
         return COMPOSED[name].arity
-    arity: int = (FUNCTIONS.get(name) or DEFINED.operators[name]).arity
-    return arity
+    return _operator(name).arity
 
 
 def make_call(name: str, args: tuple[Expr, ...]) -> Expr:
@@ -442,4 +458,8 @@ def make_call(name: str, args: tuple[Expr, ...]) -> Expr:
     if name in COMPOSED:
         made: Expr = COMPOSED[name].make(*args)
         return made
-    return Call(FUNCTIONS.get(name) or DEFINED.operators[name], args)
+    return Call(_operator(name), args)
+
+
+def _operator(name: str) -> Operator:
+    return FUNCTIONS.get(name) or DEFINED.operators.get(name) or WRITTEN[name]

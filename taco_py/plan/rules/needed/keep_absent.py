@@ -39,7 +39,7 @@ from taco_py.legal.absent import (
 from taco_py.legal.types import has_special_values
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.functions.function_table import WHERE
+from taco_py.notation.functions.function_table import EQUAL, NOT_EQUAL, WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, FILLED, KEPT, MUL, PRESENT, SELECTED, Number, Operator
 from taco_py.notation.tree import children, exchange, walk
@@ -254,7 +254,7 @@ class _Stored:
             return None
         there = self.in_temporary(found)
         if not others:
-            return there
+            return _at_indices(there, value)
         if same(self._number(asking), 0):
             return Call(KEPT, (value, there))
         return Call(WHERE, (there, value, *others))
@@ -376,6 +376,19 @@ def _value_at(expr: Expr, values: Mapping[Access, Number]) -> Number | None:
             return _value_at(args[0], values)
         case Reduce():
             return None
+
+
+def _at_indices(there: Expr, value: Expr) -> Expr:
+    """What tells whether a value is stored, at all indices of the value.
+
+    stored(T[i,k]), T_1[i]    →   T_1[i] * ((T[i,k] == T[i,k]) + (T[i,k] != T[i,k]))
+
+    Something has to say how many k there are; the second factor is true of any value.
+    """
+    if {*free_indices(value)} <= {*free_indices(there)}:
+        return there
+    always = Call(ADD, (Call(EQUAL, (value, value)), Call(NOT_EQUAL, (value, value))))
+    return Call(MUL, (there, always))
 
 
 def _joined(operator: Operator, parts: Iterable[Expr | None]) -> Expr:
