@@ -218,9 +218,12 @@ class _Pair:
 
     @property
     def _decides_what_is_stored(self) -> bool:
-        """Whether a sparse result has an entry where the temporary is not 0, as kept(x, T) has."""
+        """Whether a sparse result has an entry where the temporary is not 0, as kept(x, T) has, and
+        each element of both is made at once. Of T[i] it is known before the loop over j of C[i,j].
+        """
         problem = self.reader.problem
-        if is_full(problem.result.format):
+        indices = {*problem.assignment.target.indices}
+        if is_full(problem.result.format) or not indices <= {*self.access.indices}:
             return False
         calls = (node for node, _ in walk(problem.assignment.value) if isinstance(node, Call))
         conditions = (
