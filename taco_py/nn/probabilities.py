@@ -28,6 +28,7 @@ def _log_softmax(x: Any, axis: Any) -> Any:
 def _logsumexp(x: Any, axis: Any, keepdims: bool) -> Any:
     axes = axes_of(x.recorder, axis, x.ndim)
     most = x.max(axes, keepdims=True)
+    most = np.where(np.isfinite(most), most, 0)  # of infinities, whose difference is NaN
     sums = np.log(np.exp(x - most).sum(axes, keepdims=True)) + most
     found = derivative_by("logsumexp", sums.squeeze(axes), x, axes=axes)
     return np.expand_dims(found, axes) if keepdims else found
@@ -63,7 +64,7 @@ def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> Any:
 
 
 def logsumexp(x: Any, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Any:
-    """Compute log(sum(exp(x))), which is finite for all finite x.
+    """Compute log(sum(exp(x))), which is finite for all finite x, and -inf where all are -inf.
 
     >>> float(tp.nn.logsumexp(np.array([1000.0, 1000.0])))
     1000.6931471805599

@@ -125,3 +125,15 @@ def test_terms_may_be_added_to_a_product_in_rows() -> None:
     np.testing.assert_allclose(P, expected, atol=1e-12)
     np.testing.assert_allclose(s, np.exp(expected).sum(1), atol=1e-12)
     assert "epilogue" in tp.explain(text, given, outputs=("P", "s"))
+
+
+def test_blocks_are_of_the_rows_of_the_product_whatever_is_added_to_it() -> None:
+    """Columns of C lie one after the other; A is read a row at a time all the same."""
+    text = "D[i,k] = C[i,k] - A[i,j] * X[j,k]; s[i] = sum(k, exp(D[i,k]))"
+    A, X, *_ = operands(300, 60, 40, "float64", True)
+    given = {"A": A, "X": X / 40, "C": np.asfortranarray(np.ones((300, 60)))}
+    D, s = tp.evaluate(text, given, outputs=("D", "s"))
+    expected = given["C"] - A @ given["X"]
+    np.testing.assert_allclose(D, expected, atol=1e-12)
+    np.testing.assert_allclose(s, np.exp(expected).sum(1), rtol=1e-12)
+    assert "sum of columns s[i]" in tp.explain(text, given, outputs=("D", "s"))

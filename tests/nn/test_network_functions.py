@@ -263,3 +263,10 @@ def test_labels_that_are_not_those_of_rows_are_refused() -> None:
         tp.nn.cross_entropy(np.zeros((2, 3)), np.zeros(3, int))
     with pytest.raises(tp.OperandTypeError, match="labels in an array, found a number"):
         tp.nn.cross_entropy(np.zeros(3), 1)
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_logsumexp_of_infinities() -> None:
+    x = np.array([[-np.inf, -np.inf], [1, np.inf], [-np.inf, 3]])
+    for function in (tp.nn.logsumexp, tp.fuse(tp.nn.logsumexp)):
+        np.testing.assert_array_equal(function(x, axis=1), [-np.inf, np.inf, 3])

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from taco_py.graph.gradients.primitive_gradients import Rule, spread_over
+from taco_py.graph.gradients.primitive_gradients import Rule, over_elements
 from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
 from taco_py.graph.nodes import Node, Origin
 
@@ -41,9 +41,9 @@ def _log_softmax(
 def _logsumexp(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Cotangents:
-    over = _over(builder, node, inputs[1], value)
+    over = over_elements(builder, node, inputs[1], value)
     shares = builder.map("exp", builder.map("subtract", inputs[1], over))
-    yield 1, builder.map("multiply", shares, _over(builder, node, inputs[1], cotangent))
+    yield 1, builder.map("multiply", shares, over_elements(builder, node, inputs[1], cotangent))
 
 
 def _cross_entropy(
@@ -52,7 +52,7 @@ def _cross_entropy(
     """Inputs are the losses, the logits, their logarithms of probabilities, and the labels."""
     _, logits, logp, labels = inputs
     apart = builder.map("subtract", builder.map("exp", logp), labels)
-    yield 1, builder.map("multiply", apart, _over(builder, node, logits, cotangent))
+    yield 1, builder.map("multiply", apart, over_elements(builder, node, logits, cotangent))
 
 
 def _dropout(
@@ -77,15 +77,7 @@ def _again(builder: GraphBuilder, name: str, made: dict[str, str]) -> str:
 def _sums(builder: GraphBuilder, node: Node, name: str) -> str:
     """The sums of a value over the axes of a function, at each of its elements."""
     axes, dtype = node.get("axes"), builder.facts[name].dtype
-    return _over(builder, node, name, builder.reduce("sum", name, axes, dtype))
-
-
-def _over(builder: GraphBuilder, node: Node, whole: str, name: str) -> str:
-    """A value without the axes of a function, at each element of an array that has them."""
-    shape, axes = builder.facts[whole].shape, node.get("axes")
-    kept = [axis for axis in range(len(shape)) if axis not in axes]
-    source = tuple(None if axis in axes else kept.index(axis) for axis in range(len(shape)))
-    return spread_over(builder, name, source, shape)
+    return over_elements(builder, node, name, builder.reduce("sum", name, axes, dtype))
 
 
 def _placed(rule: Rule) -> Rule:

@@ -110,7 +110,7 @@ def _of_reduce(
         yield 0, rule(builder, node, name, value, cotangent)
 
 
-def _over(builder: GraphBuilder, node: Node, name: str, value: str) -> str:
+def over_elements(builder: GraphBuilder, node: Node, name: str, value: str) -> str:
     """A value of a reduction at each element that was reduced."""
     shape, axes = builder.facts[name].shape, node.get("axes")
     kept = [axis for axis in range(len(shape)) if axis not in axes]
@@ -119,17 +119,17 @@ def _over(builder: GraphBuilder, node: Node, name: str, value: str) -> str:
 
 
 def _of_sum(builder: GraphBuilder, node: Node, name: str, value: str, cotangent: str) -> str:
-    return _over(builder, node, name, cotangent)
+    return over_elements(builder, node, name, cotangent)
 
 
 def _of_extremum(builder: GraphBuilder, node: Node, name: str, value: str, cotangent: str) -> str:
     """The cotangent, shared by the elements that equal the extremum."""
     dtype = builder.facts[cotangent].dtype
-    equal = builder.map("equal", name, _over(builder, node, name, value))
+    equal = builder.map("equal", name, over_elements(builder, node, name, value))
     one, zero = _one_and_zero(builder, dtype)
     count = builder.reduce("sum", builder.map("where", equal, one, zero), node.get("axes"), dtype)
     share = builder.map("divide", cotangent, count)
-    return builder.map("where", equal, _over(builder, node, name, share), zero)
+    return builder.map("where", equal, over_elements(builder, node, name, share), zero)
 
 
 def _one_and_zero(builder: GraphBuilder, dtype: str) -> tuple[str, str]:
@@ -145,11 +145,11 @@ def _of_product(builder: GraphBuilder, node: Node, name: str, value: str, cotang
     is_zero = builder.map("equal", name, zero)
     ones = builder.map("where", is_zero, one, zero)
     rest = builder.map("where", is_zero, one, name)
-    count = _over(builder, node, name, builder.reduce("sum", ones, axes, dtype))
-    others = _over(builder, node, name, builder.reduce("prod", rest, axes, dtype))
+    count = over_elements(builder, node, name, builder.reduce("sum", ones, axes, dtype))
+    others = over_elements(builder, node, name, builder.reduce("prod", rest, axes, dtype))
     alone = builder.map("equal", count, ones)
     found = builder.map("where", alone, builder.map("divide", others, rest), zero)
-    return builder.map("multiply", _over(builder, node, name, cotangent), found)
+    return builder.map("multiply", over_elements(builder, node, name, cotangent), found)
 
 
 OF_REDUCTIONS = MappingProxyType({

@@ -7,7 +7,7 @@ from taco_py.epilogue.value_graph import accesses_outside, is_summed
 from taco_py.formats.level_kind import LevelKind
 from taco_py.legal.stored import is_full
 from taco_py.legal.types import is_real
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, all_indices
 from taco_py.notation.nodes import Access
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.commands import Make
@@ -21,6 +21,16 @@ def with_epilogue(problem: Problem, schedule: Schedule) -> Make | None:
     loop of the product is over its rows."""
     (order, *_) = schedule.orders
     return None if product_in_rows(problem, order[0]) is None else Make(ROWS_WAY)
+
+
+def order_of_product(problem: Problem, schedule: Schedule) -> tuple[str, ...]:
+    """The order of the loops of a problem's product: others are of terms that are added to it.
+
+    sum(j, A[i,j] * B[j,k]) - C[i]    loops(i,j,k), loops(i,k)    →   i,j,k
+    """
+    found = main_loop(problem)
+    own = set() if found is None else {*all_indices(found.problem.assignment)}
+    return next((order for order in schedule.orders if {*order} == own), schedule.orders[0])
 
 
 def product_in_rows(problem: Problem, rows: str = "") -> MainLoop | None:

@@ -43,12 +43,12 @@ from taco_py.epilogue.of_problem import ACCUMULATORS, MainLoop
 from taco_py.epilogue.value_graph import accesses_outside
 from taco_py.legal.stored import is_full
 from taco_py.lower.bindings import Bindings, Source
-from taco_py.notation.checks import accesses, all_indices
+from taco_py.notation.checks import accesses
 from taco_py.schedule.commands import Serial
 from taco_py.schedule.schedule import Schedule
 from taco_py.ways.arrays import Arguments, arguments_of
 from taco_py.ways.epilogues.problem_visitor import tree_text, visitor_of
-from taco_py.ways.epilogues.rows_match import ROWS_WAY, product_in_rows
+from taco_py.ways.epilogues.rows_match import ROWS_WAY, order_of_product, product_in_rows
 from taco_py.ways.loops import lower_recipe
 from taco_py.ways.recipe import LoweredRecipe, Recipe
 from taco_py.ways.way import Offer, Question, Way
@@ -79,10 +79,11 @@ class _Inner:
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     """The loop IR of a product in rows with an epilogue."""
     problem = recipe.problem
-    loop = product_in_rows(problem, recipe.schedule.orders[0][0])
+    order = order_of_product(problem, recipe.schedule)
+    loop = product_in_rows(problem, order[0])
     if loop is None:
         raise InternalError(f"Expected a product with an epilogue, found {problem}")
-    inner = _inner(loop, recipe.schedule)
+    inner = _inner(loop, order)
     value = loop.product.value
     outside = [a for o in loop.outputs for a in (o.target, *accesses_outside(o.value, value))]
     given = arguments_of(problem, recipe.phase, {access.tensor for access in outside})
@@ -101,22 +102,12 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     return LoweredRecipe(module, (*given.bindings, *bindings), _facts(inner, recipe, loop))
 
 
-def _inner(loop: MainLoop, schedule: Schedule) -> _Inner:
+def _inner(loop: MainLoop, order: tuple[str, ...]) -> _Inner:
     """The loops of the product, for one thread."""
-    alone = Schedule.of_orders(_orders_of(loop, schedule)).then(Schedule((Serial(),)))
+    alone = Schedule.of_orders((order,)).then(Schedule((Serial(),)))
     lowered = lower_recipe(Recipe(loop.problem, alone, ROWS_FUNCTION))
     function = replace(lowered.module.functions[-1], internal=True, threaded=False)
     return _Inner(lowered.module, function, dict(lowered.bindings), lowered.facts)
-
-
-def _orders_of(loop: MainLoop, schedule: Schedule) -> tuple[tuple[str, ...], ...]:
-    """The orders of the loops of the product: others are of terms that are added to it.
-
-    sum(j, A[i,j] * B[j,k]) - C[i]    loops(i,j,k), loops(i,k)    →   loops(i,j,k)
-    """
-    indices = {*all_indices(loop.problem.assignment)}
-    found = tuple(order for order in schedule.orders if {*order} == indices)
-    return found[:1] or schedule.orders
 
 
 def _operands(inner: _Inner, names: Names) -> tuple[dict[str, Array | Var], Bindings]:
