@@ -1,7 +1,8 @@
 """Benchmarks: one file a question; `python -m benchmarks.run [names]` runs them.
 
-Everything is measured on one thread, so the thread pools that libraries read from the environment
-when they load are set here, before anything else is imported.
+Everything is measured on one thread unless a file says how many (`measure.in_threads`), so the
+thread pools that libraries read from the environment when they load are set here, before anything
+else is imported.
 """
 
 import os

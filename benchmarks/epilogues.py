@@ -19,20 +19,21 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from benchmarks.inputs import shared_loader
-from benchmarks.measure import OURS, REFERENCE, Compute, Record, in_turns, record
+from benchmarks.measure import OURS, REFERENCE, Compute, Record, in_threads, in_turns, record
 from taco_py.show.inputs import rmat
 from tests.epilogue.functions_of_products import EPILOGUES, of_product, operands_of
 
 DENSE = ((4096, 64, 512), (16384, 64, 512), (4096, 256, 512))
 """Rows, depth and columns."""
-COLUMNS = 64
+COLUMNS, THREADS = 64, 2
 REAL = ("pubmed_adj",)
 DIGITS = 1e-4
 SECONDS = 1.5
 
 
 def run() -> Iterator[Record]:
-    return compared(tuple(EPILOGUES))
+    with in_threads(THREADS):
+        yield from compared(tuple(EPILOGUES))
 
 
 def compared(names: tuple[str, ...]) -> Iterator[Record]:
@@ -91,7 +92,7 @@ def _with_torch(name: str, given: tuple[Any, ...]) -> Compute | None:
     from benchmarks.epilogues_in_torch import TORCH_EPILOGUES
 
     torch.compiler.reset()  # else it gives up on a function that was compiled for others
-    torch.set_num_threads(2)
+    torch.set_num_threads(THREADS)
     tensors = [torch.from_numpy(each) for each in given]
     compiled = torch.compile(of_product(TORCH_EPILOGUES[name]))
     return partial(compiled, *tensors)

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import taco_py as tp
-from benchmarks.measure import OURS, REFERENCE, Record, in_turns, record
+from benchmarks.measure import OURS, REFERENCE, Record, in_threads, in_turns, record
 from benchmarks.processes import printed
 from taco_py.show.inputs import uniform
 
@@ -33,11 +33,13 @@ Operands = tuple[Any, Any, Any]
 CODE = """
 import ctypes, gc
 from benchmarks import gradients
+import taco_py as tp
 
 def status(field):
     lines = open("/proc/self/status").read().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field)) * 1024
 
+tp.set_threads(gradients.THREADS)
 make = gradients.CONTENDERS[{contender!r}]
 compute = make(gradients.operands({rows}))
 make(gradients.operands(1000))()
@@ -51,17 +53,23 @@ print((status("VmHWM") - before) / 1e6)
 
 
 def run() -> Iterator[Record]:
-    for rows in SIZES:
-        given = operands(rows)
-        name = f"{rows} rows, {given[0].nnz} entries, {COLUMNS} columns"
-        known = {key: make for key, make in CONTENDERS.items() if takes_part(key, rows)}
-        contenders = {key: make(given) for key, make in known.items()}
-        notes = check(contenders)
-        before = os.getloadavg()[0]
-        for contender, seconds in in_turns(contenders, 10.0).items():
-            note = f"load {before:.1f} {notes[contender]}".strip()
-            yield record("gradients", name, contender, [1e3 * t for t in seconds], "ms", note)
-        yield from peaks(name, known, rows)
+    with in_threads(THREADS):
+        for rows in SIZES:
+            yield from compared(rows)
+
+
+def compared(rows: int) -> Iterator[Record]:
+    """The times and peaks of all contenders on a matrix of so many rows."""
+    given = operands(rows)
+    name = f"{rows} rows, {given[0].nnz} entries, {COLUMNS} columns"
+    known = {key: make for key, make in CONTENDERS.items() if takes_part(key, rows)}
+    contenders = {key: make(given) for key, make in known.items()}
+    notes = check(contenders)
+    before = os.getloadavg()[0]
+    for contender, seconds in in_turns(contenders, 10.0).items():
+        note = f"load {before:.1f} {notes[contender]}".strip()
+        yield record("gradients", name, contender, [1e3 * t for t in seconds], "ms", note)
+    yield from peaks(name, known, rows)
 
 
 def peaks(name: str, known: Mapping[str, Any], rows: int) -> Iterator[Record]:

@@ -11,6 +11,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +61,18 @@ def record(
 ) -> Record:
     median = statistics.median(samples)
     return Record(question, name, contender, unit, min(samples), median, len(samples), note)
+
+
+@contextmanager
+def in_threads(number: int) -> Iterator[None]:
+    """Let our kernels use so many threads; without this they use one, as `__init__.py` says."""
+    import taco_py as tp
+
+    tp.set_threads(number)
+    try:
+        yield
+    finally:
+        tp.set_threads(None)
 
 
 def check(contest: Contest) -> dict[str, str]:

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import taco_py as tp
-from benchmarks.measure import OURS, Compute, Record, in_turns, record
+from benchmarks.measure import OURS, Compute, Record, in_threads, in_turns, record
 from benchmarks.training_models import Model, models
 from taco_py.graph.passes import NAMES, without
 
@@ -33,8 +33,9 @@ SECONDS = 20.0
 
 
 def run() -> Iterator[Record]:
-    for model in models():
-        yield from compared(model)
+    with in_threads(THREADS):
+        for model in models():
+            yield from compared(model)
 
 
 def compared(model: Model) -> Iterator[Record]:
@@ -144,14 +145,20 @@ def ablation() -> Iterator[Record]:
     without partition kernels by "greedy"
     without compiler  each primitive a kernel of its own
     """
-    for model in models():
-        ways = dict(passes_of(model))
-        notes = check_gradients(ways)
-        before = os.getloadavg()[0]
-        for name, seconds in in_turns(ways, SECONDS).items():
-            note = f"load {before:.1f} to {os.getloadavg()[0]:.1f} {notes[name]}".strip()
-            yield record("ablation", model.name, name, [1e3 * t for t in seconds], "ms", note)
-        yield from busy("ablation", model.name, ways)
+    with in_threads(THREADS):
+        for model in models():
+            yield from without_passes(model)
+
+
+def without_passes(model: Model) -> Iterator[Record]:
+    """The times of the gradients of a model by all ways."""
+    ways = dict(passes_of(model))
+    notes = check_gradients(ways)
+    before = os.getloadavg()[0]
+    for name, seconds in in_turns(ways, SECONDS).items():
+        note = f"load {before:.1f} to {os.getloadavg()[0]:.1f} {notes[name]}".strip()
+        yield record("ablation", model.name, name, [1e3 * t for t in seconds], "ms", note)
+    yield from busy("ablation", model.name, ways)
 
 
 def passes_of(model: Model) -> Iterator[tuple[str, Compute]]:

@@ -20,8 +20,9 @@ SHARED = 2**22
 """Multiplications from which a second thread pays: waking it takes some 50 µs."""
 ALONE = 2**18
 """Multiplications up to which the library itself uses one thread."""
-STEP = 48
-"""Rows and columns of a part are a multiple: those that the library's kernels take at once."""
+STEP = 16
+"""Rows and columns of a part are a multiple: a vector of those that the library's kernels take at
+once. More would leave threads without work: of 512 columns, by 48, one has 288 and one 224."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Optimisers as data: what a parameter and its state become, as text of numbers.
 
-    p the parameter, g its gradient, m and v its state, c1 and c2 numbers of the step
+    p the parameter, g its gradient, m and v its state, the others numbers of the step
 
     p := p - rate * g
 
@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import sqrt
 from numbers import Real
 from types import MappingProxyType
 
@@ -43,13 +44,22 @@ def _given(settings: Mapping[str, float], step: int) -> dict[str, float]:
 
 
 def _adam_numbers(settings: Mapping[str, float], step: int) -> dict[str, float]:
-    """The settings, the shares of a new gradient, and what moments are divided by.
+    """The numbers of a step of Adam, in the order of section 2 of the paper.
 
-    They are made here: numbers that texts make of numbers alone are float64, whatever `p` is.
+    rate (m / c1) / (sqrt(v / c2) + epsilon)  =  pace m / (sqrt(v) + least),   ck = 1 - betak^step
+
+    One division and one root for each element instead of three and one. They are made here: numbers
+    that texts make of numbers alone are float64, whatever `p` is.
     """
-    betas = settings["beta1"], settings["beta2"]
-    new = {f"new{place}": 1 - beta for place, beta in enumerate(betas, 1)}
-    return {**settings, **new, **{f"c{k}": 1 - beta**step for k, beta in enumerate(betas, 1)}}
+    beta1, beta2 = settings["beta1"], settings["beta2"]
+    root = sqrt(1 - beta2**step)
+    return {
+        **{key: settings[key] for key in ("beta1", "beta2", "decay")},
+        "new1": 1 - beta1,
+        "new2": 1 - beta2,
+        "pace": settings["rate"] * root / (1 - beta1**step),
+        "least": settings["epsilon"] * root,
+    }
 
 
 OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType({
@@ -63,7 +73,7 @@ OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType({
         {
             "m": "beta1 * m + new1 * (g + decay * p)",
             "v": "beta2 * v + new2 * abs(g + decay * p) * abs(g + decay * p)",
-            "p": "p - rate * (m / c1) / (sqrt(v / c2) + epsilon)",
+            "p": "p - pace * m / (sqrt(v) + least)",
         },
         {"rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "decay": 0.0},
         _adam_numbers,
