@@ -22,7 +22,7 @@ def libraries_of(settings: Settings, compiled: bool = False) -> Libraries | None
 
         return available(dtype, settings.threads)
 
-    return Libraries(available, _narrower, compiled)
+    return Libraries(available, _narrower, compiled, settings.often)
 
 
 def _narrower() -> float:

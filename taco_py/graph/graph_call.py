@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from codegen.records import dataclass
@@ -14,8 +15,11 @@ from taco_py.graph.fission.split_operators import split_operators
 from taco_py.graph.nodes import Graph
 from taco_py.graph.passes import ALL, Passes
 from taco_py.graph.rules.rewrite import rewritten
-from taco_py.graph.run.graph_program import GraphProgram, make_program
+from taco_py.graph.run.graph_program import SETTINGS, GraphProgram, make_program
 from taco_py.graph.selection.strategies import DEFAULT, Chosen, choose_regions
+
+MANY_CALLS = replace(SETTINGS, often=True)
+"""Of gradients and of steps of training, which are computed again and again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +67,7 @@ def call_of(
     primitives = rewritten(split_operators(trace.graph, whole))
     primitives = derived(primitives) if derived else with_own_results(trace.graph, primitives)
     chosen = choose_regions(primitives, operands, passes.strategy(strategy))
-    program = make_program(primitives, lambda _: chosen.taken.regions)
+    settings = MANY_CALLS if derived else SETTINGS
+    program = make_program(primitives, lambda _: chosen.taken.regions, settings=settings)
     offload = Offload(primitives, program, preferred) if preferred.backends else None
     return GraphCall(trace, primitives, program, chosen, offload)

@@ -32,11 +32,14 @@ class Libraries:
     narrower   how many times as wide the vectors of generated code are
     compiled   whether a kernel is asked for to be called often, so that compiling costs nothing;
                its operands' sizes are known only where they are static
+    often      whether many calls follow, as of a step of training: products that are shared among
+               threads are compiled then, for they gain more than that takes
     """
 
     available: Callable[[str], bool]
     narrower: Callable[[], float]
     compiled: bool = False
+    often: bool = False
 
 
 def library_reason(problem: Problem, stats: Statistics, libraries: Libraries) -> str | None:
@@ -50,7 +53,7 @@ def library_reason(problem: Problem, stats: Statistics, libraries: Libraries) ->
     if found is None:
         return None
     machine = stats.machine
-    one = library_seconds(found, dtype, machine)
+    one = library_seconds(found, dtype, machine, libraries.often)
     if one >= generated_seconds(found, dtype, machine, libraries.compiled):
         return None
     if not libraries.available(dtype):
@@ -66,13 +69,18 @@ def library_reason(problem: Problem, stats: Statistics, libraries: Libraries) ->
     )
 
 
-def library_seconds(found: Products, dtype: str, machine: Machine) -> float:
-    """What the library takes."""
+def library_seconds(found: Products, dtype: str, machine: Machine, often: bool = False) -> float:
+    """What the library takes; a single call leaves out what only many calls gain back.
+
+    Threads that share a product each make a copy of one factor as the library wants it.
+    """
     moved = 2 * found.rows * found.columns * found.rounds * scalar(dtype).itemsize
     again = moved / machine.memory_bytes_per_second if found.rounds > 1 else 0.0
     columns = min(found.rows, found.depth)  # its rows run along the result's last mode
     narrow = columns <= machine.library_narrow_columns
     loss = machine.library_narrow_ratio if narrow else 1.0
+    if often and found.calls == 1 and _count(found) >= machine.library_shared_products:
+        loss *= machine.library_shared_ratio
     called = machine.library_call_seconds + machine.library_matrix_seconds * found.calls
     return called + loss * _multiplying(found, dtype, machine) + again
 

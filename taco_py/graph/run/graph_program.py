@@ -126,6 +126,7 @@ class KernelRun(RegionRun):
     given    the operands but for positions: where Tensors are among them, results are Tensors
     plain    the type of each value that kernels read and make as it is, without modes of size 1
     last_key the key of the short way of the call that was made last
+    settings of its calls
     """
 
     between: frozenset[str] = frozenset()
@@ -138,6 +139,7 @@ class KernelRun(RegionRun):
     given: tuple[str, ...] = ()
     plain: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
     last_key: tuple[object, ...] | None = None
+    settings: Settings = SETTINGS
 
     def write(self, graph: Graph, values: Mapping[str, Any]) -> Statements:
         """Write the statements, given operands as the first call has them."""
@@ -166,7 +168,9 @@ class KernelRun(RegionRun):
             self.read = tuple(Understood(each, ()) for each in written.assignments)
             texts = tuple(map(to_text, written.assignments))
             forms = tuple((name, str(form)) for name, form in written.formats.items())
-            self.identity = ("graph", *texts, written.results, forms, *written.operands)
+            self.identity = (
+                "graph", self.settings.often, *texts, written.results, forms, *written.operands
+            )  # fmt: skip
         return self.written
 
     def run(self, graph: Graph, values: dict[str, Any]) -> None:
@@ -178,7 +182,7 @@ class KernelRun(RegionRun):
         call = find(key)
         found = None if call is None else call(*objects.values())
         if found is None:
-            found = compute_several(self.read, objects, SETTINGS, self.asked, key)
+            found = compute_several(self.read, objects, self.settings, self.asked, key)
         made = (found,) if self.asked.alone else found
         for name, value in zip(written.results, made, strict=True):
             if value.dtype is not self.plain.get(name):
@@ -204,13 +208,15 @@ class KernelRun(RegionRun):
         """Say how the kernels compute the region."""
         written = self.write(graph, values)
         assert self.asked is not None
-        return explained_several(written.assignments, self._objects(values), SETTINGS, self.asked)
+        objects = self._objects(values)
+        return explained_several(written.assignments, objects, self.settings, self.asked)
 
     def peak(self, graph: Graph, values: Mapping[str, Any]) -> tuple[int, int]:
         """Return the bytes that the kernels take: at most at once, and all together."""
         written = self.write(graph, values)
         assert self.asked is not None
-        return peak_of_several(written.assignments, self._objects(values), SETTINGS, self.asked)
+        objects = self._objects(values)
+        return peak_of_several(written.assignments, objects, self.settings, self.asked)
 
 
 def _by_memory(graph: Graph, written: Statements, values: Mapping[str, Any]) -> Statements:
@@ -344,11 +350,13 @@ def make_program(
     graph: Graph,
     partition: Partition = partition_by_stages,
     offloaded: Callable[[Region], Step] | None = None,
+    settings: Settings = SETTINGS,
 ) -> GraphProgram:
     """Choose what runs for a graph of primitives.
 
     partition  cuts it into regions that kernels compute, or NumPy; each is convex
     offloaded  makes the step of a region that a backend computes
+    settings   of the calls of kernels
     """
     names = tuple(each.name for each in graph.inputs)
     steps: list[Step] = []
@@ -356,7 +364,8 @@ def make_program(
     handed = _handed_out(graph, regions)
     for region in regions:
         if region.kernel:
-            steps.append(KernelRun(region, frozenset(region.outputs) - handed))
+            between = frozenset(region.outputs) - handed
+            steps.append(KernelRun(region, between, settings=settings))
         elif region.target and offloaded is not None:
             steps.append(offloaded(region))
         else:
