@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 from codegen.build import add, block, const, load, mul, zero
-from codegen.ir import Array, Assign, Block, Declare, Expr, For, Stmt, Store, Var
+from codegen.ir import Array, Assign, Block, Declare, Expr, For, Prefetch, Stmt, Store, Var
 from codegen.records import dataclass
 from codegen.types import ScalarType, scalar
 from taco_py.epilogue.visitors import (
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from polyhedral.products.visited.tile_visitor import Region
 
 ROW, COLUMN = Var("tile_row"), Var("tile_column")
+ONE = const(1)
+LINE = 64  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,24 @@ class Emission:
     def visit(self, region: Region) -> Block:
         """Emit the loops over the elements of a tile."""
         return _Tile(self, region).loops()
+
+    def foresee(self, region: Region) -> Block:
+        """Ask for the lines of a tile's elements that visitors read and write, array by array.
+
+        They are the rows of matrices, of which the tile has a short piece each: too short for the
+        machine to find out where they go on.
+        """
+        asked = []
+        for access, data in self.data.items():
+            element = data.array.element
+            if {*access.indices} == {self.rows, self.columns} and data.strides[self.columns] == ONE:
+                place = place_of(access, data, self, region)
+                of_row = Block((Prefetch(data.array, place),))
+                lines = For(
+                    COLUMN, const(0), region.columns, of_row, max(1, LINE // element.itemsize)
+                )
+                asked.append(For(ROW, const(0), region.rows, Block((lines,))))
+        return Block(tuple(asked))
 
 
 @dataclass(slots=True)
@@ -184,12 +204,7 @@ class _Tile:
 
     def place(self, access: nodes.Access) -> Expr:
         """Where the element of an array lies."""
-        strides = self.emission.data[access].strides
-        at = {
-            self.emission.rows: add(self.region.row, ROW),
-            self.emission.columns: add(self.region.column, COLUMN),
-        }
-        return add(*(mul(at[index], strides[index]) for index in access.indices))
+        return place_of(access, self.emission.data[access], self.emission, self.region)
 
     # ------------------------------------------------------------ what is written
 
@@ -217,3 +232,9 @@ class _Tile:
         self.before.append(Declare(total, zero(array.element)))
         self.inside.append(Assign(total, value, "+"))
         self.behind.append(Store(array, place, total, "+"))
+
+
+def place_of(access: nodes.Access, data: Data, emission: Emission, region: Region) -> Expr:
+    """Where the element of an array lies that a visitor of the tile's element reads or writes."""
+    at = {emission.rows: add(region.row, ROW), emission.columns: add(region.column, COLUMN)}
+    return add(*(mul(at[index], data.strides[index]) for index in access.indices))

@@ -90,7 +90,7 @@ class FusedFunction:
         arguments = self._bound(args, named)
         leaves = leaves_of(arguments)
         call = self._call(arguments, leaves)
-        operands = tuple(leaves.operands.values())
+        operands = leaves.values
         result = call.run(operands)
         if key is not None and len(operands) == len(values):
             made = short_route(call, operands, values)
@@ -108,7 +108,7 @@ class FusedFunction:
         leaves = leaves_of(arguments)
         call = self._call(arguments, leaves)
         name = getattr(self.function, "__name__", "function")
-        return TracedGraph(call, tuple(leaves.operands.values()), name)
+        return TracedGraph(call, leaves.values, name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind it as a method, whose instance is read while it is traced."""
@@ -132,7 +132,7 @@ class FusedFunction:
         return dict(bound.arguments)
 
     def _call(self, arguments: dict[str, Any], leaves: Leaves) -> GraphCall:
-        operands = tuple(leaves.operands.values())
+        operands = leaves.values
         known = self.traces.setdefault(leaves.kinds, [])
         for call in known:
             if call.trace.holds(operands):

@@ -81,6 +81,7 @@ class Visitor:
     parts            what is summed over rows
     along            what is summed over columns, and the distance of its elements
     visit            the code for one tile
+    foresee          code before a tile is made: asks for the lines that its visit reads and writes
     """
 
     arrays: tuple[Array, ...]
@@ -88,6 +89,7 @@ class Visitor:
     parts: tuple[Part, ...]
     along: tuple[tuple[Array, Expr], ...]
     visit: Callable[[Region], Block]
+    foresee: Callable[[Region], Block]
 
     def begun(self, rows: Expr, columns: Expr, blocks: Expr) -> Iterator[Stmt]:
         """What is done before all tiles: sums are 0."""

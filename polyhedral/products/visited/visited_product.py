@@ -7,6 +7,7 @@
         pack left
         for panels of right:
           for tiles of rows:
+            ask for what the visit will read and write: it comes while the tile is made
             tile writes its accumulators to a corner in the first cache
             visit the corner: what it is needed for is computed, stored and summed there
     add up the sums of the blocks of rows, in order
@@ -138,17 +139,16 @@ def visited_block(shape: Shape) -> Function:
     start = Place(corner, const(0))
     made_ = tile_call(rows, tile, start, operands, const(tile.columns), const(False))
 
-    def visited(count: Expr) -> Block:
+    def region(count: Expr) -> Region:
         place = add(FIRST_ROW, I), add(FIRST_COLUMN, J)
-        return visitor.visit(
-            Region(corner, const(tile.columns), *place, rows, count, NUMBER, WIDTH)
-        )
+        return Region(corner, const(tile.columns), *place, rows, count, NUMBER, WIDTH)
 
     whole = eq(columns, tile.columns)
     one = block(
         Declare(rows, minimum(sub(ROWS, I), tile.rows), True),
+        visitor.foresee(region(columns)),
         made_,
-        If(whole, visited(const(tile.columns)), visited(columns)),
+        If(whole, visitor.visit(region(const(tile.columns))), visitor.visit(region(columns))),
     )
     panel = block(
         Declare(columns, minimum(sub(COLUMNS, J), tile.columns), True),

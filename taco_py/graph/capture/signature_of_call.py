@@ -26,28 +26,43 @@ STATIC = (bool, str, bytes, type(None), np.dtype, type)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaves:
-    """The arrays and numbers of a call, by names, in order, and what else it says.
+    """The arrays and numbers of a call, in order, and what else it says.
 
+    values   the arrays and numbers
+    places   where the arguments have them: y_0 is the first of y
     kinds    what tells traces apart: types and formats of operands, and modes of size 0 and 1
-    matrices the operands that are matrices of scipy.sparse
     """
 
-    operands: Mapping[str, Any]
+    values: tuple[Any, ...]
+    places: tuple[str, ...]
     kinds: tuple[object, ...]
-    matrices: frozenset[str]
+
+    @property
+    def operands(self) -> Mapping[str, Any]:
+        """The arrays and numbers by the names that graphs have for them."""
+        names = Names(RESERVED)
+        wishes = (f"{each}_" if OUR_NAME.fullmatch(each) else each for each in self.places)
+        return dict(zip(map(names.fresh, wishes), self.values, strict=True))
+
+    @property
+    def matrices(self) -> frozenset[str]:
+        """The operands that are matrices of scipy.sparse, which are no arrays."""
+        return frozenset(
+            name for name, each in self.operands.items() if type(each).__name__.endswith("_matrix")
+        )
 
 
 def leaves_of(arguments: Mapping[str, Any]) -> Leaves:
     """Take the arguments of a call apart. Raises OperandTypeError for what is none."""
-    found: dict[str, Any] = {}
+    values: list[Any] = []
+    places: list[str] = []
     kinds: list[object] = []
-    names = Names(RESERVED)
 
     def visit(name: str, value: Any) -> None:
-        if weak_name(value) in ("int", "float", "complex") or is_array(value):
-            own = names.fresh(f"{name}_" if OUR_NAME.fullmatch(name) else name)
-            found[own] = value
-            kinds.append((own, kind_of(value)))
+        if is_leaf(value):
+            values.append(value)
+            places.append(name)
+            kinds.append((name, kind_of(value)))
         elif isinstance(value, tuple | list):
             kinds.append((name, type(value), len(value)))
             for place, each in enumerate(value):
@@ -68,10 +83,7 @@ def leaves_of(arguments: Mapping[str, Any]) -> Leaves:
 
     for name, value in arguments.items():
         visit(name, value)
-    matrices = frozenset(
-        name for name, each in found.items() if type(each).__name__.endswith("_matrix")
-    )
-    return Leaves(found, tuple(kinds), matrices)
+    return Leaves(tuple(values), tuple(places), tuple(kinds))
 
 
 OUR_NAME = re.compile(r"[vpcnkm]\d+")
@@ -81,13 +93,15 @@ RESERVED = ("np", "max", "min", "len", "range", "abs", "call", "complex", "route
 """Names that the text of a short way uses."""
 
 
-def is_array(value: Any) -> bool:
-    """Tell whether an argument is an array that is traced."""
-    return is_operand(value)
+def is_leaf(value: Any) -> bool:
+    """Tell whether an argument is an array or a number that is traced."""
+    return weak_name(value) in ("int", "float", "complex") or is_operand(value)
 
 
 def kind_of(value: Any) -> tuple[object, ...]:
     """What a trace is made for of an operand: not its sizes, but which are 0 or 1."""
+    if type(value) is np.ndarray:  # most are
+        return (np.ndarray, value.dtype, tuple([min(size, 2) for size in value.shape]))
     if name := weak_name(value):
         return (name,)
     shape = tuple(min(size, 2) for size in np.shape(value))
@@ -101,7 +115,7 @@ def replaced(arguments: Mapping[str, Any], stand_in: Callable[[Any], Any]) -> di
     """Put what stands for arrays and numbers in their places, in order."""
 
     def visit(value: Any) -> Any:
-        if weak_name(value) in ("int", "float", "complex") or is_array(value):
+        if is_leaf(value):
             return stand_in(value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*map(visit, value))

@@ -69,8 +69,9 @@ def trace_function(
 
     Raises OperandTypeError, with the line, where values would decide what is computed.
     """
-    recorder = Recorder(leaves.operands, operations(leaves.matrices))
-    names = iter(leaves.operands)
+    operands = leaves.operands
+    recorder = Recorder(operands, operations(leaves.matrices))
+    names = iter(operands)
 
     def stand_in(value: Any) -> Any:
         name = next(names)
@@ -94,7 +95,7 @@ def trace_function(
     template = _template(recorder, result, outputs, function)
     graph = recorder.graph(outputs)
     guards = recorder.guards
-    names_ = tuple(leaves.operands)
+    names_ = tuple(operands)
     return Trace(
         graph, template, compiled(tuple(guards), names_) if guards else None,
         tuple(guards.values()), tuple(guards), free,

@@ -134,7 +134,7 @@ def names_of(arguments: Mapping[str, Any]) -> dict[str, list[str]]:
     names = iter(leaves_of(arguments).operands)
     found = {}
     for name, value in arguments.items():
-        count = len(leaves_of({name: value}).operands)
+        count = len(leaves_of({name: value}).values)
         found[name] = [next(names) for _ in range(count)]
     return found
 

@@ -68,7 +68,7 @@ def visitor_of(
     tensors = [given.tensors[name] for name in given.tensors if name in used]
     arrays = tuple(tensor.array for tensor in tensors)
     scalars = tuple(s for tensor in tensors for s in tensor.strides if isinstance(s, Var))
-    return Visitor(arrays, scalars, tuple(parts.values()), along, emission.visit)
+    return Visitor(arrays, scalars, tuple(parts.values()), along, emission.visit, emission.foresee)
 
 
 def is_summed_target(loop: MainLoop, target: Access) -> bool:
