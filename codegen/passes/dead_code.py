@@ -64,7 +64,7 @@ from codegen.variables import assigned_vars, count_reads, declared_vars, stateme
 
 _VISIBLE = (
     Store, VectorStore, Allocate, Reserve, SetLength, Fill, Sort, NewTable, Insert, SortTable,
-    ClearTable, Invoke, AtomicStore, AtomicFetch, Team, Expect,
+    ClearTable, Invoke, Prefetch, AtomicStore, AtomicFetch, Team, Expect,
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import taco_py as tp
+from codegen.runtime import blas
 from taco_py.graph.passes import without
 
 rng = np.random.default_rng(0)
@@ -120,6 +121,39 @@ def test_the_rate_is_a_number_of_each_call() -> None:
     assert sum(map(len, step.fused.traces.values())) == 1
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("rat", 0.1, "settings among rate, .* for adam, found rat"),
+        ("rate", -0.1, "rate to be a number of at least 0, found -0.1"),
+        ("rate", float("nan"), "rate to be a number of at least 0, found nan"),
+        ("beta2", 1.0, "beta2 to be a number of at least 0 and less than 1, found 1.0"),
+    ],
+)
+def test_settings_are_checked_in_each_step(key: str, value: float, said: str) -> None:
+    with pytest.raises(tp.OperandError, match=said):
+        tp.train_step(loss, **{key: value})
+    step = tp.train_step(loss, in_place=True)
+    w = np.ones(3)
+    state = step.begin(w=w)
+    step.settings[key] = value
+    with pytest.raises(tp.OperandError, match=said):
+        step(state, X=X, y=y)
+    assert np.all(w == 1)
+
+
+def test_products_that_threads_share_are_compiled_for_a_step() -> None:
+    """For a single call, the library's routine need not be compiled."""
+    w, v = np.ones((256, 128)), np.ones((160, 256))
+    step = tp.train_step(lambda w, v: (v @ w).max())
+    state = step.begin(w=w)
+    large, small = (step.graph(state, v=each).explain() for each in (v, v[:4]))
+    alone = tp.fuse(lambda w, v: v @ w).graph(w, v).explain()
+    assert "dgemm" not in large
+    if blas.load() is not None:
+        assert "dgemm" in small and "dgemm" in alone
+
+
 def test_fused_functions_keep_their_strategy() -> None:
     fused = tp.fuse(loss, optimize="greedy")
     assert tp.train_step(fused).fused.optimize == "greedy"
@@ -156,7 +190,7 @@ def test_what_cannot_be_changed_in_place_is_refused() -> None:
     w.setflags(write=False)
     with pytest.raises(tp.OperandError, match="changed in place, found w, which is read-only"):
         step.begin(w=w, v=np.zeros(4))
-    with pytest.raises(tp.OperandError, match="a number for rate, found 'a'"):
+    with pytest.raises(tp.OperandError, match="rate to be a number of at least 0, found 'a'"):
         tp.train_step(loss, rate="a")  # type: ignore[arg-type]
     step = tp.train_step(lambda w, v: w.sum())
     with pytest.raises(tp.DerivativeError, match="parameters that the loss uses, found v"):

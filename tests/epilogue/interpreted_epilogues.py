@@ -10,9 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 import taco_py as tp
-from codegen.ir import Function
+from codegen.ir import Function, Prefetch
 from codegen.passes.order import run_passes
 from codegen.target import Target
+from codegen.variables import statements
 from codegen.verify import verify
 from taco_py.lower.bindings import Source
 from taco_py.notation.checks import accesses
@@ -40,10 +41,10 @@ def planned(
     left_out: Sequence[str] = (),
 ) -> Plan:
     """The plan of statements over operands of LARGE sizes; dense ones of float64 unless said."""
-    statements = [assignment(text) for text in texts]
+    known = [assignment(text) for text in texts]
     kinds = {"k": 64, **(sizes or {})}
     facts, types = dict[str, Operand](), dict[str, TensorType]()
-    for each in statements:
+    for each in known:
         target = each.target.tensor
         types[target] = TensorType(tp.dense(len(each.target.indices)), "float64")
         for access in accesses(each):
@@ -56,7 +57,7 @@ def planned(
             nnz = float(np.prod(shape)) if form.is_dense else 5.0 * shape[0]
             facts[access.tensor] = Operand(TensorType(form, dtype), shape, nnz)
     request = Request(TensorType(tp.dense(0), "float64"), left_out=frozenset(left_out))
-    return plan_statements(statements, facts, types, request, results)
+    return plan_statements(known, facts, types, request, results)
 
 
 def interpreted(step: KernelStep, operands: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,6 +79,15 @@ def interpreted(step: KernelStep, operands: Mapping[str, Any]) -> dict[str, Any]
     state = run(main, arrays, {**scalars, "threads": 3}, tuple(earlier))
     names = {source.tensor: n for n, source in bindings.items() if source.what == "values"}
     return {name: state.arrays[names[name]].reshape(array.shape) for name, array in made.items()}
+
+
+def arrays_foreseen(step: KernelStep) -> set[str]:
+    """The tensors of a plan of which lines are asked for before they are read or written."""
+    functions, bindings = _made(step.problem, step.schedule)
+    asked = {
+        s.array.name for each in functions for s in statements(each.body) if isinstance(s, Prefetch)
+    }
+    return {step.source(bindings[name].tensor) for name in asked & bindings.keys()}
 
 
 @cache

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from taco_py.graph.fuse import FusedFunction
 from tests.epilogue.functions_of_products import all_at_once, of_product, operands_of
-from tests.epilogue.interpreted_epilogues import planned
+from tests.epilogue.interpreted_epilogues import arrays_foreseen, planned
 
 RULE = "fuse_epilogue"
 ALL = of_product(all_at_once)
@@ -114,6 +114,13 @@ def test_a_single_text_has_an_epilogue_too() -> None:
     given = {"X": X, "W": W, "b": b}
     np.testing.assert_allclose(tp.evaluate(text, given), np.maximum(X @ W + b, 0), atol=1e-12)
     assert "epilogue: accumulator → + b[j] → max(·, 0) → store H[i,j]" in tp.explain(text, given)
+
+
+def test_what_an_epilogue_reads_and_writes_is_asked_for_before_its_tile() -> None:
+    """Rows of R and H, of which each tile has a piece; b is near from the tile before."""
+    plan = planned((PRODUCT, "H[i,j] = max(P[i,j] + b[j], 0) + R[i,j]"), ("H",))
+    (step,) = plan.kernels
+    assert arrays_foreseen(step) == {"H", "R"}
 
 
 def test_terms_may_be_added_to_a_product_in_rows() -> None:

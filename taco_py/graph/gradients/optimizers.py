@@ -10,9 +10,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import sqrt
+from math import inf, sqrt
 from numbers import Real
 from types import MappingProxyType
+from typing import Any
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import OperandError
@@ -81,6 +82,9 @@ OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType({
 })  # fmt: skip
 """By the names of `optimizer=`."""
 
+SHARES = ("beta1", "beta2")
+"""Settings below 1: by 1 less their powers is divided."""
+
 
 def optimizer_of(name: str) -> Optimizer:
     """Find an optimiser by its name. Raises OperandError."""
@@ -94,16 +98,25 @@ def optimizer_of(name: str) -> Optimizer:
 
 
 def settings_of(optimizer: Optimizer, name: str, given: Mapping[str, float]) -> dict[str, float]:
-    """Complete what a user says of an optimiser. Raises OperandError."""
+    """Check and complete what a user says of an optimiser. Raises OperandError."""
     for key in given:
         if key not in optimizer.settings:
             raise OperandError(
                 f"Expected settings among {', '.join(optimizer.settings)} for {name}, found {key}",
                 hint=with_suggestion(f"{name} has no other settings", key, [*optimizer.settings]),
             )
-        if not isinstance(given[key], Real):
+        if not _fits(key, given[key]):
             raise OperandError(
-                f"Expected a number for {key}, found {given[key]!r}",
+                f"Expected {key} to be a number {_range(key)}, found {given[key]!r}",
                 hint=f"as in {key}={optimizer.settings[key]}",
             )
     return {**optimizer.settings, **{key: float(each) for key, each in given.items()}}
+
+
+def _fits(key: str, value: Any) -> bool:
+    """Whether a setting has such a value."""
+    return isinstance(value, Real) and 0 <= value < (1 if key in SHARES else inf)
+
+
+def _range(key: str) -> str:
+    return "of at least 0 and less than 1" if key in SHARES else "of at least 0"

@@ -71,6 +71,7 @@ class TrainStep:
     ) -> None:
         self.loss = loss.function if isinstance(loss, FusedFunction) else loss
         self.optimizer = optimizer_of(optimizer)
+        self.optimizer_name = optimizer
         self.settings = settings_of(self.optimizer, optimizer, settings)
         self.in_place = in_place
         self.names = tuple(signature(self.loss).parameters)
@@ -123,7 +124,7 @@ class TrainStep:
                 hint="as in step(step.begin(W=W), X=X), and the state that it returns after that",
             )
         count = state.count + 1
-        numbers = self.optimizer.numbers(self.settings, count)
+        numbers = self._numbers(count)
         value, parameters, moments = self.fused(
             dict(state.parameters), state.moments, numbers, data
         )
@@ -135,8 +136,13 @@ class TrainStep:
 
     def graph(self, state: TrainState, **data: Any) -> Any:
         """Return the graph of a step, to explain and to save."""
-        numbers = self.optimizer.numbers(self.settings, state.count + 1)
+        numbers = self._numbers(state.count + 1)
         return self.fused.graph(dict(state.parameters), state.moments, numbers, data)
+
+    def _numbers(self, count: int) -> dict[str, float]:
+        """What the optimiser reads in a step, of the settings as they are now."""
+        settings = settings_of(self.optimizer, self.optimizer_name, self.settings)
+        return self.optimizer.numbers(settings, count)
 
 
 def _check_places(parameters: Mapping[str, Any]) -> None:
