@@ -199,3 +199,14 @@ def test_equal_maxima_of_gathered_rows_share_the_gradient() -> None:
     E, rows = np.array([[1.0, 5.0], [3.0, 2.0], [3.0, 4.0]]), np.array([0, 2, 1])
     found = tp.grad(lambda E, rows: (E[rows].max(0) ** 2).sum(), "E")(E, rows)
     np.testing.assert_allclose(found, [[0, 10], [3, 0], [3, 0]])
+
+
+@pytest.mark.parametrize("optimize", ["stages", "greedy", "partition", "none"])
+def test_gradients_by_a_matrix_of_scipy_are_one_whatever_runs(optimize: str) -> None:
+    """Values between kernels are Tensors where each primitive is a kernel of its own."""
+    A = sp.random_array((30, 20), density=0.2, format="csr", rng=0)
+    X = np.random.default_rng(0).random((20, 4))
+    found = tp.grad(lambda A, X: ((A @ X) ** 2).sum(), "A", optimize=optimize)(A, X)
+    assert isinstance(found, sp.csr_array) and found.nnz == A.nnz
+    expected = (2 * A.toarray() @ X @ X.T) * (A.toarray() != 0)
+    np.testing.assert_allclose(found.toarray(), expected)

@@ -192,6 +192,16 @@ def test_what_cannot_be_changed_in_place_is_refused() -> None:
         step.begin(w=w, v=np.zeros(4))
     with pytest.raises(tp.OperandError, match="rate to be a number of at least 0, found 'a'"):
         tp.train_step(loss, rate="a")  # type: ignore[arg-type]
+    step = tp.train_step(loss)
+    state = step.begin(w=np.zeros(3))
+    with pytest.raises(
+        tp.OperandError, match="Expected the data X, y for a step, found X: missing"
+    ):
+        step(state, X=X)
+    with pytest.raises(tp.OperandError, match="the data X, y for a step, found X, y, z: got an"):
+        step.graph(state, X=X, y=y, z=y)
+    with pytest.raises(tp.OperandError, match="data that are no parameters, found w"):
+        step(state, X=X, y=y, w=w)
     step = tp.train_step(lambda w, v: w.sum())
     with pytest.raises(tp.DerivativeError, match="parameters that the loss uses, found v"):
         step(step.begin(w=np.zeros(4), v=np.zeros(4)))

@@ -115,7 +115,7 @@ def settings_of(optimizer: Optimizer, name: str, given: Mapping[str, float]) -> 
 
 def _fits(key: str, value: Any) -> bool:
     """Whether a setting has such a value."""
-    return isinstance(value, Real) and 0 <= value < (1 if key in SHARES else inf)
+    return isinstance(value, Real) and 0 <= float(value) < (1 if key in SHARES else inf)
 
 
 def _range(key: str) -> str:

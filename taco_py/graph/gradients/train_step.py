@@ -74,7 +74,8 @@ class TrainStep:
         self.optimizer_name = optimizer
         self.settings = settings_of(self.optimizer, optimizer, settings)
         self.in_place = in_place
-        self.names = tuple(signature(self.loss).parameters)
+        self._signature = signature(self.loss)
+        self.names = tuple(self._signature.parameters)
         fused = loss if isinstance(loss, FusedFunction) else None
         strategy = optimize or (fused.optimize if fused else DEFAULT)
         self.fused = _Updated(
@@ -123,6 +124,7 @@ class TrainStep:
                 f"Expected the state of a training, found {type(state).__name__}",
                 hint="as in step(step.begin(W=W), X=X), and the state that it returns after that",
             )
+        self._check_names(state, data)
         count = state.count + 1
         numbers = self._numbers(count)
         value, parameters, moments = self.fused(
@@ -136,8 +138,27 @@ class TrainStep:
 
     def graph(self, state: TrainState, **data: Any) -> Any:
         """Return the graph of a step, to explain and to save."""
+        self._check_names(state, data)
         numbers = self._numbers(state.count + 1)
         return self.fused.graph(dict(state.parameters), state.moments, numbers, data)
+
+    def _check_names(self, state: TrainState, data: Mapping[str, Any]) -> None:
+        """Raise OperandError unless state and data have the arguments of the loss, each once."""
+        both = sorted(state.parameters.keys() & data)
+        if both:
+            raise OperandError(
+                f"Expected data that are no parameters, found {both[0]}, which is one",
+                hint="the state of a training has it",
+            )
+        try:
+            self._signature.bind(**state.parameters, **data)
+        except TypeError as error:
+            known = [name for name in self.names if name not in state.parameters]
+            raise OperandError(
+                f"Expected the data {', '.join(known) or 'of no name'} for a step, found "
+                f"{', '.join(data) or 'none'}: {error}",
+                hint="as in step(state, X=X, y=y), by the names of the loss's arguments",
+            ) from None
 
     def _numbers(self, count: int) -> dict[str, float]:
         """What the optimiser reads in a step, of the settings as they are now."""

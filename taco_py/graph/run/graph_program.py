@@ -123,7 +123,8 @@ class KernelRun(RegionRun):
     asked    what is wanted of them
     identity what tells the call apart
     sparse   whether a result stays sparse for kernels: operands are then Tensors, as results are
-    given    the operands but for positions: where Tensors are among them, results are Tensors
+    given    the graph's operands that it depends on, but for positions: where Tensors are among
+             them, results are Tensors
     plain    the type of each value that kernels read and make as it is, without modes of size 1
     last_key the key of the short way of the call that was made last
     settings of its calls
@@ -158,8 +159,7 @@ class KernelRun(RegionRun):
             self.facts = {name: facts[name] for name in (*written.operands, *written.results)}
             formats = {name for name, form in written.formats.items() if is_sparse(form)}
             self.sparse = not self.between.isdisjoint(formats)
-            nodes = graph.by_name
-            self.given = tuple(n for n in written.operands if not is_positions(nodes.get(n)))
+            self.given = _operands_behind(graph, written.operands)
             plain = {n: fact for n, fact in self.facts.items() if not any(fact.units)}
             self.plain = {n: np.dtype(fact.dtype) for n, fact in plain.items()}
             alone = len(written.results) == 1
@@ -217,6 +217,15 @@ class KernelRun(RegionRun):
         assert self.asked is not None
         objects = self._objects(values)
         return peak_of_several(written.assignments, objects, self.settings, self.asked)
+
+
+def _operands_behind(graph: Graph, names: Sequence[str]) -> tuple[str, ...]:
+    """The graph's operands that values depend on, but by positions."""
+    live = set(names)
+    for node in reversed(graph.nodes):
+        if node.name in live and not is_positions(node):
+            live.update(node.inputs)
+    return tuple(each.name for each in graph.inputs if each.name in live)
 
 
 def _by_memory(graph: Graph, written: Statements, values: Mapping[str, Any]) -> Statements:
