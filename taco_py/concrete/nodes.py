@@ -100,6 +100,10 @@ class Race(Enum):
     ORDERED = "Ordered"
 
 
+ORDERED_COPIES = 8
+"""Copies of a tensor that an ORDERED loop adds to at most, whatever the number of threads."""
+
+
 class Unit(Enum):
     """What takes an iteration of a parallel loop.
 

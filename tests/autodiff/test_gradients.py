@@ -210,3 +210,15 @@ def test_gradients_by_a_matrix_of_scipy_are_one_whatever_runs(optimize: str) -> 
     assert isinstance(found, sp.csr_array) and found.nnz == A.nnz
     expected = (2 * A.toarray() @ X @ X.T) * (A.toarray() != 0)
     np.testing.assert_allclose(found.toarray(), expected)
+
+
+def test_a_sum_of_numbers_alone_has_the_shape_of_what_is_left() -> None:
+    """Minus one, summed over a mode that a1 was stretched along: a number of its modes."""
+
+    def stretched(a0: Any, a1: Any) -> Any:
+        t0 = np.where(a1, a0, a0)
+        return (t0 - a1).sum() + t0.mean(axis=-2, keepdims=True).sum()
+
+    first, second = tp.grad(stretched, ("a0", "a1"))(np.ones(4), np.ones((5, 2, 1)))
+    np.testing.assert_allclose(first, np.full(4, 5 * 2 + 5.0))
+    np.testing.assert_allclose(second, np.full((5, 2, 1), -4.0))

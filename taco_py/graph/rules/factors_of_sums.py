@@ -52,8 +52,8 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
     total = _sum_of(builder, node, inner)
     kept = [axis for axis in range(builder.facts[name].order) if axis not in axes]
     found = _times(builder, total, [_outside(builder, each, kept, node) for each in outer])
-    found = builder.spread(found, node.shape)
-    return found if sign > 0 else builder.map("negative", found)
+    found = found if sign > 0 else builder.map("negative", found)
+    return builder.spread(found, node.shape)  # after that: numbers of leaves are not stretched
 
 
 def _factors(builder: GraphBuilder, name: str, dtype: str, power: int = 1) -> Iterator[PowerOf]:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from codegen import build
 from codegen.ir import Array, Block, Declare, Expr, Stmt, Storage, Team, Var
 from codegen.types import INT64
-from taco_py.concrete.nodes import Forall, Race, Sequence, Statement, Where
+from taco_py.concrete.nodes import ORDERED_COPIES, Forall, Race, Sequence, Statement, Where
 from taco_py.concrete.tree import workspaces_of
 from taco_py.iteration.graph import Range
 from taco_py.lower import workspaces
@@ -30,8 +30,8 @@ from taco_py.lower.threads.private_copies import Copies, copies_for
 from taco_py.lower.threads.thread_shares import SMALL, THREADS_64, Shares, even, stored_ends
 from taco_py.provenance.relations import Interval
 
-SUMS, COPIES = 64, 8
-"""Pieces of a sum to one number, and of one to a whole tensor, whatever the number of threads."""
+SUMS = 64
+"""Pieces of a sum to one number, whatever the number of threads."""
 GRAIN = 4096
 """Work that a piece is worth, in iterations."""
 
@@ -138,7 +138,7 @@ def _pieces(forall: Forall, work: Expr, copies: Copies, inside: bool) -> Expr:
         case Race.TEMPORARY:
             most = THREADS_64
         case Race.ORDERED:
-            most = build.const(COPIES if copies.large else SUMS)
+            most = build.const(ORDERED_COPIES if copies.large else SUMS)
         case _:
             most = build.mul(THREADS_64, 1 + SMALL)
             most = build.select(build.eq(THREADS_64, 1), 1, most)

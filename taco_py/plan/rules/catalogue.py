@@ -27,6 +27,7 @@ from taco_py.plan.rules.kernel import (
     inline_temporary,
     look_up_row,
     share_inside,
+    share_row_scatter,
     share_scatter,
     static_short_sizes,
 )
@@ -146,6 +147,7 @@ KERNELS: Entries = (
     (gallop.RULE, "of the merges that are left"),
     (share_inside.RULE, "of the loops as they are now"),
     (share_scatter.RULE, "after share_inside: of loops whose iterations have elements in common"),
+    (share_row_scatter.RULE, "after share_inside, as share_scatter: of what that leaves"),
     (static_short_sizes.RULE, "after choose_way: of loops alone"),
     (add_term_by_term.RULE, "last: only where no other command shapes the loops"),
 )

@@ -5,21 +5,22 @@
 
 Each thread adds to a copy of the result, and the copies are added up. It takes many entries for
 each element of the result. The least and largest of numbers, truths, and sums of integers are the
-same for any number of threads; other sums would be rounded otherwise, and are left to the user.
+same for any number of threads; for other sums see `share_row_scatter`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from codegen.records import dataclass
 from taco_py.concrete.nodes import Race
-from taco_py.concrete.terms import split_terms
+from taco_py.concrete.terms import Term, split_terms
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.legal.stored import is_full
 from taco_py.legal.types import computes_exactly
-from taco_py.notation.operators import Operator
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import real_statistics
+from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.program import Program
 from taco_py.plan.price import as_sum
 from taco_py.plan.rules.base import (
@@ -47,41 +48,69 @@ LEAST_THREADS = 2
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Share the outermost loop, which is over no index of the result, with a copy for each
     thread."""
+    scatter = scatter_of(program, site, context)
+    if scatter is None:
+        return None
+    if not scatter.is_exact:
+        return Refusal("for any number of threads sums are to be rounded alike")
+    return shared(program, scatter, context, Race.TEMPORARY, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """A kernel of one term whose outermost loop is over no index of its dense result.
+
+    elements  of the result
+    entries   additions to it
+    """
+
+    kernel: KernelStep
+    term: Term
+    outermost: str
+    elements: float
+    entries: float
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether its reduction is the same, bit by bit, in any grouping."""
+        dtype = self.kernel.problem.result.dtype
+        return self.term.operator.idempotent or computes_exactly(dtype)
+
+
+def scatter_of(program: Program, site: Site, context: Context) -> Scatter | None:
+    """The kernel as a scatter that threads could share, of which none of its loops are shared."""
     kernel = program.kernel(site.target)
     problem, machine = kernel.problem, context.goal.machine
     terms, orders = split_terms(problem.assignment.value), kernel.schedule.orders
     if len(terms) > 1 or len(orders) != 1 or not orders[0] or not is_full(problem.result.format):
         return None
     (term,), outermost = terms, orders[0][0]
-    target = problem.assignment.target
-    if (
-        not machine.teams
-        or not target.indices
-        or outermost in target.indices
-        or kernel.schedule.parallel
-    ):
+    indices = problem.assignment.target.indices
+    if not machine.teams or not indices or outermost in indices or kernel.schedule.parallel:
         return None
     stats = real_statistics(problem.assignment, program.facts, machine)
-    size = stats.volume(target.indices)
-    if size > machine.dense_elements:
+    elements = stats.volume(indices)
+    if elements > machine.dense_elements:
         return None
-    if not _is_exact(term.operator, problem.result.dtype):
-        return Refusal("for any number of threads sums are to be rounded alike")
-    schedule = kernel.schedule.then(Schedule((Parallelize(outermost, Race.TEMPORARY),)))
+    entries = stats.iterations(as_sum(problem, term).body, frozenset(stats.sizes))
+    return Scatter(kernel, term, outermost, elements, entries)
+
+
+def shared(
+    program: Program, scatter: Scatter, context: Context, race: Race, copies: int
+) -> Outcome:
+    """Share the outermost loop among threads that add to so many copies, where that is legal."""
+    kernel, machine = scatter.kernel, context.goal.machine
+    schedule = kernel.schedule.then(Schedule((Parallelize(scatter.outermost, race),)))
+    problem = kernel.problem
     try:
         check_shared(loops_of(problem.assignment, schedule).graph(problem))
     except ScheduleError as error:
         return Refusal(str(error))
-    entries = stats.iterations(as_sum(problem, term).body, frozenset(stats.sizes))
-    before = machine.scatter_steps * entries
-    after = before / LEAST_THREADS + machine.own_element_steps * size
-    shared = program.with_kernel(replace(kernel, schedule=schedule))
-    return Candidate(before, after, lambda: Rewrite(shared, WHY))
-
-
-def _is_exact(operator: Operator, dtype: str) -> bool:
-    """Whether a reduction is the same, bit by bit, in any grouping."""
-    return operator.idempotent or computes_exactly(dtype)
+    before = machine.scatter_steps * scatter.entries
+    after = before / LEAST_THREADS + machine.own_element_steps * scatter.elements * copies
+    made = program.with_kernel(replace(kernel, schedule=schedule))
+    return Candidate(before, after, lambda: Rewrite(made, WHY))
 
 
 RULE = Rule("share_scatter", Phase.KERNEL, apply, kernels, Numbers.EXACT, gain=Gain.DENSE)
