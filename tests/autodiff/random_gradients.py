@@ -45,18 +45,11 @@ def wrong_with(program: Program, seed: int) -> str:
     if not places:
         return f"{SKIPPED}no real operand"
 
-    def of_all(args: Any) -> Any:
-        return loss(*args)
-
     if not _runs(loss, args):
         return f"{SKIPPED}no program of operands that were moved"
 
     try:
-        gradients = (
-            tp.grad(of_all, "args")(tuple(args))
-            if len(places) == len(args)
-            else _partly(loss, args, places)
-        )
+        gradients = _gradients(loss, args, places)
     except tp.DerivativeError as error:
         return f"{SKIPPED}{error.message}"
     for place, gradient in zip(places, gradients, strict=True):
@@ -101,13 +94,18 @@ def _runs(loss: Callable[..., Any], args: list[Any]) -> bool:
     return True
 
 
-def _partly(loss: Callable[..., Any], args: list[Any], places: list[int]) -> Any:
-    """The gradients by some of the arguments."""
+def _gradients(loss: Callable[..., Any], args: list[Any], places: list[int]) -> Any:
+    """The gradients by all of the arguments, or by some."""
+
+    def of_all(args: Any) -> Any:
+        return loss(*args)
 
     def of_some(real: Any, others: Any) -> Any:
         rest, own = iter(others), iter(real)
         return loss(*(next(own) if n in places else next(rest) for n in range(len(args))))
 
+    if len(places) == len(args):
+        return tp.grad(of_all, "args")(tuple(args))
     real = tuple(args[n] for n in places)
     others = tuple(each for n, each in enumerate(args) if n not in places)
     return tp.grad(of_some, "real")(real, others)

@@ -410,15 +410,15 @@ def test_an_interrupt_stops_after_the_kernel() -> None:
 def test_rows_that_entries_choose_are_shared_and_have_the_same_bits() -> None:
     """The weights of a layer that reads sparse features, backward."""
     rng = np.random.default_rng(0)
-    X = sp.random_array((9000, 40), density=0.2, format="csr", rng=rng)
-    G = rng.random((9000, 16))
+    x = sp.random_array((9000, 40), density=0.2, format="csr", rng=rng)
+    g = rng.random((9000, 16))
     text = "T[j,k] = sum(i, X[i,j] * G[i,k])"
-    one, two, three = (tp.evaluate(text, X=X, G=G, threads=n) for n in (1, 2, 3))
-    np.testing.assert_allclose(one, X.T @ G)
+    one, two, three = (tp.evaluate(text, X=x, G=g, threads=n) for n in (1, 2, 3))
+    np.testing.assert_allclose(one, x.T @ g)
     np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(one, three)
-    told = tp.explain(text, X=X, G=G, threads=2)
+    told = tp.explain(text, X=x, G=g, threads=2)
     assert "forall i parallel (Ordered)" in told and "share_row_scatter" in told
-    assert "parallel (" not in tp.explain(text, X=X, G=G, forbid=("share_row_scatter",))
+    assert "parallel (" not in tp.explain(text, X=x, G=g, forbid=("share_row_scatter",))
     tall = sp.random_array((50, 9000), density=0.2, format="csr", rng=rng)
-    assert "parallel (" not in tp.explain(text, X=tall, G=G[:50])
+    assert "parallel (" not in tp.explain(text, X=tall, G=g[:50])
