@@ -9,3 +9,4 @@ import os
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # else those that wait take others' cores

@@ -93,7 +93,6 @@ def stepping(step: Any, model: Model) -> Compute:
 
 def of_torch(model: Model) -> Iterator[tuple[str, Compute]]:
     """Torch's steps; none where it is not installed."""
-    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
         import torch
     except ImportError:

@@ -17,9 +17,10 @@ from taco_py.graph.passes import ALL, Passes
 from taco_py.graph.rules.rewrite import rewritten
 from taco_py.graph.run.graph_program import SETTINGS, GraphProgram, make_program
 from taco_py.graph.selection.strategies import DEFAULT, Chosen, choose_regions
+from taco_py.values.settings import Settings
 
 MANY_CALLS = replace(SETTINGS, often=True)
-"""Of gradients and of steps of training, which are computed again and again."""
+"""Of functions, which are called again and again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +56,7 @@ def call_of(
     preferred: Preference = NONE,
     derived: Callable[[Graph], Graph] | None = None,
     passes: Passes = ALL,
+    settings: Settings = MANY_CALLS,
 ) -> GraphCall:
     """Split the operators of a trace, rewrite the primitives, and choose what runs.
 
@@ -62,12 +64,12 @@ def call_of(
     preferred  the backends that may compute regions of it
     derived    from the primitives to those of which results are wanted, in memory of their own
     passes     which of those that may be left out are done
+    settings   of the calls of kernels
     """
     whole = ("custom_derivative",) if derived else ()
     primitives = rewritten(split_operators(trace.graph, whole))
     primitives = derived(primitives) if derived else with_own_results(trace.graph, primitives)
     chosen = choose_regions(primitives, operands, passes.strategy(strategy))
-    settings = MANY_CALLS if derived else SETTINGS
     program = make_program(primitives, lambda _: chosen.taken.regions, settings=settings)
     offload = Offload(primitives, program, preferred) if preferred.backends else None
     return GraphCall(trace, primitives, program, chosen, offload)

@@ -38,7 +38,7 @@ class Settings:
     wide_sums  whether a sum of small integers is of the type of `numpy.sum`; einsum's is not
     measure    whether the best few schedules are timed on the operands and the fastest is taken
     libraries  whether routines of libraries may be called in place of generated code
-    often      whether it is one of many calls, as a step of training is: see `Libraries.often`
+    often      whether it is one of many calls, as of a function: see `Libraries.often`
     budget     seconds that a schedule may be searched for, None for as long as it takes
     memory     elements that each intermediate of a contraction may store
     forms, look_up, reversed, orders   as `plan.ir.goal` has them

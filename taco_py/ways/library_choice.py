@@ -32,8 +32,8 @@ class Libraries:
     narrower   how many times as wide the vectors of generated code are
     compiled   whether a kernel is asked for to be called often, so that compiling costs nothing;
                its operands' sizes are known only where they are static
-    often      whether many calls follow, as of a step of training: products that are shared among
-               threads are compiled then, for they gain more than that takes
+    often      whether many calls follow, as of a function: products that are shared among threads
+               are compiled then, for they gain more than that takes
     """
 
     available: Callable[[str], bool]
