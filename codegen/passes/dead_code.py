@@ -103,6 +103,10 @@ class _Uses:
         """Whether what `array` holds matters to anyone."""
         return array.storage is not Storage.LOCAL or array in self.arrays
 
+    def touches(self, array: Array) -> bool:
+        """Whether `array` is read elsewhere, or is a result."""
+        return array in self.arrays or array.storage not in (Storage.INPUT, Storage.LOCAL)
+
 
 _READERS = frozenset((Load, Search, VectorLoad, Lead, Place, AtomicFetch))
 _TABLE_READERS = frozenset((Count, Key, Ranked))
@@ -178,9 +182,11 @@ def _statement(stmt: Stmt, uses: _Uses) -> Stmt | None:
         case (
             Store(array=array) | VectorStore(array=array) | Allocate(array=array)
             | AtomicStore(array=array)
-            | Fill(array=array) | Sort(array=array) | Reserve(array=array) | Prefetch(array=array)
+            | Fill(array=array) | Sort(array=array) | Reserve(array=array)
         ):  # fmt: skip
             return stmt if uses.needs(array) else None
+        case Prefetch(array=array):
+            return stmt if uses.touches(array) else None
     return stmt
 
 

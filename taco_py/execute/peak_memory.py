@@ -12,7 +12,7 @@ take. Where the most is more than is allowed, their arrays are watched while the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
@@ -45,8 +45,10 @@ from taco_py.problem import Problem
 from taco_py.storage.room import stored_most
 from taco_py.storage.tensor_data import TensorData
 
-SHARED = Fuse | Unfuse | TakeSize | TakeSide | Squeeze
-"""Steps that make a view, or what a kernel has made already."""
+VIEWS = Fuse | Unfuse | Squeeze
+"""Steps whose result is in the memory of what they read."""
+READY = VIEWS | TakeSide | TakeSize
+"""Steps that make nothing: also those that take what a kernel has made already."""
 LISTED = 4
 """Arrays that people are told of."""
 
@@ -133,7 +135,7 @@ def moments(
     out      whether the last result is written to an array of the user's
     """
     known = _extents(tensors)
-    unread, held = last_reads(plan), dict[str, Amount]()
+    unread, held, memory = last_reads(plan), dict[str, Amount](), _Memory(owners_of(plan), set())
     for number, step in enumerate(plan.steps, 1):
         found = _of_step(step, known, kernels, threads, plan.machine)
         if found is None:
@@ -143,8 +145,30 @@ def moments(
             made = replace(made, least=0, most=0)
         yield Moment(step, made, tuple(held.values()), inside)
         held[step.target], known[step.target] = made, extent
-        for name in unread.get(number, ()):
+        if isinstance(step, KernelStep):
+            known.update(_extents_besides(step, known))
+        for name in memory.freed(unread.get(number, ())):
             held.pop(name, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """Whose memory a plan's steps use, and what nobody reads any more.
+
+    owners  of each view
+    unread  tensors and views that were read for the last time
+    """
+
+    owners: dict[str, str]
+    unread: set[str]
+
+    def freed(self, names: Iterable[str]) -> Iterator[str]:
+        """The tensors whose memory is free once these are read no more either."""
+        self.unread.update(names)
+        for owner in {self.owners.get(name, name) for name in names}:
+            views = {view for view, own in self.owners.items() if own == owner}
+            if owner in self.unread and views <= self.unread:
+                yield from (owner, *views)
 
 
 def moment_of(
@@ -165,6 +189,15 @@ def _extents(tensors: Mapping[str, TensorData]) -> dict[str, Extent]:
         name: Extent(data.shape, data.nnz, data.nnz, data.dtype.itemsize)
         for name, data in tensors.items()
     }
+
+
+def owners_of(plan: Plan) -> dict[str, str]:
+    """Whose memory each view of a plan is in."""
+    owners: dict[str, str] = {}
+    for step in plan.steps:
+        if isinstance(step, VIEWS):
+            owners[step.target] = owners.get(step.source, step.source)
+    return owners
 
 
 def last_reads(plan: Plan) -> dict[int, list[str]]:
@@ -197,6 +230,8 @@ def _of_step(
         if any(step.source(name) not in known for name, _ in step.problem.operands):
             return None
         return _of_kernel(step, known, kernels.get((step.target, "evaluate")), threads, machine)
+    if isinstance(step, TakeSide):
+        return _of_side(step, known)
     if step.source not in known:
         return None
     source = known[step.source]
@@ -204,7 +239,7 @@ def _of_step(
     shape = shape_made(step, source.shape, source.most, shapes)
     if shape is None:
         return None
-    if isinstance(step, SHARED):
+    if isinstance(step, VIEWS | TakeSize):
         return Amount(step.target, 0, 0), (), replace(source, shape=shape)
     if not isinstance(step, Reformat | Gather | Cast):
         size = source.most * source.itemsize if isinstance(step, TakeValues) else 0
@@ -247,11 +282,33 @@ def _of_kernel(
         extent = Extent(shape, 0, entries, itemsize)
     used = threads if several else 1
     inside = () if kernel is None else _inside(kernel, operands, sizes, used)
-    sides = (
-        (prod(sizes[i] for i in side.target.indices), side.type.dtype) for side in problem.side
-    )
-    beside = (count * np.dtype(dtype).itemsize for count, dtype in sides)
-    return made, (*inside, *(Amount("a side result", size, size) for size in beside)), extent
+    sides = (each.most * each.itemsize for each in _extents_besides(step, known).values())
+    return made, (*inside, *(Amount("a side result", size, size) for size in sides)), extent
+
+
+def _extents_besides(step: KernelStep, known: Mapping[str, Extent]) -> dict[str, Extent]:
+    """What is known of the dense results that a kernel stores besides, by name of `_besides`."""
+    found = {}
+    for number, side in enumerate(step.problem.side):
+        sizes = {index: known[step.source(name)].shape[mode] for index, name, mode in step.sizes}
+        shape = tuple(sizes[index] for index in side.target.indices)
+        count, itemsize = prod(shape), np.dtype(side.type.dtype).itemsize
+        found[_besides(step.target, number)] = Extent(shape, count, count, itemsize)
+    return found
+
+
+def _besides(target: str, number: int) -> str:
+    """A name for what the kernel of `target` stores besides, which no tensor has."""
+    return f"{target}/{number}"
+
+
+def _of_side(step: TakeSide, known: Mapping[str, Extent]) -> Made | None:
+    """What is known of a result that a kernel has stored besides, which stays."""
+    extent = known.get(_besides(step.source, step.number))
+    if extent is None:
+        return None
+    size = extent.most * extent.itemsize
+    return Amount(step.target, size, size), (), extent
 
 
 def _inside(

@@ -9,7 +9,7 @@ from codegen.records import dataclass
 from taco_py.diagnostics.errors import OutOfMemoryError
 from taco_py.diagnostics.memory_errors import over_limit
 from taco_py.driver import CompiledKernel
-from taco_py.execute.peak_memory import SHARED, Amount, Moment, moment_of, moments
+from taco_py.execute.peak_memory import READY, Amount, Moment, moment_of, moments, owners_of
 from taco_py.kernels import KERNELS
 from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.plan import Plan
@@ -40,13 +40,14 @@ class Watch:
         Raises OutOfMemoryError where the step takes more than is allowed.
         """
         step = self.plan.steps[number]
-        if self.fits or isinstance(step, SHARED):
+        if self.fits or isinstance(step, READY):
             return None
-        views = {each.target for each in self.plan.steps if isinstance(each, SHARED)}
+        owners = owners_of(self.plan)
+        alive = {owners.get(name, name): data for name, data in tensors.items()}
         held = tuple(
             Amount(name, size, size)
-            for name, data in tensors.items()
-            if name not in self.given and name not in views and (size := bytes_held(data))
+            for name, data in alive.items()
+            if name not in self.given and (size := bytes_held(data))
         )
         now = moment_of(step, tensors, held, self.kernels, self.threads, self.plan.machine)
         if now is None:

@@ -86,13 +86,15 @@ class Group:
         return replace(program, steps=(*before, kernel, *takes, *behind), facts=facts)
 
     def _around(self, program: Program) -> tuple[list[Node], list[Node]]:
-        """The other steps: those that need nothing of the group, and those that do."""
+        """The other steps in their order: up to the group's last one those that need nothing of
+        the group, then the rest. None is done before it was, for what it makes takes memory."""
         own = {self.product.target, *(member.target for member in self.members)}
+        last = max(place for place, step in enumerate(program.steps) if step.target in own)
         before, behind, waits = list[Node](), list[Node](), set(own)
-        for step in program.steps:
+        for place, step in enumerate(program.steps):
             if step.target in own:
                 continue
-            if waits.intersection(reads(step)):
+            if place > last or waits.intersection(reads(step)):
                 waits.add(step.target)
                 behind.append(step)
             else:

@@ -165,6 +165,10 @@ DEAD = {
         "",
     ),
     "prefetch": ((loop(I, N_I, Prefetch(X, I)),), ""),
+    "prefetch of what is written": (
+        (loop(I, N_I, Prefetch(Y, I)), KEEP),
+        "for i in 0..n_i:\n  prefetch y[i]\ny[0] = 0.0",
+    ),
     "effect": ((KEEP,), "y[0] = 0.0"),
 }
 

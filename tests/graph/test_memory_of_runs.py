@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
@@ -97,3 +98,25 @@ def test_sparse_results_with_new_modes_are_the_same_in_later_calls() -> None:
     for _ in range(3):
         found = fused(sp.coo_array(a))
         np.testing.assert_allclose(tp.tensor(found).to_numpy(), wide(a))
+
+
+def test_temporaries_in_one_mode_are_counted_as_long_as_anything_reads_them() -> None:
+    """p is made over its elements in one loop, and read as a matrix of the same memory."""
+    text = "p[i,j] = x[i,j] + 1; q[i,k] = sum(j, x[i,j] * p[j,k]); s[k] = sum(i, cos(q[i,k]))"
+    told = tp.explain(text, x=x, outputs=("s",), forbid=("fuse_epilogue",))
+    (line,) = (line for line in told.splitlines() if line.startswith("memory "))
+    assert "640.0 kB at once" in line and "p_fused" in line  # q and p
+    with pytest.raises(tp.OutOfMemoryError):
+        tp.evaluate(text, x=x, outputs=("s",), forbid=("fuse_epilogue",), memory_limit=500_000)
+
+
+def test_results_that_a_kernel_stores_besides_are_counted_until_they_are_read() -> None:
+    """P, which the kernel of s stores besides, is there while the last one makes t."""
+    text = (
+        "P[i,j] = sum(k, x[i,k] * x[k,j]); s[j] = sum(i, max(P[i,j], 0)); "
+        "t[i,j,l] = P[i,j] / s[j] * y[l]"
+    )
+    told = tp.explain(text, x=x, y=x[0, :2], outputs=("t",), libraries=False)
+    assert "besides   P" in told
+    (line,) = (line for line in told.splitlines() if line.startswith("memory "))
+    assert "t in the format ddd 640.0 kB, P 320.0 kB" in line

@@ -16,7 +16,7 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.nodes import KernelStep
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Gain, Numbers, Outcome, Phase, Rule, Site, kernels
-from taco_py.plan.rules.kernel.share_scatter import scatter_of, shared
+from taco_py.plan.scatters import scatter_of, share_scatter
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
@@ -24,7 +24,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     scatter = scatter_of(program, site, context)
     if scatter is None or scatter.is_exact or not _adds_rows(scatter.kernel):
         return None
-    return shared(program, scatter, context, Race.ORDERED, ORDERED_COPIES)
+    return share_scatter(program, scatter, context, Race.ORDERED, ORDERED_COPIES)
 
 
 def _adds_rows(kernel: KernelStep) -> bool:
