@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from codegen.records import dataclass
@@ -15,12 +14,9 @@ from taco_py.graph.fission.split_operators import split_operators
 from taco_py.graph.nodes import Graph
 from taco_py.graph.passes import ALL, Passes
 from taco_py.graph.rules.rewrite import rewritten
-from taco_py.graph.run.graph_program import SETTINGS, GraphProgram, make_program
+from taco_py.graph.run.graph_program import MANY_CALLS, GraphProgram, make_program
 from taco_py.graph.selection.strategies import DEFAULT, Chosen, choose_regions
 from taco_py.values.settings import Settings
-
-MANY_CALLS = replace(SETTINGS, often=True)
-"""Of functions, which are called again and again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

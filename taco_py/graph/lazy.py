@@ -22,7 +22,7 @@ from taco_py.graph.capture.traced_array import TracedArray
 from taco_py.graph.capture.traced_table import operations
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Output
-from taco_py.graph.run.graph_program import SETTINGS
+from taco_py.graph.run.graph_program import ONE_CALL
 from taco_py.graph.selection.strategies import DEFAULT, check_strategy
 from taco_py.graph.traced_graph import TracedGraph
 from taco_py.values.behaviour import BEHAVIOUR
@@ -41,7 +41,7 @@ class LazyRecorder(Recorder):
         self.closed = False
         trace = Trace(graph, Output(0), None, (), (), FreeVariables((), ()))
         operands = [self.operands[each.name] for each in graph.inputs]
-        call = call_of(trace, operands, self.optimize, self.preferred, settings=SETTINGS)
+        call = call_of(trace, operands, self.optimize, self.preferred, settings=ONE_CALL)
         return call, operands
 
 

@@ -38,7 +38,9 @@ from taco_py.values.operands import describe
 from taco_py.values.settings import Settings
 from taco_py.values.tensor import Tensor
 
-SETTINGS = Settings()
+ONE_CALL = Settings()
+MANY_CALLS = Settings(often=True)
+"""Of functions, which are called again and again."""
 
 
 def squeezed(value: Any, fact: Fact) -> Any:
@@ -140,7 +142,7 @@ class KernelRun(RegionRun):
     given: tuple[str, ...] = ()
     plain: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
     last_key: tuple[object, ...] | None = None
-    settings: Settings = SETTINGS
+    settings: Settings = MANY_CALLS
 
     def write(self, graph: Graph, values: Mapping[str, Any]) -> Statements:
         """Write the statements, given operands as the first call has them."""
@@ -359,7 +361,7 @@ def make_program(
     graph: Graph,
     partition: Partition = partition_by_stages,
     offloaded: Callable[[Region], Step] | None = None,
-    settings: Settings = SETTINGS,
+    settings: Settings = MANY_CALLS,
 ) -> GraphProgram:
     """Choose what runs for a graph of primitives.
 

@@ -30,7 +30,7 @@ from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.position_operands import is_positions
 from taco_py.graph.primitives.functions_of_elements import call
 from taco_py.graph.primitives.gathers import is_of_elements
-from taco_py.graph.run.graph_program import SETTINGS, make_program, squeezed
+from taco_py.graph.run.graph_program import MANY_CALLS, make_program, squeezed
 from taco_py.graph.run.partition_by_stages import Region, base_of
 from taco_py.graph.run.region_statements import Statements, Stored, write_statements
 from taco_py.graph.selection.graph_dag import GraphDag
@@ -120,7 +120,7 @@ class RegionPrices:
         return costs.numpy_call_seconds + elements * costs.numpy_element_seconds
 
     def _kernels(self, region: Region) -> float:
-        libraries = libraries_of(SETTINGS)
+        libraries = libraries_of(MANY_CALLS)
         try:
             written = write_statements(self.graph, region, self.stored, frozenset(region.outputs))
             operands = operands_of(written, self.known, self.leaves)
