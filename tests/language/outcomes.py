@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,24 +11,72 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.notation.rewrites.semirings import ADDS
+from tests.language.other_plans import other_plan
 from tests.language.programs import Program
+from tests.machines import always_threads
 
 Array = np.ndarray[Any, Any]
 
 
-def outcome(program: Program, seed: int) -> str:
-    """ "equal", "refused" where evaluate and the oracle raise the same, else what differs."""
+def outcome(program: Program, seed: int, plans: Iterable[int] = ()) -> str:
+    """Compare a program with the oracle, by the plan that is chosen and by other ones.
+
+    "equal", "refused" where evaluate and the oracle raise the same, else what differs.
+
+    plans  seeds of other plans (`other_plan`), which run in one to three threads
+    """
     operands, options = program.given(seed)
-    form = {} if program.form is None else {"format": program.form}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wanted = _computed(lambda: tp.evaluate_dense(program.text, operands, **options))
-        found = _computed(lambda: tp.evaluate(program.text, operands, **options, **form))
-    if isinstance(wanted, Exception) or isinstance(found, Exception):
-        return _refused(wanted, found, program)
-    pairs = zip(_each(found), _each(wanted), strict=True)
+        expected = _computed(lambda: tp.evaluate_dense(program.text, operands, **options))
+        result = _computed(lambda: _evaluated(program, operands, options))
+        answer = _judged(program, result, expected)
+        if answer != "equal":
+            return answer
+        for plan in plans:
+            with other_plan(plan), always_threads():
+                other = _computed(lambda: _evaluated(program, operands, options, 1 + plan % 3))  # noqa: B023
+            answer = _judged(program, other, expected)
+            answer = _stored_alike(result, other) if answer == "equal" else answer
+            if answer != "equal":
+                return f"plan {plan}: {answer}"
+    return "equal"
+
+
+def _evaluated(program: Program, operands: Any, options: Any, threads: int | None = None) -> Any:
+    form = {} if program.form is None else {"format": program.form}
+    return tp.evaluate(program.text, operands, **options, **form, threads=threads)
+
+
+def _judged(program: Program, result: Any, expected: Any) -> str:
+    if isinstance(expected, Exception) or isinstance(result, Exception):
+        return _refused(expected, result, program)
+    pairs = zip(_each(result), _each(expected), strict=True)
     outcomes = (_compared(program, one, other) for one, other in pairs)
     return next((each for each in outcomes if each != "equal"), "equal")
+
+
+def _stored_alike(result: Any, other: Any) -> str:
+    """Compare the kinds of two results, and the places that they store."""
+    for one, two in zip(_each(result), _each(other), strict=True):
+        if type(one) is not type(two):
+            return f"a {type(two).__name__}, by the first plan a {type(one).__name__}"
+        places, others = stored_places(one), stored_places(two)
+        if places != others:
+            more, less = sorted(others - places)[:3], sorted(places - others)[:3]
+            return f"stores {more} too, and not {less} as by the first plan"
+    return "equal"
+
+
+def stored_places(result: Any) -> frozenset[tuple[int, ...]]:
+    """List the places at which a sparse result stores something; none of a dense one."""
+    if isinstance(result, tp.Tensor):
+        coordinates = result.to_coo()[0]
+    elif sp.issparse(result):
+        coordinates = result.tocoo().coords
+    else:
+        return frozenset()
+    return frozenset(zip(*(np.asarray(each).tolist() for each in coordinates), strict=True))
 
 
 def _refused(wanted: Any, found: Any, program: Program) -> str:
