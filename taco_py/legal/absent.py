@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from math import isfinite
+from math import copysign, isfinite
 from typing import assert_never
 
 from taco_py.notation.dtypes import DType, operand_dtype
@@ -34,10 +34,18 @@ Fills = Callable[[Access], Number | None]
 
 
 def same(one: Number | None, other: Number | None) -> bool:
-    """Tell whether two numbers are equal, or both NaN; a missing one equals none."""
+    """Tell whether two numbers are equal, zeros in their sign too, or both NaN; a missing one
+    equals none."""
     if one is None or other is None:
         return False
+    if one == 0 == other:
+        return _is_negative(one) == _is_negative(other)
     return bool(one == other or (one != one and other != other))
+
+
+def _is_negative(zero: Number) -> bool:
+    """Whether a zero is -0.0; the signs of complex ones are not told apart."""
+    return isinstance(zero, float) and copysign(1, zero) < 0
 
 
 def fill_of(expr: Expr, fills: Fills, dtypes: Mapping[str, DType] | None = None) -> Number | None:
