@@ -16,7 +16,15 @@ from operator import is_
 from typing import assert_never
 
 from codegen.records import dataclass
-from taco_py.legal.absent import Fills, arg_fill, call_fill, operator_of, reduced_fill, same, typed_fill
+from taco_py.legal.absent import (
+    Fills,
+    arg_fill,
+    call_fill,
+    operator_of,
+    reduced_fill,
+    same,
+    typed_fill,
+)
 from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import DType, expression_dtype, operand_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce

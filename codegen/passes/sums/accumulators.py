@@ -14,6 +14,8 @@
                                           for p in rest..stop:
                                             acc += vals[p] * x[crd[p]]
 
+A sum of 32 bits is one of 64 of blocks of 1024 terms (`wide_sums`).
+
 The order of a sum is free (as it is for `omp simd reduction`). Two loops in a row end where the
 processor cannot foresee it, twice as often as one: rows of up to 64 entries gain less from four
 sums than that costs (on Zen 3, rows of 10 to 27 entries: 0.75 to 0.9 of the plain loop's speed;
@@ -25,9 +27,10 @@ marks are left alone.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
-from codegen.build import add, block, div, ge, mul, sub, zero
+from codegen.build import add, block, cast, div, ge, minimum, mul, sub, zero
 from codegen.ir import (
     Array,
     Assign,
@@ -48,6 +51,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
+from codegen.passes.sums.wide_sums import BLOCK, wider
 from codegen.passes.vectorize import is_scalar_call, reductions_of, stride, strides_in
 from codegen.tree import find, map_children, rewrite, walk
 from codegen.variables import declared_vars, rename, substitute
@@ -149,15 +153,34 @@ def prefetches(loads: tuple[Load, ...], var: Var) -> list[Stmt]:
 def _main_loop(loop: For, rest: Var, names: Names) -> Block:
     """Whole rounds of POSITIONS iterations, summed into ACCUMULATORS variables each."""
     sums = tuple(r.var for r in reductions_of(loop, also_complex=True) or ())
-    copies = [{s: Var(names.fresh(s.name), s.type) for s in sums} for _ in range(ACCUMULATORS - 1)]
-    lanes: list[dict[Var, Var]] = [{}, *copies]
+    types = {old: wider(old.type) for old in sums}
+    totals = {old: Var(names.fresh(f"{old.name}_wide"), t) for old, t in types.items() if t}
+    lanes = [
+        {s: Var(names.fresh(s.name), s.type) for s in sums if number or s in totals}
+        for number in range(ACCUMULATORS)
+    ]
     body = list(prefetches(streams(loop), loop.var))
     for position in range(POSITIONS):
         body.extend(iteration(loop, position, lanes[position % ACCUMULATORS], names))
+    main = For(loop.var, loop.start, rest, Block(tuple(body)), POSITIONS, note=_note(loop))
+    zeros = [Declare(new, zero(new.type)) for lane in lanes for new in lane.values()]
+    added = {old: add(*(lane[old] for lane in lanes if old in lane)) for old in sums}
+    if not totals:
+        return block(*zeros, main, *(Assign(old, value, "+") for old, value in added.items()))
+    begin, end = Var(names.fresh("begin")), Var(names.fresh("end"))
+    part = block(
+        Declare(end, minimum(add(begin, BLOCK), rest), constant=True),
+        *zeros,
+        replace(main, start=begin, stop=end),
+        *(
+            Assign(totals.get(old, old), cast(types[old] or old.type, value), "+")
+            for old, value in added.items()
+        ),
+    )
     return block(
-        *(Declare(new, zero(old.type)) for copy in copies for old, new in copy.items()),
-        For(loop.var, loop.start, rest, Block(tuple(body)), POSITIONS, note=_note(loop)),
-        *(Assign(old, add(*(copy[old] for copy in copies)), "+") for old in sums),
+        *(Declare(total, zero(total.type)) for total in totals.values()),
+        For(begin, loop.start, rest, part, BLOCK),
+        *(Assign(old, cast(old.type, total), "+") for old, total in totals.items()),
     )
 
 
