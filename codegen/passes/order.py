@@ -76,7 +76,7 @@ C_PASSES: tuple[Step, ...] = (
     Step("counted_places", _for_any_target(count_places), "before vectorize, which marks them"),
     Step("kept_functions", _for_any_target(keep_functions), "after places are counted, which meet"),
     Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
-    Step("wide_sums", _for_any_target(widen_sums), "before sums are cut, which are of a block"),
+    Step("wide_sums", _for_any_target(widen_sums), "takes the loops that are marked, too"),
     Step(
         "function_chains", _for_any_target(split_function_chains), "takes the loops that are marked"
     ),

@@ -27,10 +27,9 @@ marks are left alone.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
-from codegen.build import add, block, cast, div, ge, minimum, mul, sub, zero
+from codegen.build import add, block, div, ge, mul, sub, zero
 from codegen.ir import (
     Array,
     Assign,
@@ -51,7 +50,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
-from codegen.passes.sums.wide_sums import BLOCK, wider
+from codegen.passes.sums.wide_sums import blocks_of, wider
 from codegen.passes.vectorize import is_scalar_call, reductions_of, stride, strides_in
 from codegen.tree import find, map_children, rewrite, walk
 from codegen.variables import declared_vars, rename, substitute
@@ -153,34 +152,21 @@ def prefetches(loads: tuple[Load, ...], var: Var) -> list[Stmt]:
 def _main_loop(loop: For, rest: Var, names: Names) -> Block:
     """Whole rounds of POSITIONS iterations, summed into ACCUMULATORS variables each."""
     sums = tuple(r.var for r in reductions_of(loop, also_complex=True) or ())
-    types = {old: wider(old.type) for old in sums}
-    totals = {old: Var(names.fresh(f"{old.name}_wide"), t) for old, t in types.items() if t}
+    wide = any(wider(var.type) for var in sums)
     lanes = [
-        {s: Var(names.fresh(s.name), s.type) for s in sums if number or s in totals}
+        {s: Var(names.fresh(s.name), s.type) for s in sums if number or wide}
         for number in range(ACCUMULATORS)
     ]
     body = list(prefetches(streams(loop), loop.var))
     for position in range(POSITIONS):
         body.extend(iteration(loop, position, lanes[position % ACCUMULATORS], names))
     main = For(loop.var, loop.start, rest, Block(tuple(body)), POSITIONS, note=_note(loop))
-    zeros = [Declare(new, zero(new.type)) for lane in lanes for new in lane.values()]
-    added = {old: add(*(lane[old] for lane in lanes if old in lane)) for old in sums}
-    if not totals:
-        return block(*zeros, main, *(Assign(old, value, "+") for old, value in added.items()))
-    begin, end = Var(names.fresh("begin")), Var(names.fresh("end"))
-    part = block(
-        Declare(end, minimum(add(begin, BLOCK), rest), constant=True),
-        *zeros,
-        replace(main, start=begin, stop=end),
-        *(
-            Assign(totals.get(old, old), cast(types[old] or old.type, value), "+")
-            for old, value in added.items()
-        ),
-    )
+    if wide:
+        return blocks_of(main, lanes, names)
     return block(
-        *(Declare(total, zero(total.type)) for total in totals.values()),
-        For(begin, loop.start, rest, part, BLOCK),
-        *(Assign(old, cast(old.type, total), "+") for old, total in totals.items()),
+        *(Declare(new, zero(old.type)) for lane in lanes for old, new in lane.items()),
+        main,
+        *(Assign(old, add(*(lane[old] for lane in lanes[1:])), "+") for old in sums),
     )
 
 

@@ -1,25 +1,22 @@
-"""Add up sums of 32 bits in 64, a block of terms at a time.
+"""Add up sums of 32 bits in 64.
 
-    t = 0                                     t_wide = 0
-    for i in 0..n:                            for i in 0..n:
-      vector for j in 0..m reducing + t:        for begin in 0..m step 4096:
-        t += x[p + j]                  →          t_1 = 0
-                                                  vector for j in begin..begin + 4096 reducing t_1:
-                                                    t_1 += x[p + j]
-                                                  t_wide += t_1
-    y = t                                     y = (float) t_wide
+    t = 0                                   t_wide = 0
+    for i in 0..n:                          for i in 0..n:
+      vector for j in 0..m reducing + t:      t_1 = 0
+        t += x[p + j]                  →      vector for j in 0..m reducing + t_1: t_1 += x[p + j]
+                                              t_wide += t_1
+    y = t                                   y = (float) t_wide
 
 A sum of n terms of 32 bits one after the other has an error of up to n / 2^24 of it, where equal
-terms are added; that of a block, of as many terms as stand in one of its lanes. Where the innermost
-loop is not one of lanes, what it adds is added to the wide sum as a whole, or term by term if it
-branches anyway. Lanes stay of 32 bits, so that a vector has as many of them.
-
-A row of a sparse matrix is short, and its sum is left as it is: `accumulators` cuts long ones.
+terms are added. Where the innermost loop does not branch, what it adds is added to the wide sum as
+a whole, so that lanes stay of 32 bits, else term by term. A long innermost loop is cut into blocks,
+each of which is added to a wide sum (`blocks_of`): in lanes by `vector_sums`, else by
+`accumulators`. A short one, as of a row of a sparse matrix, is as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -53,9 +50,8 @@ from codegen.variables import rename, substitute
 WIDER: Mapping[str, ScalarType] = {FLOAT32.name: FLOAT64, COMPLEX64.name: COMPLEX128}
 """The type in which sums of a type are added up."""
 BLOCK = 1024
-"""Terms of a block: sums of its lanes are no longer than some tens, and adding lanes is nothing."""
-STREAMS = 4
-"""Blocks are so many times as long where `vector_sums` has as many sums side by side."""
+"""Iterations of a block: sums of its lanes are no longer than some tens, and to add the lanes is
+nothing beside them."""
 SHORT = 64
 """Iterations up to which a loop of a fixed number is as if it were written out."""
 
@@ -80,8 +76,7 @@ def _function(function: Function) -> Function:
         return function
     names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
     totals = {var: Var(names.fresh(f"{var.name}_wide"), WIDER[var.type.name]) for var in wide}
-    sparse = any(array.element.is_integer for array in function.arrays)
-    made = _Widened(totals, names, 1 if sparse else STREAMS).of(function.body)
+    made = _Widened(totals, names).of(function.body)
     reads: dict[Var, Expr] = {var: cast(var.type, total) for var, total in totals.items()}
     return replace(function, body=substitute(made, reads))
 
@@ -125,7 +120,7 @@ def _is_long_sum(loops: Sequence[Loop]) -> bool:
     around = [each for each in loops if not _is_short(each)]
     if not around:
         return False
-    return len(around) > 1 or not is_plain(around[-1])
+    return len(around) > 1 or not is_plain(around[-1])  # one plain loop is cut into blocks
 
 
 def _is_short(loop: Loop) -> bool:
@@ -136,8 +131,8 @@ def _is_short(loop: Loop) -> bool:
 
 
 def is_plain(loop: Loop) -> bool:
-    """Whether a loop that is not one of lanes adds up products that are read, without branches."""
-    if not isinstance(loop, For) or loop.kind is not LoopKind.SERIAL:
+    """Whether a loop adds up without branches and calls that no lanes have."""
+    if not isinstance(loop, For) or loop.kind not in (LoopKind.SERIAL, LoopKind.VECTOR):
         return False
     return _is_straight(loop.body) and not any(map(is_scalar_call, walk(loop.body)))
 
@@ -154,13 +149,11 @@ def _is_straight(body: Block) -> bool:
 class _Widened:
     """Statements with wide sums.
 
-    totals   the wide variable of each
-    streams  how many sums `vector_sums` has side by side
+    totals  the wide variable of each
     """
 
     totals: Mapping[Var, Var]
     names: Names
-    streams: int
 
     def of(self, node: Any) -> Any:
         """A node with what is below it."""
@@ -173,46 +166,53 @@ class _Widened:
             case Assign(var, value) if var in self.totals:
                 total = self.totals[var]
                 return replace(node, var=total, value=cast(total.type, value))
-            case For() if node.kind is LoopKind.VECTOR:
-                return self._in_blocks(node)
-            case For() if is_plain(node) and not _is_short(node):
+            case For() if is_plain(node) and not (_is_short(node) and not node.reductions):
                 return self._by_itself(node)
         return map_children(node, self.of)
 
-    def _in_blocks(self, loop: For) -> For | Block:
-        own = self._own(each.var for each in loop.reductions)
-        if not own:
-            return loop
-        inner = replace(
-            loop,
-            body=rename(loop.body, own),
-            reductions=tuple(Reduction(r.op, own.get(r.var, r.var)) for r in loop.reductions),
-        )
-        if _is_short(loop):
-            return self._added(inner, own)
-        size = BLOCK * max(1, self.streams // len(loop.reductions))
-        begin, end, stop = (Var(self.names.fresh(name)) for name in ("begin", "end", "stop"))
-        there = Declare(end, minimum(add(begin, size), stop), constant=True)
-        part = self._added(replace(inner, start=begin, stop=end), own)
-        whole = For(begin, loop.start, stop, block(there, part), size)
-        return block(Declare(stop, loop.stop, constant=True), whole)
-
     def _by_itself(self, loop: For) -> For | Block:
-        own = self._own(each.var for each in walk(loop.body) if isinstance(each, Assign))
-        return self._added(replace(loop, body=rename(loop.body, own)), own) if own else loop
-
-    def _own(self, found: Iterator[Var]) -> dict[Var, Var]:
-        """A variable of a loop's own for each of the sums that it adds to."""
+        """A loop that adds to variables of its own, which are then added to the wide ones."""
+        found = (each.var for each in walk(loop.body) if isinstance(each, Assign))
         sums = dict.fromkeys(var for var in found if var in self.totals)
-        return {var: Var(self.names.fresh(var.name), var.type) for var in sums}
-
-    def _added(self, loop: For, own: Mapping[Var, Var]) -> Block:
-        """The loop between the beginning of its own sums and what they are added to."""
+        if not sums:
+            return loop
+        own = {var: Var(self.names.fresh(var.name), var.type) for var in sums}
         return block(
             *(Declare(each, zero(each.type), role=Role.VALUES) for each in own.values()),
-            loop,
+            replace(
+                loop,
+                body=rename(loop.body, own),
+                reductions=tuple(Reduction(r.op, own.get(r.var, r.var)) for r in loop.reductions),
+            ),
             *(
                 Assign(self.totals[var], cast(self.totals[var].type, each), "+", Role.VALUES)
                 for var, each in own.items()
             ),
         )
+
+
+def blocks_of(loop: For, lanes: Sequence[Mapping[Var, Var]], names: Names) -> Block:
+    """Cut a loop of sums into blocks, each of which is added to a wide sum.
+
+    lanes  the variables that the loop adds to, for each sum that they are part of: several of them
+           where the loop has several sums side by side
+    """
+    sums = tuple(dict.fromkeys(var for lane in lanes for var in lane))
+    types = {var: wider(var.type) or var.type for var in sums}
+    totals = {var: Var(names.fresh(f"{var.name}_wide"), types[var]) for var in sums}
+    begin, end, stop = (Var(names.fresh(name)) for name in ("begin", "end", "stop"))
+    part = block(
+        Declare(end, minimum(add(begin, BLOCK), stop), constant=True),
+        *(Declare(each, zero(each.type)) for lane in lanes for each in lane.values()),
+        replace(loop, start=begin, stop=end),
+        *(
+            Assign(totals[var], cast(types[var], add(*(lane[var] for lane in lanes))), "+")
+            for var in sums
+        ),
+    )
+    return block(
+        Declare(stop, loop.stop, constant=True),
+        *(Declare(total, zero(total.type)) for total in totals.values()),
+        For(begin, loop.start, stop, part, BLOCK),
+        *(Assign(var, cast(var.type, total), "+") for var, total in totals.items()),
+    )
