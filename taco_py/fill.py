@@ -68,10 +68,10 @@ def as_number(fill: Fill, dtype: DType) -> Any:
             return np.bool_(fill == "True")
         case "i" | "u":
             return dtype.type(int(fill or 0))
-        case "f":
-            return dtype.type(float(fill or 0))
-        case _:
+        case "c":
             return dtype.type(complex(fill or 0))
+        case _:
+            return dtype.type(float(fill or 0))
 
 
 def converted(fill: Fill, source: DType, dtype: DType) -> Fill:
@@ -82,7 +82,7 @@ def converted(fill: Fill, source: DType, dtype: DType) -> Fill:
     if not fill or source == dtype:
         return fill
     number = as_number(fill, source)
-    if dtype.kind in "iu" and source.kind in "fc":
+    if dtype.kind in "iu" and _kind(source) in "fc":
         limits, real = np.iinfo(dtype), float(number.real)
         if not isfinite(real) or not limits.min <= trunc(real) <= limits.max:
             raise NumberOverflowError(
@@ -107,15 +107,20 @@ def _differ(values: Array, number: Any, signed: bool = True) -> NDArray[np.bool_
     if number != number:
         return np.asarray(values == values)
     found = np.asarray(values != number)
-    if number == 0 and signed and values.dtype.kind == "f":
+    if number == 0 and signed and _kind(values.dtype) == "f":
         found |= np.signbit(values) != np.signbit(number)
     return found
+
+
+def _kind(dtype: DType) -> str:
+    """NumPy's letter for the kind of number; its own for bfloat16, "V", says nothing."""
+    return "f" if dtype.kind == "V" and dtype.itemsize == 2 else dtype.kind
 
 
 def _number(value: Any) -> Any:
     """A Python number. Raises OperandTypeError for what is none."""
     array = np.asarray(value)
-    if isinstance(value, int) or (array.ndim == 0 and array.dtype.kind in "biufc"):
+    if isinstance(value, int) or (array.ndim == 0 and _kind(array.dtype) in "biufc"):
         return value if isinstance(value, int) else array.item()
     raise OperandTypeError(
         f"Expected a number as fill_value, found {value!r}"

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError
-from taco_py.legal.absent import arg_fill, call_fill, differing, reduced_fill
+from taco_py.legal.absent import arg_fill, call_fill, differing, operator_of, reduced_fill
 from taco_py.notation.checks import (
     accesses,
     check_assignment,
@@ -288,11 +288,12 @@ def _evaluate(expr: Expr, world: _World) -> _Value:
             places = [_spread(arg.stored, arg.indices, indices) for arg in args]
             value = np.asarray(expr.operator.evaluate(*values))
             fills = [arg.fill for arg in args]
-            fill = call_fill(expr.operator, fills, dtype)
-            stored = np.broadcast_to(_stored(expr.operator, places, fills), value.shape)
+            operator = operator_of(expr)
+            fill = call_fill(operator, fills, dtype)
+            stored = np.broadcast_to(_stored(operator, places, fills), value.shape)
             if fill is None and None not in fills:
                 stored = np.ones_like(stored)
-            if fill is not None and _constant(expr.operator, fills):
+            if fill is not None and _constant(operator, fills):
                 value = np.where(stored, value, value.dtype.type(fill))
             return _Value(indices, value, stored, fill)
         case Reduce() if world.wide is not None and expr.operator.reduces_truths:

@@ -297,6 +297,7 @@ _TABLE: tuple[ScalarFunction, ...] = (
         _own("sign", (*INTEGERS, *FLOATS), vectorizes=True),
         _own("sign", COMPLEX),
     ),
+    _entry("/", 2, SAME, _own("divide", COMPLEX)),  # of real numbers it is an operator
     _entry("copysign", 2, SAME, _c_library("copysign", vectorizes=True)),
     _entry("conj", 1, SAME, _itself(("bool", *INTEGERS, *FLOATS)), _c_library_complex("conj")),
     _entry("real", 1, REAL, _itself(("bool", *INTEGERS, *FLOATS)), _c_library_complex("creal")),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from codegen.ir import Module
-from codegen.passes.accumulators import split_accumulators
 from codegen.passes.blocks.block_panels import tile_block_panels
 from codegen.passes.blocks.empty_rows import skip_empty_rows
 from codegen.passes.blocks.held_blocks import hold_blocks
@@ -31,7 +30,9 @@ from codegen.passes.panels import tile_panels
 from codegen.passes.parameters import prune_parameters
 from codegen.passes.past_caches import write_past_caches
 from codegen.passes.simplify import simplify
-from codegen.passes.vector_sums import split_sums_of_streams, split_vector_sums
+from codegen.passes.sums.accumulators import split_accumulators
+from codegen.passes.sums.vector_sums import split_sums_of_streams, split_vector_sums
+from codegen.passes.sums.wide_sums import widen_sums
 from codegen.passes.vectorize import vectorize
 from codegen.records import dataclass
 from codegen.target import Target
@@ -75,6 +76,7 @@ C_PASSES: tuple[Step, ...] = (
     Step("counted_places", _for_any_target(count_places), "before vectorize, which marks them"),
     Step("kept_functions", _for_any_target(keep_functions), "after places are counted, which meet"),
     Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
+    Step("wide_sums", _for_any_target(widen_sums), "takes the loops that are marked, too"),
     Step(
         "function_chains", _for_any_target(split_function_chains), "takes the loops that are marked"
     ),

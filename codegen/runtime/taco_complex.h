@@ -31,7 +31,10 @@
     }                                                                                                          \
     static inline type taco_divide_##suffix(type a, type b)                                                    \
     {                                                                                                          \
-        const bool steep = fabs##end(b.x) < fabs##end(b.y);                                                    \
+        const real x = fabs##end(b.x), y = fabs##end(b.y);                                                     \
+        if (x + y == 0)                                                                                        \
+            return taco_make_##suffix(a.x / x, a.y / x);                                                       \
+        const bool steep = x < y;                                                                              \
         const real ratio = steep ? b.x / b.y : b.y / b.x;                                                      \
         const real size = steep ? b.x * ratio + b.y : b.x + b.y * ratio;                                       \
         if (steep)                                                                                             \

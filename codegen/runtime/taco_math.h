@@ -407,7 +407,8 @@ TACO_DEFINE_POLYNOMIALS(f64, double, )
     }                                                                                                          \
     TACO_PURE type taco_divide_##suffix(type a, type b)                                                        \
     {                                                                                                          \
-        return a / b;                                                                                          \
+        const real x = __builtin_fabs##end(__real__ b), y = __builtin_fabs##end(__imag__ b);                   \
+        return x + y == 0 ? taco_make_##suffix(__real__ a / x, __imag__ a / x) : a / b;                        \
     }                                                                                                          \
     TACO_PURE bool taco_less_##suffix(type a, type b)                                                          \
     {                                                                                                          \

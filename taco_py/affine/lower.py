@@ -15,6 +15,7 @@ import numpy as np
 
 from codegen import build
 from codegen.ir import Array, Binary, Call, Const, Expr, Load, Stmt, Storage, Store, Unary, Var
+from codegen.libraries.scalar_functions import has_function
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.types import ScalarType, scalar
@@ -171,6 +172,8 @@ def _call(operator: Operator, args: list[Expr], type: ScalarType) -> Expr:
         return Call(_LIBRARY[operator.c_operator][type.bits], tuple(args), type)
     if operator.arity == 1:
         return Unary(operator.c_operator, args[0])
+    if has_function(operator.c_operator, type):  # a quotient of complex numbers
+        return build.apply(operator.c_operator, *args)
     return Binary(operator.c_operator, args[0], args[1])
 
 

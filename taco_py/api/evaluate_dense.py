@@ -36,7 +36,7 @@ from taco_py.indexed.sparse_stored import stored_like
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices, operand_names
-from taco_py.notation.dtypes import sum_dtype
+from taco_py.notation.dtypes import dtype_of_number, sum_dtype
 from taco_py.notation.nodes import Assignment, Call
 from taco_py.notation.operators import ADD, MUL, Number
 from taco_py.notation.rewrites.fills import with_fills
@@ -48,7 +48,8 @@ from taco_py.storage.pack import is_unique, to_dense, unpack
 from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array, TensorData, converted_to
 from taco_py.values.byte_counts import limited
-from taco_py.values.operands import check_names, give, taken
+from taco_py.values.operands import as_number as weak_number
+from taco_py.values.operands import check_names, give, is_number, taken
 from taco_py.values.results import container
 from taco_py.values.settings import Settings, merged
 from taco_py.values.tensor import Tensor
@@ -129,7 +130,7 @@ def evaluate_dense(
         ready = over_numbers(assignment, given, array, over)
         assignment, given = ready.assignment, ready.objects
         wide = wide and ready.settings.wide_sums
-    arrays = {name: _array(obj, name) for name, obj in given.items()}
+    arrays = _with_weak_numbers({name: _array(obj, name) for name, obj in given.items()})
     with room("what evaluate_dense makes on its way", _largest(assignment, arrays), SMALLER):
         if not isinstance(assignment, Assignment) or not is_indexed(assignment, border, shape):
             try:
@@ -411,6 +412,17 @@ def _array(obj: Any, name: str, dtype: Any = None) -> Any:
         data = taken(obj, f"operand {name}")
         return to_dense(converted_to(np.dtype(dtype or data.dtype), data))
     return obj
+
+
+def _with_weak_numbers(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Give Python's numbers the type of the arrays that they meet, as `evaluate` does."""
+    strong = [each.dtype for each in arrays.values() if isinstance(each, np.ndarray | np.generic)]
+    return {
+        name: weak_number(obj, dtype_of_number(obj, strong), name)
+        if strong and is_number(obj)
+        else obj
+        for name, obj in arrays.items()
+    }
 
 
 def _places(obj: Any, name: str) -> Array:

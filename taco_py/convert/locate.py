@@ -21,18 +21,18 @@ def located(data: TensorData) -> TensorData:
     """
     form = located_format(len(data.shape))
     shape, dtype = (*data.shape, 1), index_dtype_of(data)
-    listed = data.format.order == 1 and data.levels[0].crd is not None
-    if not (listed and is_sorted(data) and is_unique(data)):
+    alone = data.format.order == 1 and data.format.levels[0].kind.listed
+    if not (alone and is_sorted(data) and is_unique(data)):
         coords, values = unpack(data)
         unit = np.zeros(len(values), dtype)
         return pack_coo((*coords, unit), values, shape, form, dtype, data.fill)
-    pos = np.zeros(data.shape[0] + 1, dtype)
-    crd = data.levels[0].crd
-    assert crd is not None
-    pos[1:][crd] = 1
+    pos, own = np.zeros(data.shape[0] + 1, dtype), data.levels[0]
+    assert own.pos is not None and own.crd is not None
+    stored = slice(int(own.pos[0]), int(own.pos[1]))
+    pos[1:][own.crd[stored]] = 1
     np.cumsum(pos, out=pos)
-    levels = (LevelArrays(), LevelArrays(pos, np.zeros(data.nnz, dtype)))
-    return TensorData(form, shape, levels, data.values, True, True, data.fill)
+    levels = (LevelArrays(), LevelArrays(pos, np.zeros(int(pos[-1]), dtype)))
+    return TensorData(form, shape, levels, data.values[stored], True, True, data.fill)
 
 
 def located_format(order: int) -> Format:

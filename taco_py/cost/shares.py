@@ -12,7 +12,7 @@ from operator import add, mul
 from typing import assert_never
 
 from taco_py.cost.sets import Bound, Number
-from taco_py.legal.absent import call_fill, differing, reduced_fill
+from taco_py.legal.absent import call_fill, differing, operator_of, reduced_fill
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number as Fill
 
@@ -38,9 +38,10 @@ def _differing(
         case Reduce(operator, _, body):
             share, fill = _differing(body, bound, access)
             return share, reduced_fill(operator, fill)
-        case Call(operator, args):
+        case Call(_, args):
             found = [_differing(arg, bound, access) for arg in args]
             fills = [fill for _, fill in found]
+            operator = operator_of(expr)
             groups = differing(operator, fills)
             shares = (_sum(bound, [found[place][0] for place in group]) for group in groups)
             return fold(mul, shares), call_fill(operator, fills)

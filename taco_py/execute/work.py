@@ -9,7 +9,7 @@ from typing import assert_never
 from codegen.records import dataclass
 from taco_py.concrete.terms import Term, reductions, split_terms
 from taco_py.cost.machine import Machine
-from taco_py.legal.absent import call_fill, differing, reduced_fill
+from taco_py.legal.absent import call_fill, differing, operator_of, reduced_fill
 from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number
@@ -88,13 +88,13 @@ def _differing(problem: Problem, expr: Expr) -> tuple[tuple[Access, ...] | None,
         case Reduce(operator, _, body):
             found, fill = _differing(problem, body)
             return found, reduced_fill(operator, fill)
-        case Call(operator, args):
+        case Call(_, args):
             inside = [_differing(problem, arg) for arg in args]
             fills = [fill for _, fill in inside]
-            fill = call_fill(operator, fills)
+            fill = call_fill(operator_of(expr), fills)
             groups = (
                 _together([inside[place][0] for place in group])
-                for group in differing(operator, fills)
+                for group in differing(operator_of(expr), fills)
             )
             factors = [group for group in groups if group]
             if not factors:

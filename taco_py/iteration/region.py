@@ -22,7 +22,7 @@ from typing import assert_never
 
 from codegen.records import dataclass
 from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where, WorkspaceKind
-from taco_py.legal.absent import arg_fill, call_fill, differing, reduced_fill, same
+from taco_py.legal.absent import arg_fill, call_fill, differing, operator_of, reduced_fill, same
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number, Operator
 
@@ -135,6 +135,7 @@ class Regions:
             case Call(operator, args):
                 found = [self._argument(operator, arg, index) for arg in args]
                 fills = tuple(fill for _, fill in found)
+                operator = operator_of(expr)
                 region = combine(operator, tuple(region for region, _ in found), fills)
                 fill = call_fill(operator, fills)
                 alone = fill is None and None not in fills

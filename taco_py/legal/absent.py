@@ -4,7 +4,8 @@
     fill(2)              2
     fill(filled(A, -1))  -1        the compiler's own operator, of operands with another fill value
     fill(f(a, b))        z         where the fill of an argument is an annihilator z of f there
-    fill(f(a, b))        f of the fills of all arguments otherwise
+    fill(f(a, b))        f of the fills of all arguments otherwise: a number is stored everywhere,
+                         so that it annihilates nothing, and 0 * x is NaN where a full x is inf
     fill(where(c, a, b)) a's or b's, as the fill of c chooses; of c without one, that of both
     fill(max(j, a))      a's       where f(v, v) = v of the fill v of what is reduced
 
@@ -19,21 +20,32 @@ has to.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from math import copysign, isfinite
 from typing import assert_never
 
 from taco_py.notation.dtypes import DType, operand_dtype
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import Number, Operator
+from taco_py.notation.operators import COMPILER, Number, Operator
 
 Fills = Callable[[Access], Number | None]
 """From an access to what it is where nothing is stored; None for a full tensor."""
 
 
 def same(one: Number | None, other: Number | None) -> bool:
-    """Tell whether two numbers are equal, or both NaN; a missing one equals none."""
+    """Tell whether two numbers are equal, zeros in their sign too, or both NaN; a missing one
+    equals none."""
     if one is None or other is None:
         return False
+    if one == 0 == other:
+        return _is_negative(one) == _is_negative(other)
     return bool(one == other or (one != one and other != other))
+
+
+def _is_negative(zero: Number) -> bool:
+    """Whether a zero is -0.0; the signs of complex ones are not told apart."""
+    return isinstance(zero, float) and copysign(1, zero) < 0
 
 
 def fill_of(expr: Expr, fills: Fills, dtypes: Mapping[str, DType] | None = None) -> Number | None:
@@ -49,11 +61,50 @@ def fill_of(expr: Expr, fills: Fills, dtypes: Mapping[str, DType] | None = None)
             return value
         case Call(operator, args):
             found = [arg_fill(operator, a, fill_of(a, fills, dtypes)) for a in args]
-            return call_fill(operator, found) if dtypes is None else typed_fill(expr, found, dtypes)
+            if dtypes is None:
+                return call_fill(operator_of(expr), found)
+            return typed_fill(expr, found, dtypes)
         case Reduce(operator, _, body):
             return reduced_fill(operator, fill_of(body, fills, dtypes))
         case _:
             assert_never(expr)
+
+
+def is_number(expr: Expr) -> bool:
+    """Tell whether an expression is made of literals alone, so that it is a number."""
+    match expr:
+        case Literal():
+            return True
+        case Call(_, args):
+            return all(map(is_number, args))
+        case Reduce(_, _, body):
+            return is_number(body)
+    return False
+
+
+def operator_of(call: Call) -> Operator:
+    """Give the operator of a call, which numbers of the text do not annihilate.
+
+    0 * x[i] is NaN where x[i] is infinite; 0 * A[i,j] is absent where A[i,j] is
+    """
+    operator, args = call.operator, call.args
+    if operator.name in COMPILER:
+        return operator
+    places = tuple(
+        place
+        for place, arg in enumerate(args)
+        if is_number(arg) and operator.annihilated(place, fill_of(arg, _no_fill)) is not None
+    )
+    return _beside_numbers(operator, places) if places else operator
+
+
+@lru_cache(maxsize=256)
+def _beside_numbers(operator: Operator, places: tuple[int, ...]) -> Operator:
+    return replace(operator, numbers=places)
+
+
+def _no_fill(access: Access) -> Number | None:
+    return None
 
 
 def arg_fill(operator: Operator, arg: Expr, fill: Number | None) -> Number | None:
@@ -123,11 +174,12 @@ def typed_fill(
 
     A truth of small whole numbers is the same in any type, which need not be found then.
     """
-    value = call_fill(call.operator, fills)
+    operator = operator_of(call)
+    value = call_fill(operator, fills)
     small = all(isinstance(fill, int) and 0 <= fill < 128 for fill in fills)
     if value is None or (small and value in (0, 1)):
         return value
-    return call_fill(call.operator, fills, operand_dtype(call, dtypes))
+    return call_fill(operator, fills, operand_dtype(call, dtypes))
 
 
 def reduced_fill(operator: Operator, fill: Number | None) -> Number | None:
@@ -162,7 +214,8 @@ def without(expr: Expr, part: Expr) -> Number | None:
         case Literal(value):
             return value
         case Call(operator, args):
-            return call_fill(operator, [arg_fill(operator, a, without(a, part)) for a in args])
+            found = [arg_fill(operator, a, without(a, part)) for a in args]
+            return call_fill(operator_of(expr), found)
         case Reduce(operator, _, body):
             return reduced_fill(operator, without(body, part))
         case _:
@@ -218,7 +271,7 @@ def differs_where_absent(expr: Expr, part: Expr, makes_special: Callable[[Call],
         return True
     if restricts(expr, part) and makes_special(expr):
         others = [arg for arg in expr.args if not restricts(arg, part)]
-        if not all(map(is_nonzero_number, others)):
+        if not all(map(is_factor, others)):
             return True
     return any(differs_where_absent(arg, part, makes_special) for arg in expr.args)
 
@@ -228,9 +281,9 @@ def divides(expr: Call) -> bool:
     return expr.operator.divides
 
 
-def is_nonzero_number(expr: Expr) -> bool:
-    """Tell whether an expression is a literal other than 0."""
-    return isinstance(expr, Literal) and expr.value != 0
+def is_factor(expr: Expr) -> bool:
+    """Tell whether an expression is a literal other than 0, infinity and NaN: 0 times it is 0."""
+    return isinstance(expr, Literal) and expr.value != 0 and isfinite(abs(expr.value))
 
 
 def is_everywhere(expr: Expr, tensor_is_full: Callable[[str], bool], nothing: Number = 0) -> bool:

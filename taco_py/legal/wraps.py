@@ -16,7 +16,15 @@ from operator import is_
 from typing import assert_never
 
 from codegen.records import dataclass
-from taco_py.legal.absent import Fills, arg_fill, call_fill, reduced_fill, same, typed_fill
+from taco_py.legal.absent import (
+    Fills,
+    arg_fill,
+    call_fill,
+    operator_of,
+    reduced_fill,
+    same,
+    typed_fill,
+)
 from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import DType, expression_dtype, operand_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
@@ -113,7 +121,7 @@ class _Wraps:
         typed = [arg_fill(expr.operator, arg, part.typed) for arg, part in pairs]
         plain = [arg_fill(expr.operator, arg, part.plain) for arg, part in pairs]
         value = typed_fill(expr, typed, self.dtypes)
-        return _Part(_with_args(expr, parts), value, call_fill(expr.operator, plain))
+        return _Part(_with_args(expr, parts), value, call_fill(operator_of(expr), plain))
 
 
 def _with_args(expr: Call, parts: Sequence[_Part]) -> Call:

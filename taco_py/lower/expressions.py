@@ -10,7 +10,7 @@ from codegen.libraries.scalar_functions import has_function
 from codegen.types import BOOL, INT64, UINT64, ScalarType, scalar
 from taco_py.concrete.nodes import WorkspaceKind
 from taco_py.diagnostics.errors import InternalError
-from taco_py.legal.absent import same
+from taco_py.legal.absent import fill_of, is_number, operator_of, same
 from taco_py.lower import dense_workspaces as dense
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.lower.numbers import number
@@ -33,7 +33,7 @@ from taco_py.notation.operators import (
 def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarType) -> Expr:
     """The value of `expr` here, converted to `type`; what is absent has its fill value."""
     if scope.regions(env).is_absent(expr):
-        return build.zero(type)
+        return _nothing(expr, type)
     match expr:
         case nodes.Literal(value):
             return number(value, type)
@@ -50,6 +50,17 @@ def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarTy
             assert_never(expr)
 
 
+def _nothing(expr: nodes.Expr, type: ScalarType) -> Expr:
+    """Zero, with the sign of the number that an expression is."""
+    value = fill_of(expr, lambda access: 0) if is_number(expr) else None
+    return build.zero(type) if value is None else number(value, type)
+
+
+def _has_sign(expr: nodes.Expr, type: ScalarType) -> bool:
+    """Whether a zero is a number to be added, for -0.0 + 0 is 0.0; what is absent is not added."""
+    return type.kind in ("float", "complex") and is_number(expr)
+
+
 def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
     """The value of an operation, or its annihilator where that is the fill of what is absent."""
     operator = call.operator
@@ -58,6 +69,7 @@ def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
         return _compared(env, scope, call)
     type = scalar(dtype.name)
     fills = [scope.regions(env).constant(arg) for arg in call.args]
+    operator = operator_of(call)
     for place, fill in enumerate(fills):
         value = operator.annihilated(place, fill)
         if value is not None:
@@ -69,9 +81,11 @@ def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
         return build.apply(operator.c_operator, *args)
     if operator.arity == 1:
         return Unary(operator.c_operator, args[0])
-    if operator.identity is not None and same(fills[0], 0) and operator.identity == 0:
+    pairs = zip(call.args, fills, strict=True)
+    zeros = [same(fill, 0) and not _has_sign(arg, type) for arg, fill in pairs]
+    if operator.identity is not None and zeros[0] and operator.identity == 0:
         return args[1]
-    if operator.right_identity is not None and same(fills[1], 0) and operator.right_identity == 0:
+    if operator.right_identity is not None and zeros[1] and operator.right_identity == 0:
         return args[0]
     return Binary(operator.c_operator, args[0], args[1])
 

@@ -298,7 +298,9 @@ def _not_defined(call: Call | Reduce, dtype: DType) -> OperandTypeError:
 
 
 def _operand_dtype(call: Call, args: list[_Typed]) -> DType:
-    common = _converted(call.operator, _common(args[:1] if call.operator.leads else args))
+    filled = call.operator.at_absent is not None and args[0].dtype.kind == "V"
+    leads = call.operator.leads or filled  # the fill value of bfloat16 is one itself
+    common = _converted(call.operator, _common(args[:1] if leads else args))
     check_defined(call, common)
     if call.operator.compares and all(arg.dtype.kind in "biu" for arg in args):
         return _compared(common, args)

@@ -61,6 +61,7 @@ class Operator:
     needs_elements  whether a reduction of no elements is an error, as in NumPy
     of_none      what it is all the same, as a sum of a semiring is its zero; None where an error
     limit        which end of a type's numbers is the identity: 1 the largest, -1 the smallest
+    numbers      places of arguments that are numbers of the text, which annihilate nothing
     idempotent   whether f(x, x) = x
     over         what f distributes over: f(add(x, y), z) = add(f(x, z), f(y, z)), and so in z
     kinds        NumPy's letters of the types of arguments that f is defined for
@@ -107,6 +108,7 @@ class Operator:
     at_absent: Callable[..., Number] | None = field(default=None, compare=False, repr=False)
     at_fills: Callable[..., Number] | None = field(default=None, compare=False, repr=False)
     limit: int = 0
+    numbers: tuple[int, ...] = ()
     needs_elements: bool = field(default=False, compare=False, repr=False)
     of_none: Number | None = field(default=None, compare=False, repr=False)
     idempotent: bool = False
@@ -179,7 +181,7 @@ class Operator:
 
         Of a sum that is infinity, as 0 is of a product: what is absent is -inf, whatever is added.
         """
-        if fill is None:
+        if fill is None or place in self.numbers:
             return None
         if self.signs and fill in (float("inf"), -float("inf")):
             return fill * self.signs[place]

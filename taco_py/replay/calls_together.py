@@ -60,9 +60,14 @@ def calls_together(calls: Sequence[KernelCall], machine: Machine) -> Iterator[st
     yield f"{', '.join(works)} = {', '.join(call.work for call in calls)}"
     apart = [f"work{call.number} < {least}" for call in calls if call.shares]
     taken_over = f"{' + '.join(works)} - max({', '.join(works)}) >= {least_taken_over(machine)}"
-    pairs = ", ".join(f"kernel{call.number}, ({call.alone}, )" for call in calls)
+    pairs = ", ".join(f"kernel{call.number}, {_as_tuple(call.alone)}" for call in calls)
     yield f"if {' and '.join(('threads > 1', *apart, taken_over))}:"
     yield f"    together(threads, {pairs})"
     yield "else:"
     for call in calls:
         yield f"    {call.line}"
+
+
+def _as_tuple(arguments: str) -> str:
+    """Write arguments as a tuple; a kernel of numbers alone has none."""
+    return f"({arguments}, )" if arguments else "()"

@@ -22,7 +22,7 @@ from codegen.ir import (
     Var,
     While,
 )
-from codegen.passes.accumulators import split_accumulators
+from codegen.passes.sums.accumulators import split_accumulators
 from codegen.passes.copy_propagation import propagate_copies
 from codegen.passes.dead_code import clean, remove_dead_code
 from codegen.passes.order import C_PASSES, passes_for, run_passes

@@ -23,8 +23,8 @@ from codegen.ir import (
     Store,
     Var,
 )
-from codegen.passes.vector_sums import SUMS as TOGETHER
-from codegen.passes.vector_sums import WHOLE, split_sums_of_streams, split_vector_sums
+from codegen.passes.sums.vector_sums import SUMS as TOGETHER
+from codegen.passes.sums.vector_sums import WHOLE, split_sums_of_streams, split_vector_sums
 from codegen.passes.vectorize import vectorize
 from codegen.target import Target
 from codegen.tree import find

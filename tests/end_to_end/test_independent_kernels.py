@@ -167,3 +167,25 @@ def test_random_statements_have_the_values_of_one_thread(drawn: list[tuple[str, 
         found = tp.evaluate(text, given, outputs=outputs, threads=2)
         for one, other in zip(found, plain, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [5, 300])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "others",
+    [("c = 0",), ("c = 0", "d = 0"), ("c = 0*g", "d = 2.5"), ("v[i] = b[i] * b[i]", "c = 0")],
+)
+def test_a_kernel_without_operands_among_others(
+    others: tuple[str, ...], threads: int, size: int
+) -> None:
+    b = np.arange(1.0, size + 1)
+    text = "; ".join(("t[j,i] = b[j] * b[i]", *others))
+    names = tuple(each.split("=")[0].split("[")[0].strip() for each in text.split(";"))
+    wanted = {"t": np.outer(b, b), "c": 0, "d": 2.5 if "2.5" in text else 0, "v": b * b}
+    given = {"b": b, "g": 2.0} if "g" in text else {"b": b}
+    for operands in (given, {**given, "b": tp.tensor(b)}):
+        for _ in range(3):  # the later calls take the short way
+            found = tp.evaluate(text, operands, outputs=names, threads=threads)
+            for name, one in zip(names, found, strict=True):
+                one = one.to_numpy() if isinstance(one, tp.Tensor) else one
+                np.testing.assert_array_equal(one, wanted[name])

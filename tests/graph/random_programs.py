@@ -2,9 +2,12 @@
 
     python -m tests.graph.random_programs 200 --seed 7
     python -m tests.graph.random_programs 200 --backends jsonvm blas
+    python -m tests.graph.random_programs 200 --narrow --optimize none
 
 A program is text, made line by line beside its values in NumPy, so that every line is legal and no
 number overflows. It is called with the operands that it was made for, and with ones of other sizes.
+With `--narrow` most operands are small integers, from one end of their type to the other, and
+truths: what is computed of them wraps.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import taco_py as tp
 from taco_py.graph.backends.registered import REGISTERED
 
 DTYPES = ("float64", "float64", "float64", "float32", "int64", "int32", "bool", "complex128")
+NARROW = ("int8", "int8", "uint8", "uint8", "bool", "bool", "int16", "uint16", "uint64", "float64")
 LARGEST = 1e6
 
 
@@ -53,8 +57,9 @@ class Program:
 class Maker:
     """Lines of a program, with their values in NumPy."""
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng: np.random.Generator, narrow: bool = False) -> None:
         self.rng = rng
+        self.narrow = narrow
         self.sizes = {letter: int(rng.integers(2, 6)) for letter in "ijkl"}
         self.other_sizes = {letter: int(rng.integers(2, 9)) for letter in "ijkl"}
         self.sparse: dict[str, str] = {}
@@ -66,7 +71,7 @@ class Maker:
         rng = self.rng
         order = int(rng.choice([0, 1, 1, 2, 2, 2, 3]))
         letters = "".join(rng.choice([*"ijkl", "1"], order, p=[0.23] * 4 + [0.08]))
-        dtype = str(rng.choice(DTYPES))
+        dtype = str(rng.choice(NARROW if self.narrow else DTYPES))
         if len(letters) == 2 and rng.random() < 0.35:
             form = str(rng.choice(["csr_array", "csr_array", "csc_array", "coo_array"]))
             self.sparse[name] = form
@@ -76,6 +81,10 @@ class Maker:
     def array(self, letters: str, dtype: str, sparse: bool, sizes: dict[str, int]) -> Any:
         shape = tuple(1 if letter == "1" else sizes[letter] for letter in letters)
         rng = self.rng
+        if self.narrow and np.dtype(dtype).kind in "iu" and np.dtype(dtype).itemsize < 8:
+            limits = np.iinfo(dtype)
+            found = rng.integers(limits.min, int(limits.max) + 1, shape)
+            return np.where(rng.random(shape) < (0.4 if sparse else 1), found, 0).astype(dtype)
         found = rng.integers(-4, 5, shape) + (
             0 if np.dtype(dtype).kind in "iub" else rng.random(shape)
         )
@@ -100,13 +109,14 @@ class Maker:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 value = eval(text, {"np": np, "tp": tp}, dict(self.values))
-        except (ValueError, TypeError, IndexError, np.exceptions.AxisError):
+        except (ValueError, TypeError, IndexError, OverflowError, np.exceptions.AxisError):
             return False
         array = np.asarray(value)
         wrong = array.dtype.kind not in "biufc" or array.size > 4000 or array.dtype == np.float16
         if wrong or not array.size or not np.isfinite(array).all():
             return False
-        if np.abs(array.astype(complex)).max() > LARGEST:
+        wraps = self.narrow and array.dtype.kind in "iu"
+        if not wraps and np.abs(array.astype(complex)).max() > LARGEST:
             return False
         name = f"t{len(self.lines)}"
         self.lines.append(f"    {name} = {text}")
@@ -256,10 +266,13 @@ MAKERS = (
 )  # fmt: skip
 
 
-def make_program(seed: int) -> Program:
-    """Make a program that NumPy computes without overflow."""
+def make_program(seed: int, narrow: bool = False) -> Program:
+    """Make a program that NumPy computes without overflow, that of small integers apart.
+
+    narrow  whether most operands are small integers and truths
+    """
     rng = np.random.default_rng(seed)
-    maker = Maker(rng)
+    maker = Maker(rng, narrow)
     operands = [f"a{place}" for place in range(int(rng.integers(1, 4)))]
     for name in operands:
         maker.operand(name)
@@ -293,7 +306,7 @@ def wrong_with(program: Program, optimize: str = "stages", backends: Sequence[st
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 expected = function(*operands.values())
-        except (ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError, OverflowError):
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -312,7 +325,8 @@ def _several(found: Any) -> tuple[Any, ...]:
 
 def _is_single(program: Program) -> bool:
     """Whether some numbers have 32 bits."""
-    return any(each.dtype == np.float32 for each in program.operands.values())
+    short = (np.float32, np.int8, np.uint8, np.int16, np.uint16, np.bool_)  # whose roots are short
+    return any(each.dtype in short for each in program.operands.values())
 
 
 def _difference(found: Any, expected: np.ndarray[Any, Any], single: bool) -> str:
@@ -342,11 +356,15 @@ def registered_as_greedy(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def failures(
-    count: int, seed: int, optimize: str = "stages", backends: Sequence[str] = ()
+    count: int,
+    seed: int,
+    optimize: str = "stages",
+    backends: Sequence[str] = (),
+    narrow: bool = False,
 ) -> Iterator[str]:
     """What is wrong with programs of these seeds."""
     for number in range(seed, seed + count):
-        program = make_program(number)
+        program = make_program(number, narrow)
         try:
             told = wrong_with(program, optimize, backends)
         except Exception as error:
@@ -372,10 +390,12 @@ def main() -> int:
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--backends", nargs="*", default=(), help="that compute all that they can")
+    parser.add_argument("--narrow", action="store_true", help="small integers, which wrap")
+    parser.add_argument("--optimize", default="stages", help="the strategy that chooses kernels")
     given = parser.parse_args()
     backends = registered_as_greedy(given.backends)
     begun, wrong = time.perf_counter(), 0
-    for told in failures(given.count, given.seed, backends=backends):
+    for told in failures(given.count, given.seed, given.optimize, backends, given.narrow):
         wrong += 1
         print(told, flush=True)
     print(f"{given.count} programs, {wrong} wrong, {time.perf_counter() - begun:.0f} s")

@@ -126,7 +126,7 @@ def test_what_is_not_stored_annihilates() -> None:
     np.testing.assert_array_equal(found("y[i] = -x[i] / z[i]"), [np.nan, 0, -np.inf])
     np.testing.assert_array_equal(found("y[i] = x[i] * w[i]"), [np.nan, 0, np.inf])
     np.testing.assert_array_equal(found("y[i] = (x[i] + z[i]) / z[i]"), [np.nan, np.nan, np.inf])
-    np.testing.assert_array_equal(found("y[i] = 0 / z[i]"), [0, 0, 0])
+    np.testing.assert_array_equal(found("y[i] = 0 / z[i]"), [np.nan] * 3)
     np.testing.assert_array_equal(found("y[i] = z[i] / x[i]"), [np.nan, np.nan, 0])
     with pytest.raises(DimensionError, match="found shape"):
         evaluate_dense(parse_assignment("y[i] = x[i]"), operands, stored={"x": [True]})

@@ -35,8 +35,8 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
-from codegen.passes.accumulators import inline_single_uses, iteration, prefetches, streams
 from codegen.passes.blocks.one_store import declared_and_last, one_store, rewrite_loops
+from codegen.passes.sums.accumulators import inline_single_uses, iteration, prefetches, streams
 from codegen.records import dataclass
 from codegen.tree import find
 from codegen.types import INT64

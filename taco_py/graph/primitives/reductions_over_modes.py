@@ -1,4 +1,9 @@
-"""Reductions: R[i] = sum(j, a[i,j]), and by max, min, prod, any and all."""
+"""Reductions: R[i] = sum(j, a[i,j]), and by max, min, prod, any and all.
+
+    sum(a + b), a and b of int8   →   sum(j, int64(1) * (a[i,j] + b[i,j]))
+
+In a text all that is summed is computed in the type of the sum; in NumPy a + b wraps before.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,8 @@ from taco_py.diagnostics.source import Source, Span
 from taco_py.graph.nodes import Node
 from taco_py.graph.primitives.family import Index, Operands, Primitive
 from taco_py.notation.functions.function_table import make_reduction
-from taco_py.notation.nodes import Expr
+from taco_py.notation.nodes import Call, Expr, Literal
+from taco_py.notation.operators import MUL
 
 _NOWHERE = Span(Source(""), 0, 0)
 
@@ -27,7 +33,10 @@ def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
         else:
             over.append(operands.fresh())
             whole.append(over[-1])
-    return make_reduction(node.get("function"), tuple(over), operands.read(0, whole), _NOWHERE)
+    value = operands.read(0, whole)
+    if fact.dtype != node.dtype and isinstance(value, Call):
+        value = Call(MUL, (Literal(1, dtype=node.dtype), value))
+    return make_reduction(node.get("function"), tuple(over), value, _NOWHERE)
 
 
 PRIMITIVES = (Primitive("reduce", "reduce", _express),)

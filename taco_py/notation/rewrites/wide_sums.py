@@ -161,17 +161,20 @@ def with_wide_answers(
 
     asked  the type in which everything is computed, None for the type of each sum
     """
-    value = _of_truths(assignment.value, dtypes)
+    value = _of_truths(assignment.value, dtypes, target)
     value = _wide_answers(value, dtypes, target, None, asked)
     return assignment if value is assignment.value else replace(assignment, value=value)
 
 
-def _of_truths(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
-    """Put what operators are of truths in their place: ~a[i] of bool is not a[i]."""
-    expr = map_children(expr, lambda part: _of_truths(part, dtypes))
+def _of_truths(expr: Expr, dtypes: Mapping[str, DType], target: DType | None) -> Expr:
+    """Put what operators are of truths in their place: ~a[i] of bool is not a[i].
+
+    A sum of truths is a number: ~sum(i, a[i]) stays.
+    """
+    expr = map_children(expr, lambda part: _of_truths(part, dtypes, target))
     if not isinstance(expr, Call) or expr.operator.of_truths is None:
         return expr
-    truths = operand_dtype(expr, dtypes).kind == "b"
+    truths = operand_dtype(_typed_sums(expr, dtypes, target), dtypes).kind == "b"
     return replace(expr, operator=expr.operator.of_truths) if truths else expr
 
 

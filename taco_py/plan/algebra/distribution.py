@@ -29,7 +29,7 @@ from codegen.records import dataclass
 from taco_py.concrete.terms import reductions
 from taco_py.cost.machine import NOMINAL, Machine
 from taco_py.diagnostics.errors import OperandTypeError
-from taco_py.legal.absent import divides, is_nonzero_number
+from taco_py.legal.absent import divides, is_factor
 from taco_py.legal.stored import is_sparse
 from taco_py.legal.types import rounds, sum_wraps_alone
 from taco_py.notation.checks import accesses, free_indices
@@ -199,7 +199,7 @@ def _factors(expr: Expr) -> Iterator[Expr]:
 
 def is_divided(expr: Call) -> bool:
     """Whether an operation divides by what may be 0."""
-    return divides(expr) and not is_nonzero_number(expr.args[1])
+    return divides(expr) and not is_factor(expr.args[1])
 
 
 def divided_sums(expr: Expr) -> set[Expr]:

@@ -20,7 +20,15 @@ import numpy as np
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.terms import summed
-from taco_py.legal.absent import absorbs, arg_fill, differing, fill_of, reduced_fill, same
+from taco_py.legal.absent import (
+    absorbs,
+    arg_fill,
+    differing,
+    fill_of,
+    operator_of,
+    reduced_fill,
+    same,
+)
 from taco_py.legal.stored import is_full
 from taco_py.legal.types import computes_exactly
 from taco_py.notation.checks import accesses, free_indices
@@ -109,7 +117,7 @@ class _Reductions:
         fills = [arg_fill(expr.operator, arg, self._fill_of(arg)) for arg in expr.args]
         groups = [
             [arg for place in group if free_indices(arg := expr.args[place])]
-            for group in differing(expr.operator, fills)
+            for group in differing(operator_of(expr), fills)
         ]
         parts = [part for group in groups for part in group]
         if not parts or any(isinstance(part, Reduce) for part in parts):

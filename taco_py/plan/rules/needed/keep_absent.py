@@ -31,7 +31,8 @@ from taco_py.legal.absent import (
     differing,
     divides,
     fill_of,
-    is_nonzero_number,
+    is_factor,
+    operator_of,
     reduced_fill,
     restricts,
     same,
@@ -97,7 +98,7 @@ def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
     for child in _ends(expr) if _multiplies(expr) else children(expr):
         yield from _products(child, summed or isinstance(expr, Reduce))
     if _multiplies(expr):
-        meets = [end for end in _ends(expr) if not is_nonzero_number(end)]
+        meets = [end for end in _ends(expr) if not is_factor(end)]
         asked = any(_divides(each) or _tells_zero(each) for each in _inside(expr))
         if asked or (len(meets) > 1 and not summed):
             yield expr
@@ -109,7 +110,7 @@ def _multiplies(expr: Expr) -> bool:
 
 
 def _divides(expr: Expr) -> bool:
-    return isinstance(expr, Call) and divides(expr) and not is_nonzero_number(expr.args[1])
+    return isinstance(expr, Call) and divides(expr) and not is_factor(expr.args[1])
 
 
 def _tells_zero(expr: Expr) -> bool:
@@ -314,7 +315,7 @@ class _Stored:
             return None
         operator, args = expr.operator, expr.args
         fills = [arg_fill(operator, arg, self.fill(arg)) for arg in args]
-        groups = differing(operator, fills)
+        groups = differing(operator_of(expr), fills)
         parts = [self._of_any([args[place] for place in group]) for group in groups]
         return _joined(MUL, parts) if any(parts) else None
 

@@ -14,6 +14,8 @@
                                           for p in rest..stop:
                                             acc += vals[p] * x[crd[p]]
 
+A sum of 32 bits is one of 64 of blocks of 1024 terms (`wide_sums`).
+
 The order of a sum is free (as it is for `omp simd reduction`). Two loops in a row end where the
 processor cannot foresee it, twice as often as one: rows of up to 64 entries gain less from four
 sums than that costs (on Zen 3, rows of 10 to 27 entries: 0.75 to 0.9 of the plain loop's speed;
@@ -48,6 +50,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
+from codegen.passes.sums.wide_sums import blocks_of, wider
 from codegen.passes.vectorize import is_scalar_call, reductions_of, stride, strides_in
 from codegen.tree import find, map_children, rewrite, walk
 from codegen.variables import declared_vars, rename, substitute
@@ -149,15 +152,21 @@ def prefetches(loads: tuple[Load, ...], var: Var) -> list[Stmt]:
 def _main_loop(loop: For, rest: Var, names: Names) -> Block:
     """Whole rounds of POSITIONS iterations, summed into ACCUMULATORS variables each."""
     sums = tuple(r.var for r in reductions_of(loop, also_complex=True) or ())
-    copies = [{s: Var(names.fresh(s.name), s.type) for s in sums} for _ in range(ACCUMULATORS - 1)]
-    lanes: list[dict[Var, Var]] = [{}, *copies]
+    wide = any(wider(var.type) for var in sums)
+    lanes = [
+        {s: Var(names.fresh(s.name), s.type) for s in sums if number or wide}
+        for number in range(ACCUMULATORS)
+    ]
     body = list(prefetches(streams(loop), loop.var))
     for position in range(POSITIONS):
         body.extend(iteration(loop, position, lanes[position % ACCUMULATORS], names))
+    main = For(loop.var, loop.start, rest, Block(tuple(body)), POSITIONS, note=_note(loop))
+    if wide:
+        return blocks_of(main, lanes, names)
     return block(
-        *(Declare(new, zero(old.type)) for copy in copies for old, new in copy.items()),
-        For(loop.var, loop.start, rest, Block(tuple(body)), POSITIONS, note=_note(loop)),
-        *(Assign(old, add(*(copy[old] for copy in copies)), "+") for old in sums),
+        *(Declare(new, zero(old.type)) for lane in lanes for old, new in lane.items()),
+        main,
+        *(Assign(old, add(*(lane[old] for lane in lanes[1:])), "+") for old in sums),
     )
 
 

@@ -12,12 +12,14 @@
 
 Additions to one vector wait for each other, which takes longer than the elements take to come from
 memory; four vectors do not wait, and are four streams for the hardware to follow (1.9 times the
-speed on rows of 10,000 elements, Zen 3). A loop that has four sums anyway is left alone. The order
-of a sum is free, as it is for `omp simd reduction`.
+speed on rows of 10,000 elements, Zen 3). A loop that has four sums anyway is left in one part. The
+order of a sum is free, as it is for `omp simd reduction`. Of 32 bits, a long loop is one of blocks,
+whose sums are added up in 64 (`wide_sums`).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from codegen.build import add, block, const, div, lt, mul, select, sub, zero
@@ -26,6 +28,7 @@ from codegen.ir import (
     Assign,
     Block,
     Comment,
+    Const,
     Declare,
     Expr,
     For,
@@ -39,6 +42,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
+from codegen.passes.sums.wide_sums import BLOCK, blocks_of, wider
 from codegen.target import Target
 from codegen.tree import map_children, rewrite, walk
 from codegen.variables import declared_vars, rename, substitute
@@ -58,25 +62,28 @@ def split_vector_sums(module: Module, target: Target) -> Module:
 
 def split_sums_of_streams(module: Module, target: Target) -> Module:
     """`module` with such sums cut in functions that read no coordinates: sums beside entries of a
-    sparse operand are short, and looking at their length takes time for each of them."""
+    sparse operand are short, and are cut into blocks alone."""
 
     def split(function: Function) -> Function:
         sparse = any(array.element.is_integer for array in function.arrays)
-        return function if sparse else _function(function, target)
+        return _function(function, target, streams=not sparse)
 
     return map_children(module, lambda f: split(f) if isinstance(f, Function) else f)
 
 
-def _function(function: Function, target: Target) -> Function:
+def _function(function: Function, target: Target, streams: bool = True) -> Function:
     names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
     return rewrite(
-        function, lambda node: _split(node, target, names) if isinstance(node, For) else node
+        function,
+        lambda node: _split(node, target, names, streams) if isinstance(node, For) else node,
     )
 
 
-def _split(loop: For, target: Target, names: Names) -> For | Block:
-    if not _only_sums(loop) or len(loop.reductions) * 2 > SUMS:
+def _split(loop: For, target: Target, names: Names, streams: bool) -> For | Block | If:
+    if not _only_sums(loop):
         return loop
+    if not streams or len(loop.reductions) * 2 > SUMS:
+        return _long_in_blocks(loop, names)
     first, part = Var(names.fresh("first")), Var(names.fresh("part"))
     count = SUMS // len(loop.reductions)
     length, lanes = sub(loop.stop, first), max(target.lanes(r.var.type) for r in loop.reductions)
@@ -113,14 +120,35 @@ def _side_by_side(loop: For, first: Var, part: Var, count: int, names: Names) ->
     body: list[Stmt] = list(loop.body.body)
     for number, copy in enumerate(copies, 1):
         body += _moved(loop, mul(part, number), copy, names).body
+    whole = For(
+        loop.var, add(first, const(0)), add(first, part), Block(tuple(body)), 1, loop.kind,
+        tuple(Reduction("+", var) for var in every),
+    )  # fmt: skip
+    if any(map(wider, (var.type for var in sums))):
+        own = {old: Var(names.fresh(old.name), old.type) for old in sums}
+        return blocks_of(_with_sums(whole, own), (own, *copies), names)
     return block(
         *(Declare(new, zero(new.type)) for copy in copies for new in copy.values()),
-        For(
-            loop.var, add(first, const(0)), add(first, part), Block(tuple(body)), 1, loop.kind,
-            tuple(Reduction("+", var) for var in every),
-        ),
+        whole,
         *(Assign(old, add(*(copy[old] for copy in copies)), "+") for old in sums),
-    )  # fmt: skip
+    )
+
+
+def _long_in_blocks(loop: For, names: Names) -> For | If:
+    """A loop in one part, in blocks where it is long and its sums have 32 bits."""
+    length = sub(loop.stop, loop.start)
+    short = isinstance(length, Const) and length.value.real <= BLOCK
+    if short or not any(wider(each.var.type) for each in loop.reductions):
+        return loop
+    own = {each.var: Var(names.fresh(each.var.name), each.var.type) for each in loop.reductions}
+    cut = blocks_of(_with_sums(loop, own), (own,), names)
+    return If(lt(length, BLOCK), Block((loop,)), cut)
+
+
+def _with_sums(loop: For, own: dict[Var, Var]) -> For:
+    """The loop with other variables that it adds to."""
+    reductions = tuple(Reduction(r.op, own.get(r.var, r.var)) for r in loop.reductions)
+    return replace(loop, body=rename(loop.body, own), reductions=reductions)
 
 
 def _moved(loop: For, by: Any, sums: dict[Var, Var], names: Names) -> Block:
