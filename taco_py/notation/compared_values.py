@@ -10,15 +10,16 @@ rounds nothing, or once, is the same wherever it is computed (`notation.computed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import count
+from itertools import count, permutations
 
 from codegen.records import dataclass
 from taco_py.notation.checks import accesses
 from taco_py.notation.computed_alike import is_computed_alike
 from taco_py.notation.dtypes import DType
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.notation.operators import MUL, PRESENT, STORED
 from taco_py.notation.tree import children, map_children, walk
 
 Form = tuple[Expr, tuple[str, ...]]
@@ -103,11 +104,17 @@ class _Search:
         if not (accesses(one) and accesses(other)):
             return
         ours, theirs = self._selected(one), self._selected(other)
-        for form in ours.keys() & theirs.keys():
-            self._note(ours[form], form)
+        both = ours.keys() & theirs.keys()
+        for side, others in ((one, theirs), (other, ours)):
+            largest = self._selected(side, both)
+            for form in largest.keys() & others.keys():
+                self._note(largest[form], form)
 
-    def _selected(self, expr: Expr) -> dict[Expr, Expr]:
-        """An expression, and those that its value is one of, by their forms."""
+    def _selected(self, expr: Expr, whole: Collection[Expr] = ()) -> dict[Expr, Expr]:
+        """An expression, and those that its value is one of, by their forms.
+
+        whole  forms that are not looked into
+        """
         found: dict[Expr, Expr] = {}
         pending = [expr]
         while pending:
@@ -115,7 +122,8 @@ class _Search:
             form, _ = form_of(each)
             if form not in found:
                 found[form] = each
-                pending += self._one_of(each)
+                if form not in whole:
+                    pending += self._one_of(each)
         return found
 
     def _one_of(self, expr: Expr) -> Iterable[Expr]:
@@ -131,6 +139,8 @@ class _Search:
             return expr.args[1:]
         if operator.limit or operator.name in ("fmin", "fmax"):
             return expr.args
+        if operator == MUL:
+            return (b for a, b in permutations(expr.args) if _is_truth(a))
         return expr.args[:1] if operator.name in SELECT_FIRST else ()
 
     def _value(self, own: Assignment, access: Access) -> Expr:
@@ -148,6 +158,11 @@ class _Search:
             own = self.values.get(access.tensor)
             if own is not None and not isinstance(own.value, Access):
                 self.tensors.add(access.tensor)
+
+
+def _is_truth(expr: Expr) -> bool:
+    """Whether an expression asks what is stored: times that, a value is itself, or 0."""
+    return isinstance(expr, Call) and expr.operator in (STORED, PRESENT)
 
 
 def _renamed(expr: Expr, names: Mapping[str, str], numbers: Iterator[str]) -> Expr:

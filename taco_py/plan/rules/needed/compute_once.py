@@ -1,8 +1,8 @@
 """Compute a value once that is looked for among others, and compare what is stored.
 
-    a[u] = min(i, where(sum(k, U[u,k] * Y[i,k]) == max(j, sum(k, U[u,k] * Y[j,k])), i, n))
-    → T[u,i] = sum(k, U[u,k] * Y[i,k])                                  once T
-      a[u] = min(i, where(T[u,i] == max(j, T[u,j]), i, n))
+    a[u] = min(i, where(sum(k, U[u,k] * Y[i,k]) == max(j, sum(k, U[u,k] * Y[j,k])), p[i], n))
+    → T[u,i] = sum(k, U[u,k] * Y[i,k])
+      a[u] = min(i, where(T[u,i] == max(j, T[u,j]), p[i], n))
 
 Two loops round a sum, or a product that is added to, in two ways, so that a maximum equals none of
 the values that it was taken from. Both sides of such a comparison read one tensor, which no later
