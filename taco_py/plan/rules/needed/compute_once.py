@@ -22,7 +22,7 @@ from taco_py.legal.stored import is_full, is_sparse
 from taco_py.notation.compared_values import compared, form_of, occurrences
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.notation.operators import Number
+from taco_py.notation.operators import FILLED, Number
 from taco_py.notation.rewrites.fills import filled_of_type, stored_alone
 from taco_py.notation.tree import map_children
 from taco_py.plan.context import Context
@@ -54,8 +54,9 @@ def _first(program: Program, forms: frozenset[Expr]) -> tuple[str, Expr] | None:
     made: set[Expr] = set()
     for each in program.defines if forms else ():
         whole = each.assignment.value
-        if each.target in program.once and form_of(whole)[0] in forms:
-            made.add(form_of(whole)[0])
+        own = whole.args[0] if isinstance(whole, Call) and whole.operator == FILLED else whole
+        if each.target in program.once and form_of(own)[0] in forms:
+            made.add(form_of(own)[0])
             continue
         for value, (form, _) in occurrences(whole, forms):
             if form not in made:
