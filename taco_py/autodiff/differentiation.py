@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from codegen.records import dataclass
-from taco_py.autodiff.forward_values import with_forward_values
+from taco_py.autodiff.forward_values import mask_factors, where_stored, with_forward_values
 from taco_py.autodiff.index_names import FreshNames, with_indices
 from taco_py.autodiff.simplified import simplified
 from taco_py.diagnostics.errors import DerivativeError
 from taco_py.notation.checks import accesses, free_indices, operand_names
+from taco_py.notation.computed_alike import is_computed_alike
 from taco_py.notation.functions.function_table import EQUAL, WHERE
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import ADD, DIV, MUL
@@ -35,6 +36,7 @@ class Differentiation:
     made        statements that compute derivatives, or what these read
     sizes       numbers that are passed: the size of a mode of a tensor, by name
     active      the tensors that depend on what is wanted
+    around      the operands that make what is looked at 0 where they store nothing
     """
 
     statements: Sequence[Assignment]
@@ -48,6 +50,7 @@ class Differentiation:
     made: list[Assignment] = field(default_factory=list)
     sizes: dict[str, Place] = field(default_factory=dict)
     active: frozenset[str] = frozenset()
+    around: tuple[Access, ...] = ()
 
     def begin(self) -> None:
         """Give sums inside functions statements of their own, and see which tensors matter."""
@@ -91,6 +94,26 @@ class Differentiation:
 
     def is_active(self, expr: Expr) -> bool:
         return any(each.tensor in self.active for each in accesses(expr))
+
+    def argument(self, call: Call, place: int) -> Expr:
+        """Look at an argument, around which the other factors of a product are; the caller puts
+        `around` back."""
+        if call.operator == MUL:
+            others = (arg for at, arg in enumerate(call.args) if at != place)
+            self.around += tuple(m for arg in others for m in mask_factors(arg, self.masks))
+        return call.args[place]
+
+    def masks_of(self, expr: Expr) -> tuple[Access, ...]:
+        """The sparse factor around what is looked at that has indices of an expression alone."""
+        free = {*free_indices(expr)}
+        return tuple(mask for mask in self.around if {*mask.indices} <= free)[:1]
+
+    @property
+    def has_turns(self) -> bool:
+        """Whether statements may be computed in several calls: what one scatters others wait for."""
+        nodes = (node for each in self.statements for node, _ in walk(each.value))
+        read = any(isinstance(node, Access) and node.subscripts for node in nodes)
+        return read or any(each.target.subscripts for each in self.statements)
 
     def define(self, expr: Expr, name: str) -> Access:
         """Make a statement for a value, and return its access."""
@@ -157,14 +180,25 @@ def _of_sum(_: Differentiation, expr: Reduce, index: str, body: Expr, derivative
 def _of_extremum(
     made: Differentiation, expr: Reduce, index: str, body: Expr, derivative: Expr
 ) -> Expr:
-    """The derivative, shared by the values that equal the extremum."""
-    extremum = made.define(expr, expr.operator.name)
+    """The derivative, shared by the values that equal the extremum.
+
+    They are compared with what was taken from them: where computing them rounds, they are computed
+    once. Below a sparse factor all of that is taken where the factor stores something.
+    """
+    masks, inside, at_index = made.masks_of(expr), made.masks_of(expr.body), body
+    values, reduced = expr.body, where_stored(expr.body, inside)
+    if not is_computed_alike(values, conjugates=made.conjugates):
+        values = reduced
+        if not inside or {*inside[0].indices} == {*free_indices(values)} or made.has_turns:
+            values = reduced = made.define(values, "v")
+        at_index = with_indices(values, {expr.index: index})
+    extremum = made.define(where_stored(replace(expr, body=reduced), masks), expr.operator.name)
     inner = made.names.fresh(expr.index)
-    own = with_indices(expr.body, {expr.index: inner})
+    own = with_indices(values, {expr.index: inner})
     equal = Call(WHERE, (Call(EQUAL, (own, extremum)), Literal(1.0), Literal(0.0)))
-    count = made.define(Reduce(ADD, inner, equal), "count")
+    count = made.define(where_stored(Reduce(ADD, inner, equal), masks), "count")
     share = Call(DIV, (derivative, count))
-    return Call(WHERE, (Call(EQUAL, (body, extremum)), share, Literal(0)))
+    return Call(WHERE, (Call(EQUAL, (at_index, extremum)), share, Literal(0)))
 
 
 def _of_product(

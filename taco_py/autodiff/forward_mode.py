@@ -84,7 +84,9 @@ class Forwarder(Differentiation):
         """The sum of what the arguments' tangents lead to."""
         found: Expr | None = None
         for place, arg in enumerate(expr.args):
-            below = self._tangent(arg) if self.is_active(arg) else None
+            before = self.around
+            below = self._tangent(self.argument(expr, place)) if self.is_active(arg) else None
+            self.around = before
             if below is None:
                 continue
             own = (tangent_of if self.conjugates else _real_tangent)(expr, place, below)

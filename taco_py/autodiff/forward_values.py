@@ -14,7 +14,7 @@ The planner puts a statement back into its reader where that is faster.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field
 
 from codegen.records import dataclass
@@ -36,29 +36,39 @@ class _Splitter:
         if isinstance(expr, Reduce) and inside:
             return self._value(expr, masks)
         if isinstance(expr, Call) and expr.operator == MUL:
-            masks = (*masks, *self._masks(expr))
+            masks = (*masks, *mask_factors(expr, self.zero))
         closes = isinstance(expr, Call) and expr.operator.closes
         return map_children(expr, lambda child: self.split(child, masks, inside or closes))
-
-    def _masks(self, expr: Expr) -> Iterator[Access]:
-        """The factors of a product that make it 0 where they store nothing."""
-        if isinstance(expr, Access) and expr.tensor in self.zero and not expr.subscripts:
-            yield expr
-        elif isinstance(expr, Call) and expr.operator == MUL:
-            for arg in expr.args:
-                yield from self._masks(arg)
 
     def _value(self, expr: Reduce, masks: Sequence[Access]) -> Access:
         """The access of a sum that has a statement of its own."""
         free = free_indices(expr)
-        value: Expr = expr
-        for mask in masks:
-            if {*mask.indices} == {*free}:
-                value = Call(MUL, (Call(COMPILER["stored"], (mask,)), value))
-                break
+        same = [mask for mask in masks if {*mask.indices} == {*free}]
+        value = where_stored(expr, same[:1])
         target = Access(self.names.fresh("v"), free)
         self.made.append(Assignment(target, value))
         return target
+
+
+def mask_factors(expr: Expr, zero: Collection[str]) -> Iterator[Access]:
+    """Find the factors of a product that make it 0 where they store nothing.
+
+    zero  operands that are 0 there
+    """
+    if isinstance(expr, Call) and expr.operator == COMPILER["stored"]:
+        (expr,) = expr.args
+    if isinstance(expr, Access) and expr.tensor in zero and not expr.subscripts:
+        yield expr
+    elif isinstance(expr, Call) and expr.operator == MUL:
+        for arg in expr.args:
+            yield from mask_factors(arg, zero)
+
+
+def where_stored(expr: Expr, masks: Iterable[Access]) -> Expr:
+    """Take a value where operands store something, else 0: stored(A[i,j]) * value."""
+    for mask in masks:
+        expr = Call(MUL, (Call(COMPILER["stored"], (mask,)), expr))
+    return expr
 
 
 def with_forward_values(

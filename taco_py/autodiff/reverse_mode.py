@@ -119,7 +119,9 @@ class Reverser(Differentiation):
                 if self.is_active(arg):
                     below = cotangent_of(expr, place, cotangent, self.conjugates)
                     if below is not None:
-                        yield from self._contributions(arg, below)
+                        before = self.around
+                        yield from self._contributions(self.argument(expr, place), below)
+                        self.around = before
 
     def _of_reduction(self, expr: Reduce, cotangent: Expr) -> Iterator[Contribution]:
         """What is below a reduction, whose index goes by a name of its own."""

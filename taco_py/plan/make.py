@@ -19,7 +19,7 @@ from taco_py.concrete.nodes import Race
 from taco_py.concrete.terms import accumulating, split_terms, sums_outside, whole_reduction
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.legal.stored import is_full
-from taco_py.notation.checks import all_indices
+from taco_py.notation.checks import all_indices, operand_names
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
@@ -62,6 +62,10 @@ class Options:
 _DEFAULT = Options()
 FUSING = ("fuse_epilogue", "fuse_temporary", "inline_temporary")
 """The rules by which tensors are made in the loops of others, and nowhere kept."""
+OF_ONE_RESULT = frozenset(("order_result", "contract_many", "fuse_modes"))
+"""The rules that change how a result is stored, which later assignments read."""
+READS_IN_OTHER_TYPES = frozenset(("widen_sums",))
+"""The rules that change the type in which tensors are read, for the whole program."""
 
 
 def make_plan(
@@ -96,6 +100,38 @@ def split_assignment(
     program: Program, context: Context, schedule: Schedule | None = None
 ) -> Program:
     """The program after all rules that split its assignment.
+
+    What it compares with itself is made before, by steps of its own.
+    """
+    program = tried(catalogue.ONCE, program, context)
+    if not program.temporaries:
+        return _split(program, context, schedule)
+    left_out = context.goal.left_out | OF_ONE_RESULT
+    others = replace(context, goal=replace(context.goal, left_out=left_out, path=None))
+    for each in program.temporaries:
+        program = with_split(program, each.target, others)
+    return with_split(program, program.result, context, schedule)
+
+
+def with_split(
+    program: Program, target: str, context: Context, schedule: Schedule | None = None
+) -> Program:
+    """The program with one assignment in its cheapest form, split and stored well.
+
+    A tensor that another assignment reads or makes keeps its type.
+    """
+    alone = program.only(target)
+    own = _split(alone, context, schedule)
+    others = [each for each in program.defines if each.target != target]
+    shared = {n for each in others for n in (each.target, *operand_names(each.assignment))}
+    if any(own.facts[name].type != program.facts[name].type for name in shared):
+        goal = replace(context.goal, left_out=context.goal.left_out | READS_IN_OTHER_TYPES)
+        own = _split(alone, replace(context, goal=goal), schedule)
+    return replace(program.spliced(own), sizes={**program.sizes, **own.sizes})
+
+
+def _split(program: Program, context: Context, schedule: Schedule | None) -> Program:
+    """The program of one assignment after all rules that split it.
 
     A reduction by another operator than a sum is one kernel: its rules are not those of sums.
     """

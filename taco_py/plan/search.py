@@ -120,8 +120,9 @@ def _decided(
             context.log.add(Entry(rule.name, site.target, False, why))
             return program
         case Rewrite(changed, why):
-            context.log.add(Entry(rule.name, site.target, True, why))
-            return changed
+            lost = _computed_again(program, changed)
+            context.log.add(Entry(rule.name, site.target, not lost, lost or why))
+            return program if lost else changed
         case Candidate():
             return _if_it_pays(rule, outcome, program, site, context)
 
@@ -141,6 +142,20 @@ def _if_it_pays(
         context.log.decide(decision, Entry(rule.name, site.target, False, "", before, after))
         return program
     rewrite = candidate.rewrite()
+    lost = _computed_again(program, rewrite.program)
+    if lost:
+        context.log.add(Entry(rule.name, site.target, False, lost))
+        return program
     entry = Entry(rule.name, site.target, True, rewrite.why, before, after)
     context.log.decide(decision, entry)
     return rewrite.program
+
+
+def _computed_again(before: Program, after: Program) -> str:
+    """Why a rewrite is not taken: it stores no more what is to be computed once; "" where it does.
+
+    Rules know nothing of that: whatever one does with a tensor, it is refused here.
+    """
+    kept = {step.target for step in after.steps}
+    lost = (s.target for s in before.steps if s.target in after.once and s.target not in kept)
+    return next((f"{name} is compared with itself: it is stored, and read" for name in lost), "")

@@ -28,18 +28,13 @@ from taco_py.plan.ir.goal import Request, real_statistics
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.plan import Plan
 from taco_py.plan.ir.program import Chosen, Define, Program
-from taco_py.plan.make import Options, context_of, plan_of, split_assignment
+from taco_py.plan.make import OF_ONE_RESULT, Options, context_of, plan_of, with_split
 from taco_py.plan.make_kernels import with_kernels
 from taco_py.plan.rules import catalogue
 from taco_py.plan.search import tried
 from taco_py.problem import TensorType
 
 _DEFAULT = Options()
-OF_ONE_RESULT = frozenset(("order_result", "contract_many", "fuse_modes"))
-"""The rules that change how a result is stored, which later assignments read."""
-
-READS_IN_OTHER_TYPES = frozenset(("widen_sums",))
-"""The rules that change the type in which tensors are read, for the whole program."""
 
 
 def plan_statements(
@@ -62,7 +57,7 @@ def plan_statements(
     text = program = _program(statements, operands, types, wanted, context)
     program = tried(catalogue.STATEMENTS, program, context)
     for define in tuple(program.defines):
-        program = _with_split(program, define.target, context)
+        program = with_split(program, define.target, context)
     kernels, loops = with_kernels(program, context)
     chosen = Chosen(program.without_entries, loops, text.without_entries)
     return plan_of(tried(catalogue.TIDY, kernels, context), program, context, chosen)
@@ -128,21 +123,6 @@ def _facts(
     if is_sparse(type.format):
         entries = min(entries, result_size(stats, value, target.indices))
     return Operand(type, shape, entries)
-
-
-def _with_split(program: Program, target: str, context: Context) -> Program:
-    """The program with one assignment in its cheapest form, split and stored well.
-
-    A tensor that another assignment reads or makes keeps its type.
-    """
-    alone = program.only(target)
-    own = split_assignment(alone, context)
-    others = [each for each in program.defines if each.target != target]
-    shared = {n for each in others for n in (each.target, *operand_names(each.assignment))}
-    if any(own.facts[name].type != program.facts[name].type for name in shared):
-        goal = replace(context.goal, left_out=context.goal.left_out | READS_IN_OTHER_TYPES)
-        own = split_assignment(alone, replace(context, goal=goal))
-    return replace(program.spliced(own), sizes={**program.sizes, **own.sizes})
 
 
 def fills_of(operands: Mapping[str, Operand]) -> dict[str, Number]:

@@ -93,13 +93,24 @@ def _connected(dag: Dag, members: int, limits: Limits) -> bool:
     return found == members
 
 
+def _made_once(dag: Dag, members: int, limits: Limits) -> bool:
+    """Whether no member reads another that is to be computed once: that is read from the kernel
+    that makes it, and no kernel makes it for itself."""
+    return not any(dag.successors[p] & members for p in bits(members & dag.flagged("once")))
+
+
 RULES = (
     KernelRule("heavy", "two linear transformations rarely share loops", _few_heavy),
     KernelRule("size", "large kernels keep more values than there are registers", _small),
     KernelRule("alone", "a primitive that nobody can fuse is a kernel", _alone),
     KernelRule("connected", "what shares no value gains nothing as one", _connected, grows=False),
 )
-"""What candidates keep, the cheapest test first."""
+"""What kernels keep, the cheapest test first."""
+CANDIDATE_RULES = (
+    *RULES,
+    KernelRule("once", "two kernels round what is compared with itself in two ways", _made_once),
+)
+"""What candidates keep, of which several may compute a primitive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +135,7 @@ def make_kernel(dag: Dag, members: int, outputs: int | None = None) -> Kernel:
 
 
 def find_candidates(
-    dag: Dag, limits: Limits | None = None, rules: Sequence[KernelRule] = RULES
+    dag: Dag, limits: Limits | None = None, rules: Sequence[KernelRule] = CANDIDATE_RULES
 ) -> Candidates:
     """Find the candidate kernels of a graph, window by window and across their boundaries.
 

@@ -4,7 +4,7 @@
     →  0 reduce(x0); 1 map(x0, 0); outputs 1                p1 belongs to what reads it
 
 Layouts and broadcasts make nothing and are no primitives there. What only NumPy computes is
-`alone`.
+`alone`, what is compared with itself is to be computed `once`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from taco_py.graph.run.partition_by_stages import (
     views_needed,
     with_views,
 )
+from taco_py.graph.selection.compared_primitives import compared_with_themselves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,10 +70,11 @@ def dag_of_graph(graph: Graph, leaves: Sequence[Leaf] | None = None) -> GraphDag
         arguments.append(tuple(numbers[name] for name in read if name in numbers))
     results = {numbers.get(base_of(by_name, name), -1) for name in graph.outputs}
     alone = mask_of(p for p, node in enumerate(nodes) if node.operator not in PRIMITIVES)
+    once = compared_with_themselves(nodes, by_name)
     dag = make_dag(
         arguments,
         mask_of(p for p in results if p >= 0),
         [str(node.get("function") or node.get("call") or node.operator) for node in nodes],
-        {"alone": alone},
+        {"alone": alone, "once": mask_of(numbers[name] for name in once if name in numbers)},
     )
     return GraphDag(graph, nodes, dag)

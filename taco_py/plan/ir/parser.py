@@ -26,7 +26,7 @@ from taco_py.schedule.parser import parse_commands
 from taco_py.schedule.schedule import Schedule
 
 _GIVEN = re.compile(r"(?P<name>\w+): (?P<facts>.*)")
-_LIST = re.compile(r"(?P<word>sizes|static|return) (?P<rest>.*)")
+_LIST = re.compile(r"(?P<word>sizes|static|once|return) (?P<rest>.*)")
 _FACTS = re.compile(
     r"(?P<type>\S+(?: from \S+)?) of (?P<shape>.*?), (?P<entries>\S+) entries"
     r"(?:, joined(?P<joined>(?: yes| no)+))?"
@@ -44,7 +44,7 @@ def parse_program(text: str) -> Program:
     steps: list[Node] = []
     made: list[Operand] = []
     after: dict[Node, Operand] = {}
-    lists: dict[str, str] = {"sizes": "", "static": "", "return": ""}
+    lists: dict[str, str] = {"sizes": "", "static": "", "once": "", "return": ""}
     for number, line in enumerate(text.splitlines(), 1):
         try:
             if line.startswith(DETAIL):
@@ -75,7 +75,8 @@ def parse_program(text: str) -> Program:
     facts_of |= {step.target: facts for step, facts in after.items()}
     results = tuple(lists["return"].split(", "))
     last = tuple(step for step in after if isinstance(step, Define))
-    return Program(tuple(steps), facts_of, results, sizes, static, last)
+    once = frozenset(lists["once"].split(", ") if lists["once"] else ())
+    return Program(tuple(steps), facts_of, results, sizes, static, last, once)
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,8 @@
     return y, z
 
 A line for each tensor that is given, one for each step with the facts of the tensor that it makes,
-the sizes of indices, and the results. Coordinates of operands are no part of the text.
+the sizes of indices, tensors that are computed once, and the results. Coordinates of operands are no
+part of the text.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ def _lines(program: Program) -> Iterator[str]:
         yield f"sizes {', '.join(f'{i}={number(n)}' for i, n in program.sizes.items())}"
     if program.static:
         yield f"static {', '.join(f'{i}={n}' for i, n in program.static)}"
+    if program.once:
+        yield f"once {', '.join(sorted(program.once))}"
     yield f"return {', '.join(program.results)}"
 
 

@@ -104,6 +104,8 @@ class Program:
     sizes    the size of each index of the steps
     static   the sizes that are compiled in, by index
     after    assignments of the results, which become the last steps once all others are split
+    once     tensors whose elements are compared with each other: a step makes each of them, and
+             nothing computes them again (`rules/needed/compute_once.py`)
     """
 
     steps: tuple[Node, ...]
@@ -112,6 +114,7 @@ class Program:
     sizes: Mapping[str, float] = field(hash=False)
     static: tuple[tuple[str, int], ...] = ()
     after: tuple[Define, ...] = ()
+    once: frozenset[str] = frozenset()
 
     # ------------------------------------------------------------ looking
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from taco_py.diagnostics.errors import InternalError
-from taco_py.notation.checks import accesses
+from taco_py.notation.checks import accesses, rename
+from taco_py.notation.compared_values import compared
+from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.printer import to_text
 from taco_py.plan.ir.nodes import Cast, Gather, KernelStep, Reformat
-from taco_py.plan.ir.program import Define, Program, reads
+from taco_py.plan.ir.program import Define, Node, Program, reads
 
 
 def verify(program: Program) -> None:
@@ -31,6 +34,38 @@ def verify(program: Program) -> None:
         elif isinstance(step, Reformat | Gather | Cast):
             _check_conversion(step, program)
         exist.add(step.target)
+    _check_once(program)
+
+
+def _check_once(program: Program) -> None:
+    """Raise InternalError unless what is compared with itself is computed once.
+
+    Tensors that are said to be so exist. In kernels no comparison has an expression on one side
+    that the other side may have its value from, but for what is the same wherever it is computed.
+    """
+    lost = program.once.difference(program.facts)
+    if lost:
+        raise InternalError(f"Expected steps that make {sorted(lost)} once, found none")
+    if not any(isinstance(step, KernelStep) for step in program.steps):
+        return  # whose text is yet to be rewritten
+    assignments = [each for step in program.steps if (each := _in_own_names(step)) is not None]
+    again = compared(assignments, program.dtypes).forms
+    if again:
+        raise InternalError(
+            f"Expected what is compared with itself to be computed once, found "
+            f"{to_text(Assignment(Access('', ()), next(iter(again))))} computed again"
+        )
+
+
+def _in_own_names(step: Node) -> Assignment | None:
+    """What a step computes, by the program's names of tensors; None where it moves data."""
+    if isinstance(step, Define):
+        return step.assignment
+    if not isinstance(step, KernelStep):
+        return None
+    made = step.problem.assignment
+    names = {name: step.source(name) for name, _ in step.problem.operands}
+    return rename(made, {**names, made.target.tensor: step.target})
 
 
 def _check_modes(step: Define, program: Program) -> None:

@@ -45,6 +45,7 @@ from taco_py.plan.rules.layout import (
     values_only,
 )
 from taco_py.plan.rules.needed import (
+    compute_once,
     count_absent,
     few_cases,
     keep_absent,
@@ -75,8 +76,14 @@ from taco_py.plan.rules.tidy import (
 
 Entries = tuple[tuple[Rule, str], ...]
 
+ONCE: Entries = (
+    (compute_once.RULE, "before all others, which would write equal values in different ways"),
+)
+"""What is done to the assignments as the text has them."""
+
 STATEMENTS: Entries = (
-    (inline_statement.RULE, "before all others: what is planned are the assignments that are left"),
+    *ONCE,
+    (inline_statement.RULE, "before the rest: what is planned are the assignments that are left"),
 )
 """What is done to a text of several statements, before each of them is planned."""
 

@@ -21,16 +21,22 @@ from taco_py.problem import Problem
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
     """Leave steps out that make what another one has made, and let their readers read that."""
-    steps = share_equal_steps(program)
-    if len(steps) == len(program.steps):
+    steps, same = _shared(program)
+    if not same:
         return None
-    left_out = {step.target for step in program.steps} - {step.target for step in steps}
-    facts = {name: facts for name, facts in program.facts.items() if name not in left_out}
-    return Rewrite(replace(program, steps=steps, facts=facts))
+    facts = {name: facts for name, facts in program.facts.items() if name not in same}
+    once = frozenset(same.get(name, name) for name in program.once)
+    return Rewrite(replace(program, steps=steps, facts=facts, once=once))
 
 
 def share_equal_steps(program: Program) -> tuple[Node, ...]:
     """The steps without those that make what another one has made; those of results stay."""
+    steps, _ = _shared(program)
+    return steps
+
+
+def _shared(program: Program) -> tuple[tuple[Node, ...], dict[str, str]]:
+    """The steps that stay, and what made the tensors of the others before."""
     made: dict[Hashable, str] = {}
     problems = _Numbers()
     same: dict[str, str] = {}
@@ -44,7 +50,7 @@ def share_equal_steps(program: Program) -> tuple[Node, ...]:
             left.append(step)
         else:
             same[step.target] = first
-    return tuple(left)
+    return tuple(left), same
 
 
 class _Numbers:
