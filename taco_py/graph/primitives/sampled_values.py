@@ -1,0 +1,67 @@
+"""A primitive where others store something: R[i,j] = kept(sum(k, a[i,k] * b[j,k]), stored(M[i,j])).
+
+    contract(Q, K)   →   sampled(Q, K, M), of contract, at ((2, (0, 1)),)
+
+An attribute `of` names the primitive, whose operands come first, and `at` says for each operand
+after them which mode of the result each of its modes is, None for one of size 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+from taco_py.graph.nodes import Node
+from taco_py.graph.primitives import functions_of_elements, gathers, linear_forms
+from taco_py.graph.primitives import reductions_over_modes as reductions
+from taco_py.graph.primitives.family import Index, Operands, Primitive
+from taco_py.notation.nodes import Call, Expr
+from taco_py.notation.operators import KEPT, STORED
+from taco_py.notation.parser import parse_assignment
+
+OPERATOR = "sampled"
+
+At = tuple[tuple[int, tuple[int | None, ...]], ...]
+"""Operands whose stored elements say where, each with the modes of the result that it has."""
+
+_OF = {
+    each.operator: each
+    for family in (functions_of_elements, reductions, linear_forms, gathers)
+    for each in family.PRIMITIVES
+}
+_EITHER = parse_assignment("R = a | b").value
+assert isinstance(_EITHER, Call)
+EITHER = _EITHER.operator
+"""One condition or another one."""
+
+
+def operator_of(node: Node) -> str:
+    """Return what a node computes, wherever it does."""
+    return str(node.get("of", node.operator))
+
+
+def everywhere(node: Node) -> Node:
+    """Return a primitive without the places where it is computed.
+
+    sampled(Q, K, M), of contract   →   contract(Q, K)
+    """
+    at: At = node.get("at", ())
+    if not at:
+        return node
+    own = node.inputs[: at[0][0]]
+    return replace(node, operator=operator_of(node), inputs=own)
+
+
+def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
+    inner = everywhere(node)
+    facts = operands.facts[: len(inner.inputs)]
+    value = _OF[inner.operator].express(inner, indices, replace(operands, facts=facts))
+    stored = []
+    for place, modes in node.get("at"):
+        own = [None if mode is None else indices[mode] for mode in modes]
+        stored.append(Call(STORED, (operands.read(place, own),)))
+    return Call(KEPT, (value, reduce(lambda a, b: Call(EITHER, (a, b)), stored)))
+
+
+PRIMITIVES = (Primitive(OPERATOR, "sampled", _express),)
