@@ -15,17 +15,9 @@ from taco_py.graph.nodes import Node
 from taco_py.graph.primitives.family import Index
 from taco_py.graph.primitives.primitive_table import PRIMITIVES
 from taco_py.graph.sampling.fills_of_values import expression_of, place_in
-from taco_py.graph.sampling.stored_places import (
-    Accesses,
-    Atom,
-    Places,
-    StoredPlaces,
-    is_number,
-    parts_of,
-)
-from taco_py.legal.absent import arg_fill, fill_of
+from taco_py.graph.sampling.stored_places import Accesses, Atom, Places, StoredPlaces, parts_of
+from taco_py.legal.absent import arg_fill, call_fill, differing, fill_of
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
-from taco_py.notation.operators import Number, Operator
 
 EVERYWHERE = None
 """The places of a value that something looks at as a whole."""
@@ -94,17 +86,12 @@ def _bounds(expr: Expr, part: Access, stored: StoredPlaces, node: Node) -> Itera
     if len(holding) != 1:
         return  # each of several would have to be kept from
     (here,) = holding
-    for place, arg in enumerate(expr.args):
-        if place == here or is_number(arg):
-            continue
-        fill = arg_fill(expr.operator, arg, fill_of(arg, stored.fill_in(node)))
-        if fill is not None and not _looks_at(expr.operator, here, place, fill):
-            yield from filter(None, stored.inside(arg, node))
+    fills = [arg_fill(expr.operator, a, fill_of(a, stored.fill_in(node))) for a in expr.args]
+    known = [None if place == here else fill for place, fill in enumerate(fills)]
+    if call_fill(expr.operator, known) is not None:
+        for group in differing(expr.operator, known):
+            if here not in group and (both := stored.either([expr.args[p] for p in group], node)):
+                yield both
+    if expr.operator.chooses and fills[0] is not None and here == (2 if fills[0] else 1):
+        yield from filter(None, stored.inside(expr.args[0], node))
     yield from _bounds(expr.args[here], part, stored, node)
-
-
-def _looks_at(operator: Operator, here: int, place: int, fill: Number) -> bool:
-    """Whether an operator looks at one argument where another one has its fill."""
-    if operator.chooses:
-        return place != 0 or here != (2 if fill else 1)
-    return operator.annihilated(place, fill) is None

@@ -21,7 +21,6 @@ from taco_py.graph.primitives.family import Index
 from taco_py.graph.primitives.primitive_table import PRIMITIVES
 from taco_py.graph.sampling.fills_of_values import expression_of, fill_of_value, place_in
 from taco_py.legal.absent import arg_fill, differing, fill_of
-from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number
 
@@ -134,14 +133,20 @@ class StoredPlaces:
                 if fill_of(expr, fills) is None:
                     return ()
                 own = [arg_fill(operator, arg, fill_of(arg, fills)) for arg in args]
-                groups = differing(operator, own)
-                return tuple(self._either([args[place] for place in group], node)
-                             for group in groups
-                             if all(self.inside(args[place], node) for place in group))  # fmt: skip
+                groups = [[args[place] for place in group] for group in differing(operator, own)]
+                unions = [self.either(group, node) for group in groups]
+                return tuple(each for each in unions if each is not None)
 
-    def _either(self, args: Sequence[Expr], node: Node) -> Accesses:
-        """Where one of several expressions differs from its fill."""
-        return frozenset().union(*(min(self.inside(arg, node), key=len) for arg in args))
+    def either(self, args: Sequence[Expr], node: Node) -> Accesses | None:
+        """Return where one of several expressions differs from its fill, None where that is
+        unknown."""
+        found: Accesses = frozenset()
+        for arg in args:
+            options = self.inside(arg, node)
+            if not options:
+                return None
+            found |= min(options, key=len)
+        return found
 
     def said_of(
         self, alternatives: Sequence[Accesses], node: Node, indices: Sequence[Index]
@@ -181,8 +186,3 @@ def parts_of(expr: Expr) -> Iterator[Access]:
                 yield from parts_of(arg)
         case Reduce(_, _, body):
             yield from parts_of(body)
-
-
-def is_number(expr: Expr) -> bool:
-    """Tell whether an expression is the same everywhere."""
-    return not free_indices(expr)
