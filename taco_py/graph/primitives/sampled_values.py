@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 
 from taco_py.graph.nodes import Node
 from taco_py.graph.primitives import functions_of_elements, gathers, linear_forms
 from taco_py.graph.primitives import reductions_over_modes as reductions
 from taco_py.graph.primitives.family import Index, Operands, Primitive
-from taco_py.notation.nodes import Call, Expr
-from taco_py.notation.operators import KEPT, STORED
-from taco_py.notation.parser import parse_assignment
+from taco_py.legal.needed_places import kept_where
+from taco_py.notation.nodes import Expr
 
 OPERATOR = "sampled"
 
@@ -30,11 +28,6 @@ _OF = {
     for family in (functions_of_elements, reductions, linear_forms, gathers)
     for each in family.PRIMITIVES
 }
-_EITHER = parse_assignment("R = a | b").value
-assert isinstance(_EITHER, Call)
-EITHER = _EITHER.operator
-"""One condition or another one."""
-
 
 def operator_of(node: Node) -> str:
     """Return what a node computes, wherever it does."""
@@ -60,8 +53,8 @@ def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
     stored = []
     for place, modes in node.get("at"):
         own = [None if mode is None else indices[mode] for mode in modes]
-        stored.append(Call(STORED, (operands.read(place, own),)))
-    return Call(KEPT, (value, reduce(lambda a, b: Call(EITHER, (a, b)), stored)))
+        stored.append(operands.read(place, own))
+    return kept_where(value, stored)
 
 
 PRIMITIVES = (Primitive(OPERATOR, "sampled", _express),)

@@ -19,17 +19,12 @@ from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.notation.operators import Number
 
 
-def place_in(access: Access) -> int:
-    """Return which operand of a primitive an access of `expression_of` reads."""
-    return int(access.tensor[1:])
-
-
 def expression_of(node: Node, facts: Mapping[str, Fact]) -> tuple[Expr, list[Index]]:
-    """Write a primitive over operands a0, a1, …, and an index for each mode of its result."""
+    """Write a primitive over its operands, and an index for each mode of its result."""
     names = Names()
     operands = Operands(
         tuple(facts[name] for name in node.inputs),
-        lambda place, own: Access(f"a{place}", tuple(filter(None, own))),
+        lambda place, own: Access(node.inputs[place], tuple(filter(None, own))),
         lambda: names.fresh("i"),
     )
     indices: list[Index] = [None if unit else names.fresh("i") for unit in node.fact.units]
@@ -50,8 +45,8 @@ def fill_of_value(
     if not any(map(is_sparse, node.inputs)):
         return None
     expr, indices = expression_of(node, facts)
-    found = fill_of(expr, lambda access: fill(node.inputs[place_in(access)]))
-    sparse = {f"a{place}" for place, name in enumerate(node.inputs) if is_sparse(name)}
+    found = fill_of(expr, lambda access: fill(access.tensor))
+    sparse = {name for name in node.inputs if is_sparse(name)}
     wide = [index for index in indices if index is not None]
     if reduces(expr, sparse) and (found != 0 or not is_spread(expr, sparse, wide)):
         return None

@@ -12,14 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from taco_py.graph.nodes import Graph, Node
+from taco_py.graph.fission.expressible import literal_of
+from taco_py.graph.nodes import Constant, Graph, Node
+from taco_py.graph.position_operands import is_positions
+from taco_py.graph.primitives.primitive_table import PRIMITIVES
 from taco_py.graph.primitives.sampled_values import OPERATOR, At, operator_of
 from taco_py.graph.run.partition_by_stages import is_layout
-from taco_py.graph.sampling.needed_places import needed_places
-from taco_py.graph.sampling.stored_places import Places, StoredPlaces
+from taco_py.graph.sampling.fills_of_values import expression_of, fill_of_value
+from taco_py.legal.needed_places import NeededPlaces, depends, in_order
+from taco_py.legal.stored_places import Places, StoredPlaces
 
 OF = ("map", "reduce", "contract", "notation", "gather", "scatter")
 """Primitives that are computed for each element of their result by itself."""
+
+KEEPS_PLACES = ("astype", "copy", "slice", "reshape")
+"""Calls of NumPy of which a sparse operand has a sparse result, 0 where it stores nothing."""
 
 FEWEST_MODES = 2
 """Modes of a value of which leaving elements out saves memory."""
@@ -27,22 +34,62 @@ FEWEST_MODES = 2
 
 def sample_values(graph: Graph) -> Graph:
     """Return a graph whose dense values are computed where its sparse ones ask for them."""
-    facts = graph.facts
-    if not any(fact.sparsity for fact in facts.values()):
+    if not any(fact.sparsity for fact in graph.facts.values()):
         return graph
-    stored = StoredPlaces(graph, facts)
-    stored.look()
-    needed = needed_places(stored)
+    stored, needed = _looked_at(graph)
     made: dict[str, Node] = graph.by_name
+    inputs = {node.name: node.inputs for node in graph.nodes}
     for node in graph.nodes:
-        places = needed.get(node.name)
+        places = needed.found.get(node.name)
         if not places or stored.is_sparse(node.name) or not _is_wide(node):
             continue
-        if not any(_depends(made, atom.name, node.name) for atom in places):
+        if not any(depends(inputs, atom.name, node.name) for atom in places):
             made[node.name] = _sampled(node, places)
+            inputs[node.name] = made[node.name].inputs
     if all(made[node.name] is node for node in graph.nodes):
         return graph
     return replace(graph, nodes=_in_order(made))
+
+
+def _looked_at(graph: Graph) -> tuple[StoredPlaces, NeededPlaces]:
+    """Where values are stored, and which places of them are read."""
+    facts = graph.facts
+    stored = StoredPlaces({name: fact.units for name, fact in facts.items()})
+    for leaf in graph.leaves:
+        stored.note(leaf.name, leaf.fact.fill if leaf.fact.sparsity else None)
+        literal = literal_of(leaf) if isinstance(leaf, Constant) and not leaf.fact.order else None
+        if literal is not None:
+            stored.literals[leaf.name] = literal.value
+    written = {
+        n.name: expression_of(n, facts) for n in graph.nodes if n.operator in PRIMITIVES
+    }  # fmt: skip
+    for node in graph.nodes:
+        if node.name not in written:
+            stored.note(node.name, _fill_of_call(stored, node))
+            continue
+        fill = (
+            stored.fills[node.inputs[0]]
+            if is_layout(node)
+            else fill_of_value(node, facts, stored.known, stored.is_sparse)
+        )
+        expr, modes = written[node.name]
+        inside = stored.inside(expr) if fill is not None else ()
+        stored.note(node.name, fill, stored.said_of(inside, modes))
+    needed = NeededPlaces(stored)
+    needed.everywhere(graph.outputs)
+    for node in reversed(graph.nodes):
+        if node.name in written:
+            needed.read(node.name, *written[node.name])
+        elif node.name in needed.found:
+            needed.everywhere(node.inputs)
+    return stored, needed
+
+
+def _fill_of_call(stored: StoredPlaces, node: Node) -> int | None:
+    """What NumPy's results are where their sparse operand stores nothing."""
+    if is_positions(node) or node.get("call") not in KEEPS_PLACES:
+        return None
+    return 0 if all(stored.fills[name] == 0 for name in node.inputs) else None
 
 
 def _is_wide(node: Node) -> bool:
@@ -51,7 +98,7 @@ def _is_wide(node: Node) -> bool:
 
 def _sampled(node: Node, places: Places) -> Node:
     """A primitive at places."""
-    atoms = sorted(places, key=str)
+    atoms = in_order(places)
     first = len(node.inputs)
     at: At = tuple((first + n, atom.modes) for n, atom in enumerate(atoms))
     return replace(
@@ -60,20 +107,6 @@ def _sampled(node: Node, places: Places) -> Node:
         inputs=(*node.inputs, *(atom.name for atom in atoms)),
         attributes=(*node.attributes, ("of", node.operator), ("at", at)),
     )
-
-
-def _depends(nodes: Mapping[str, Node], name: str, on: str) -> bool:
-    """Whether a value is computed of another one."""
-    waiting, seen = [name], {name}
-    while waiting:
-        each = waiting.pop()
-        if each == on:
-            return True
-        for other in nodes[each].inputs if each in nodes else ():
-            if other not in seen:
-                seen.add(other)
-                waiting.append(other)
-    return False
 
 
 def _in_order(nodes: Mapping[str, Node]) -> tuple[Node, ...]:
