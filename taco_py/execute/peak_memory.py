@@ -25,7 +25,8 @@ from taco_py.diagnostics.memory_errors import Part
 from taco_py.driver import CompiledKernel
 from taco_py.execute.step_shapes import shape_made
 from taco_py.execute.work import Bound, bounds
-from taco_py.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.legal.absent import arg_fill, differing, fill_of
+from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.plan.ir.nodes import (
     Cast,
     Fuse,
@@ -345,10 +346,42 @@ def most_entries(problem: Problem, operands: Mapping[str, Extent], sizes: Mappin
         factors = _factors(term.body, problem)
         cover = None if factors is None else _covered(factors, target, operands, sizes)
         found = _most(bounds(replaced(problem, term.body)), operands, sizes)
-        count += found if cover is None else min(found, cover)
+        where = _entries(term.body, problem, operands, sizes)
+        count += min(each for each in (found, cover, where) if each is not None)
     if all(level.unique for level in problem.result.format.levels):
         return min(count, prod(sizes[i] for i in target))
     return count
+
+
+def _entries(
+    value: Expr, problem: Problem, operands: Mapping[str, Extent], sizes: Mapping[str, int]
+) -> int | None:
+    """How many elements of a result differ from its fill value at most; None where that is unknown.
+
+    kept(sum(k, Q[i,k] * K[j,k]), stored(M[i,j]))   →   nnz(M)
+    """
+
+    def fill(access: Access) -> int | None:
+        return None if problem.type_of(access.tensor).format.is_dense else 0
+
+    if isinstance(value, Literal):
+        return 0
+    if isinstance(value, Reduce):
+        return _entries(value.body, problem, operands, sizes)
+    if isinstance(value, Access):
+        others = {*problem.assignment.target.indices} - {*value.indices}
+        known = fill(value) is not None
+        return operands[value.tensor].most * prod(sizes[i] for i in others) if known else None
+    if fill_of(value, fill) is None:
+        return None
+    own = [arg_fill(value.operator, arg, fill_of(arg, fill)) for arg in value.args]
+    counts = []
+    for group in differing(value.operator, own):
+        found = [_entries(value.args[place], problem, operands, sizes) for place in group]
+        known_counts = [each for each in found if each is not None]
+        if len(known_counts) == len(found):
+            counts.append(sum(known_counts))
+    return min(counts, default=None)
 
 
 def replaced(problem: Problem, value: Expr) -> Problem:

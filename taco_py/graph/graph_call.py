@@ -15,6 +15,7 @@ from taco_py.graph.nodes import Graph
 from taco_py.graph.passes import ALL, Passes
 from taco_py.graph.rules.rewrite import rewritten
 from taco_py.graph.run.graph_program import MANY_CALLS, GraphProgram, make_program
+from taco_py.graph.sampling.sample_values import sample_values
 from taco_py.graph.selection.strategies import DEFAULT, Chosen, choose_regions
 from taco_py.values.settings import Settings
 
@@ -65,6 +66,7 @@ def call_of(
     whole = ("custom_derivative",) if derived else ()
     primitives = rewritten(split_operators(trace.graph, whole))
     primitives = derived(primitives) if derived else with_own_results(trace.graph, primitives)
+    primitives = sample_values(primitives)
     chosen = choose_regions(primitives, operands, passes.strategy(strategy))
     program = make_program(primitives, lambda _: chosen.taken.regions, settings=settings)
     offload = Offload(primitives, program, preferred) if preferred.backends else None

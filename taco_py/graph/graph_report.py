@@ -11,8 +11,10 @@ from taco_py.graph.graph_call import GraphCall
 from taco_py.graph.nodes import Node
 from taco_py.graph.position_operands import is_positions
 from taco_py.graph.primitives.primitive_table import family_of
+from taco_py.graph.primitives.sampled_values import operator_of
 from taco_py.graph.run.graph_program import KernelRun, NumpyRun
 from taco_py.graph.run.memory_report import MemorySeen
+from taco_py.graph.sampling.sample_values import sampled_lines
 from taco_py.graph.selection.choice_report import told_choice
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.printer import to_text
@@ -39,8 +41,9 @@ def _lines(call: GraphCall, operands: Sequence[Any], name: str) -> Iterator[str]
     yield "primitives"
     for node in primitives.nodes:
         function = node.get("function") or node.get("call") or ""
-        what = f"{node.operator} {function}".strip()
+        what = f"{operator_of(node)} {function}".strip()
         yield f"  {node.name:5} {family_of(node.operator):12} {what}  {node.place}".rstrip()
+    yield from (f"sampled   {line}" for line in sampled_lines(primitives))
     values = program.begin(operands)
     program.foresee(operands)
     seen = MemorySeen(program)

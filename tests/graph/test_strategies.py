@@ -12,6 +12,8 @@ import scipy.sparse as sp
 import taco_py as tp
 from taco_py.graph.orchestrate.choosers import CHOOSERS
 from taco_py.graph.orchestrate.dag import bits
+from taco_py.graph.primitives.sampled_values import OPERATOR as SAMPLED
+from taco_py.graph.primitives.sampled_values import operator_of
 from taco_py.graph.run.graph_program import KernelRun, make_program
 from taco_py.graph.selection import strategies
 from taco_py.graph.selection.graph_dag import dag_of_graph
@@ -92,10 +94,14 @@ def test_choosers_keep_products_sparse_that_a_mask_restricts(
     monkeypatch.setattr(strategies, "SIZES", (3,))
     graph = graph_of("attention", 20)
     choosing, _ = strategies._begun(graph.primitives, graph.operands)
-    product = next(p for p, n in enumerate(choosing.dag.nodes) if n.operator == "contract")
+    nodes = choosing.dag.nodes
+    product = next(n for n in nodes if operator_of(n) == "contract")
+    assert product.operator == SAMPLED
     for name in ("greedy", "orchestrate"):
         choice = CHOOSERS[name](choosing.dag.dag, choosing.candidates, choosing.price)
-        assert not any(product in bits(kernel.outputs) for kernel in choice.kernels)
+        made = {nodes[p].name for kernel in choice.kernels for p in bits(kernel.outputs)}
+        dense = made - choosing.prices.stored.keys()
+        assert product.name not in dense and not any(map(choosing.kept_from, choice.kernels))
 
 
 def test_a_result_that_users_get_is_as_without_strategies() -> None:

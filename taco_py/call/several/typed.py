@@ -19,6 +19,7 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
+from taco_py.call.several.sampled_statements import sampled_statements
 from taco_py.call.several.sequence import Statement, Statements
 from taco_py.call.widened import read_types
 from taco_py.cost.estimate import result_size
@@ -109,6 +110,20 @@ def typed(
     Raises OperandError, DimensionError, FormatError, OperandTypeError.
     """
     _check_no_halves(operands, wishes)
+    found = _as_written(statements, operands, containers, wishes)
+    sampled = sampled_statements(statements, found.operands, frozenset(wishes.formats))
+    if sampled.steps == statements.steps:
+        return found
+    return _as_written(sampled, operands, containers, wishes)
+
+
+def _as_written(
+    statements: Statements,
+    operands: Mapping[str, Operand],
+    containers: Mapping[str, str],
+    wishes: Wishes,
+) -> Typed:
+    """Find what statements make, each of which is computed everywhere."""
     building = _Building(statements, wishes, dict(operands), dict(containers))
     for statement in statements.steps:
         building.add(statement)

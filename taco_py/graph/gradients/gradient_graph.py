@@ -14,7 +14,7 @@ from taco_py.graph.fission.own_results import own_copy, shown_value
 from taco_py.graph.gradients.function_gradients import OF_FUNCTIONS
 from taco_py.graph.gradients.primitive_gradients import cotangents_of
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
-from taco_py.graph.nodes import Graph, Origin
+from taco_py.graph.nodes import NOWHERE, Graph, Origin
 
 SUMS = Origin(derivative=True)
 """Of what adds the cotangents of a value that is read several times."""
@@ -46,8 +46,10 @@ def with_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
         for place, name in found:
             if node.inputs[place] in active:
                 contributions.setdefault(node.inputs[place], []).append(name)
-    builder.origin = SUMS
-    gradients = [_of_operand(builder, name, contributions.get(name, [])) for name in wrt]
+    gradients = []
+    for name in wrt:
+        builder.origin = SUMS
+        gradients.append(_of_operand(builder, name, contributions.get(name, [])))
     for name, made in zip(wrt, gradients, strict=True):
         builder.renamed[f"d_{name}"] = made
     outputs = (*graph.outputs, *(f"d_{name}" for name in wrt))
@@ -94,6 +96,7 @@ def _of_operand(builder: GraphBuilder, name: str, contributions: Sequence[str]) 
     if kind != "c" and builder.facts[found].dtype.startswith("complex"):
         found = builder.map("real", found)
     if fact.sparsity:
+        builder.origin = NOWHERE  # a gradient that is 0 has the operand's pattern too
         pattern = builder.map("stored", name, dtype="bool")
         return builder.map("multiply", pattern, found, dtype=fact.dtype)
     return _whole(builder, found, name)
@@ -115,12 +118,14 @@ def with_dense_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
     """Make arrays of the gradients of arrays that may be sparse, which are the last outputs."""
     builder = rebuilt(graph)
     facts = {each.name: each.fact for each in graph.inputs}
+    formats = {each.fact.sparsity for each in graph.leaves if each.fact.sparsity}
+    by_rows = all(form.startswith("d") for form in formats) and len(formats) == 1
     first = len(graph.outputs) - len(wrt)
     outputs = []
     for place, name in enumerate(graph.outputs):
         found = builder.renamed[name]
         sparse = place < first or facts[wrt[place - first]].sparsity
-        if not sparse and not is_dense(builder, found):
+        if not sparse and not (is_dense(builder, found) and (by_rows or found not in builder.sparse)):
             fact = builder.facts[found]
             found = builder.add("numpy", (found,), fact.shape, fact.dtype, call="to_dense")
         builder.renamed[f"out{place}"] = found

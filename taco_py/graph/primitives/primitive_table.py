@@ -11,13 +11,14 @@ from taco_py.graph.primitives import (
     linear_forms,
     modes_elsewhere,
     reductions_over_modes,
+    sampled_values,
 )
 from taco_py.graph.primitives.family import Primitive
 
 PRIMITIVES: Mapping[str, Primitive] = MappingProxyType({
     each.operator: each
     for family in (functions_of_elements, reductions_over_modes, modes_elsewhere, linear_forms,
-                   gathers)
+                   gathers, sampled_values)
     for each in family.PRIMITIVES
 })  # fmt: skip
 """Primitives by their operators. What has no entry is computed by NumPy."""

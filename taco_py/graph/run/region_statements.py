@@ -22,8 +22,11 @@ from taco_py.graph.nodes import Constant, Fact, Graph, Leaf, Node
 from taco_py.graph.primitives.family import Index, Operands
 from taco_py.graph.primitives.gathers import is_of_elements
 from taco_py.graph.primitives.primitive_table import PRIMITIVES
+from taco_py.graph.primitives.sampled_values import OPERATOR as SAMPLED
+from taco_py.graph.primitives.sampled_values import everywhere, operator_of
 from taco_py.graph.run.partition_by_stages import Region, is_layout
 from taco_py.graph.run.sized_statements import with_sizes
+from taco_py.graph.sampling.fills_of_values import fill_of_value, is_spread, reduces
 from taco_py.legal.absent import fill_of
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, free_indices
@@ -153,23 +156,23 @@ class _Writer:
         (reader,) = readers
         if self.counts[node.name] > MOST_FUNCTIONS:
             return False
-        if node.operator == "map":
+        if operator_of(node) == "map":
             return self._may_stand_in(node, reader)
-        if node.operator in ("gather", "scatter"):
+        if operator_of(node) in ("gather", "scatter"):
             return self._is_cheap_gather(node, readers)
-        if node.operator == "contract" and reader.operator == "gather":
+        if operator_of(node) == "contract" and operator_of(reader) == "gather":
             return is_of_elements(reader)
-        if node.operator == "contract" and reader.operator == "scatter":
+        if operator_of(node) == "contract" and operator_of(reader) == "scatter":
             return not self._is_in_products(reader) and _sums_nothing(node)
-        return node.operator == "contract" and self._is_restricted(node)
+        return operator_of(node) == "contract" and self._is_restricted(node)
 
     def _is_cheap(self, node: Node, readers: Sequence[Node]) -> bool:
         """Whether computing a value again takes less than writing and reading it."""
         return (
-            node.operator == "map"
+            operator_of(node) == "map"
             and node.get("function") in CHEAP
             and (len(readers) <= MOST_READERS or self._is_read_alike(node))
-            and all(reader.operator in ("map", "reduce", "scatter") for reader in readers)
+            and all(operator_of(reader) in ("map", "reduce", "scatter") for reader in readers)
             and self.fills.get(node.name) is None
             and all(map(self._is_there_or_cheap, node.inputs))
         )
@@ -186,16 +189,16 @@ class _Writer:
         node = self.nodes.get(base)
         if node is None or self._is_there(name):
             return True
-        cheap = node.operator == "map" and node.get("function") in CHEAP
+        cheap = operator_of(node) == "map" and node.get("function") in CHEAP
         return cheap and self.counts[base] <= 2 and all(map(self._is_there, node.inputs))
 
     def _is_cheap_gather(self, node: Node, readers: Sequence[Node]) -> bool:
         """Whether elements at positions are read again in less than they are stored and read."""
         if len(readers) > MOST_READERS or not self._is_there(node.inputs[0]):
             return False
-        if node.operator == "scatter":
+        if operator_of(node) == "scatter":
             return self._is_in_products(node)
-        return node.operator == "gather" and all(
+        return operator_of(node) == "gather" and all(
             _is_once_each(node, reader) and not self._is_spread_in(node, reader)
             for reader in readers
         )
@@ -205,7 +208,7 @@ class _Writer:
         positions then: of a matrix that is as large as the products' nothing is made."""
         readers = self.readers.get(node.name, [])
         few = node.name not in self.region.outputs and 0 < len(readers) <= MOST_READERS
-        return few and is_of_elements(node) and all(r.operator == "contract" for r in readers)
+        return few and is_of_elements(node) and all(operator_of(r) == "contract" for r in readers)
 
     def _is_there(self, name: str) -> bool:
         """Whether a value is read, not computed, where it is asked for."""
@@ -224,16 +227,16 @@ class _Writer:
         """Whether a function of elements is computed once for each element there too."""
         if self._is_spread_in(node, reader) and node.fact.order and not self._is_restricted(node):
             return False
-        if reader.operator == "map":
+        if operator_of(reader) == "map":
             return True
-        if reader.operator == "scatter":
+        if operator_of(reader) == "scatter":
             return not self._is_in_products(reader)
-        if reader.operator == "reduce":
+        if operator_of(reader) == "reduce":
             return True
-        if reader.operator == "gather":
+        if operator_of(reader) == "gather":
             return is_of_elements(reader)
         factor = node.get("function") in FACTORS and all(map(self._is_factor, node.inputs))
-        return reader.operator == "contract" and factor
+        return operator_of(reader) == "contract" and factor
 
     def _is_spread_in(self, node: Node, reader: Node) -> bool:
         """Whether a reader stretches a value."""
@@ -250,9 +253,11 @@ class _Writer:
         if len(readers) != 1 or node.name in self.region.outputs:
             return False
         (reader,) = readers
-        if reader.operator != "map" or self.fills.get(node.name) is not None:
+        if operator_of(reader) != "map" or self.fills.get(node.name) is not None:
             return False
-        return self.fills.get(reader.name) is not None or self._is_restricted(reader)
+        if reader.operator == SAMPLED or self.fills.get(reader.name) is not None:
+            return True
+        return self._is_restricted(reader)
 
     def _fill(self, node: Node) -> Number | None:
         """What a primitive is where the sparse operands store nothing, None where it is all."""
@@ -267,23 +272,7 @@ class _Writer:
 
         if is_layout(node):
             return of(node.inputs[0])
-        if not any(self._is_sparse_value(name) for name in node.inputs):
-            return None
-        known = {f"a{place}": name for place, name in enumerate(node.inputs)}
-        facts, names = self.graph.facts, Names()
-        operands = Operands(
-            tuple(facts[name] for name in node.inputs),
-            lambda place, own: Access(f"a{place}", tuple(filter(None, own))),
-            lambda: names.fresh("i"),
-        )
-        indices = [names.fresh("i") for _ in node.shape]
-        expr = PRIMITIVES[node.operator].express(node, indices, operands)
-        found = fill_of(expr, lambda access: of(known[access.tensor]))
-        sparse = {own for own, name in known.items() if self._is_sparse_value(name)}
-        wide = [i for i, unit in zip(indices, node.fact.units, strict=True) if not unit]
-        if _reduces(expr, sparse) and (found != 0 or not _is_spread(expr, sparse, wide)):
-            return None
-        return found
+        return fill_of_value(everywhere(node), self.graph.facts, of, self._is_sparse_value)
 
     def _is_sparse_value(self, name: str) -> bool:
         if name in self.stored:
@@ -341,7 +330,7 @@ class _Writer:
             return literal
         node = self.nodes.get(name)
         if node is not None and name not in self.made and self._is_here(node):
-            return self._express(node, indices, names)
+            return self._express(everywhere(node), indices, names)
         if name not in self.made:
             self.operands.setdefault(name)
         units = self._units(name)
@@ -370,7 +359,7 @@ class _Writer:
         """An operand of a primitive; what is reduced says over how many elements."""
         name = node.inputs[place]
         value = self._read(name, indices, names)
-        if node.operator != "reduce":
+        if operator_of(node) != "reduce":
             return value
         return self._sized(value, indices, self.graph.facts[name].shape, names)
 
@@ -387,7 +376,7 @@ class _Writer:
         if fill is None or not assignment.target.indices:
             return
         value, target = assignment.value, assignment.target
-        if _reduces(value, sparse) and not _is_spread(value, sparse, target.indices):
+        if reduces(value, sparse) and not is_spread(value, sparse, target.indices):
             return  # few of its elements are not stored
         formats = {
             name: self.stored[name].format if name in sparse else _dense(access)
@@ -418,8 +407,8 @@ class _Writer:
 
 def _is_once_each(node: Node, reader: Node) -> bool:
     """Tell whether a reader asks for each element of a value once, so far as is known of it."""
-    if reader.operator != "contract":
-        return reader.operator in ("map", "reduce", "scatter")
+    if operator_of(reader) != "contract":
+        return operator_of(reader) in ("map", "reduce", "scatter")
     labels = dict(zip(reader.inputs, reader.get("labels"), strict=True))
     own = labels.get(node.name, ())
     return {label for each in labels.values() for label in each} <= {*own}
@@ -428,20 +417,6 @@ def _is_once_each(node: Node, reader: Node) -> bool:
 def _sums_nothing(node: Node) -> bool:
     """Tell whether a product keeps all modes of its factors."""
     return {label for each in node.get("labels") for label in each} <= {*node.get("kept")}
-
-
-def _reduces(expr: Expr, sparse: set[str]) -> bool:
-    """Tell whether a sparse operand is reduced over."""
-    if isinstance(expr, Reduce):
-        return any(access.tensor in sparse for access in accesses(expr))
-    return isinstance(expr, Call) and any(_reduces(arg, sparse) for arg in expr.args)
-
-
-def _is_spread(expr: Expr, sparse: set[str], indices: Sequence[str]) -> bool:
-    """Tell whether a reduction may leave most elements out: of two modes or more, all of which
-    sparse operands have."""
-    found = {i for access in accesses(expr) if access.tensor in sparse for i in access.indices}
-    return len(indices) > 1 and {*indices} <= found
 
 
 def _dense(access: Access) -> Format:

@@ -30,6 +30,7 @@ from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.position_operands import is_positions
 from taco_py.graph.primitives.functions_of_elements import call
 from taco_py.graph.primitives.gathers import is_of_elements
+from taco_py.graph.primitives.sampled_values import everywhere, operator_of
 from taco_py.graph.run.graph_program import MANY_CALLS, make_program, squeezed
 from taco_py.graph.run.partition_by_stages import Region, base_of
 from taco_py.graph.run.region_statements import Statements, Stored, write_statements
@@ -106,7 +107,7 @@ class RegionPrices:
         return all(
             (reader.operator == "gather" and is_of_elements(reader))
             or (
-                reader.operator == "map"
+                operator_of(reader) == "map"
                 and (reader.name in self.stored or self.is_asked_for_few(reader.name))
             )
             for reader in self.readers[name]
@@ -153,9 +154,9 @@ class RegionPrices:
 
     def _function_steps(self, node: Node) -> float:
         """The price of the functions of a primitive, such as exp, for all elements."""
-        if node.operator != "map":
+        if operator_of(node) != "map":
             return 0.0
-        args = [Access(f"a{place}", ()) for place in range(len(node.inputs))]
+        args = [Access(f"a{place}", ()) for place in range(len(everywhere(node).inputs))]
         found = 0.0
         for part, _ in walk(call(node.get("function"), args)):
             if isinstance(part, Call) and part.operator.c_operator in FUNCTIONS:

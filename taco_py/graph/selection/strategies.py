@@ -38,6 +38,7 @@ from taco_py.graph.orchestrate.dag import bits, mask_of
 from taco_py.graph.orchestrate.kernel_choice import Choice, Chooser
 from taco_py.graph.orchestrate.partition.choose_partition import choose_partition
 from taco_py.graph.orchestrate.partition.solution_notes import NotedSolutions
+from taco_py.graph.primitives.sampled_values import operator_of
 from taco_py.graph.run.partition_by_stages import Region, partition_by_stages
 from taco_py.graph.selection.graph_dag import GraphDag, dag_of_graph
 from taco_py.graph.selection.operators_apart import operators_apart
@@ -212,7 +213,7 @@ def computing_again(dag: GraphDag, kernels: Iterable[Kernel]) -> Iterator[Kernel
     S = sqrt(A);  r = cumsum(sum(S, 1));  y = S @ r
     →  {sqrt, @} of A and r: no difference of two states, for r depends on S
     """
-    graph, maps = dag.dag, mask_of(p for p, n in enumerate(dag.nodes) if n.operator == "map")
+    graph, maps = dag.dag, mask_of(p for p, n in enumerate(dag.nodes) if operator_of(n) == "map")
     alone = graph.flagged("alone")
     for kernel in kernels:
         for p in bits(kernel.inputs & maps) if not kernel.members & alone else ():

@@ -7,6 +7,12 @@ What operands do not store has one value, the fill value of what is reduced, whe
 Any number of them are one in a maximum: m[i] = max(j, A[i,j]) is max(t, 0) in rows with fewer
 entries than columns, where t is that of the entries, and t in full ones. Loops then go through
 entries, and not through all coordinates.
+
+    n[i] = sum(j, where(filled(S[i,j], -inf) == m[i], 1, 0))                           S in ds
+    → n[i] = sum(j, kept(where(…), stored(S[i,j])))
+             + where(-inf == m[i], 1, 0) * (size_j - sum(j, float64(1) * stored(S[i,j])))
+
+What is chosen of two numbers may depend on indices that are not reduced over.
 """
 
 from __future__ import annotations
@@ -76,8 +82,10 @@ class _Reductions:
     def _over_entries(self, expr: Reduce, indices: tuple[str, ...], body: Expr) -> Expr | None:
         operator, fill = expr.operator, self._fill_of(body)
         dtype = expression_dtype(body, self.sizes.dtypes)
+        if fill is None:
+            return self._choices(expr, indices, body, dtype)
         nothing = operator.identity_of(dtype)
-        if fill is None or nothing is None or same(fill, nothing):
+        if nothing is None or same(fill, nothing):
             return None
         again = not absorbs(operator, fill)
         if again and (operator != ADD or not (dtype == COUNT or self._counts(indices, dtype))):
@@ -107,6 +115,27 @@ class _Reductions:
         if not same(reduced_fill(operator, fill), 0):
             return found
         return Call(KEPT, (found, Call(NOT_EQUAL, (stored, Literal(0)))))
+
+    def _choices(
+        self, expr: Reduce, indices: tuple[str, ...], body: Expr, dtype: np.dtype[np.generic]
+    ) -> Expr | None:
+        """A sum of one of two numbers, of which each line has one where its operand stores nothing.
+
+        Of one sparse operand, over indices that nothing else has.
+        """
+        if expr.operator != ADD or not _chooses_number(body) or not self._counts(indices, dtype):
+            return None
+        sparse = {*self._sparse(body)}
+        if len(sparse) != 1:
+            return None
+        (access,) = sparse
+        absent = _without(body, access)
+        if not {*indices} <= {*access.indices} or not {*indices}.isdisjoint(free_indices(absent)):
+            return None
+        entries = _reduced(expr, indices, Call(KEPT, (body, Call(STORED, (access,)))))
+        there = Call(MUL, (Literal(1, dtype=dtype.name), Call(STORED, (access,))))
+        missing = Call(SUB, (self.sizes.product(indices, dtype), summed(there, indices)))
+        return Call(ADD, (entries, Call(MUL, (absent, missing))))
 
     def _stored(self, expr: Expr) -> Expr:
         """Whether an expression is stored, as operands say: A alone of A[i,j] * x[j]."""
@@ -146,6 +175,24 @@ def _nest(expr: Reduce) -> tuple[tuple[str, ...], Expr]:
         indices.append(body.index)
         body = body.body
     return tuple(indices), body
+
+
+def _chooses_number(expr: Expr) -> bool:
+    """Tell whether an expression is one of two finite numbers."""
+    if not isinstance(expr, Call) or not expr.operator.chooses:
+        return False
+    return all(isinstance(arg, Literal) and bool(np.isfinite(arg.value)) for arg in expr.args[1:])
+
+
+def _without(expr: Expr, access: Access) -> Expr:
+    """Write an expression where one access stores nothing."""
+    if expr == access:
+        return Literal(0)
+    match expr:
+        case Call(operator, (inside, number)) if operator == FILLED and inside == access:
+            return number
+        case _:
+            return map_children(expr, lambda child: _without(child, access))
 
 
 def _joined(operator: Operator, parts: Iterable[Expr]) -> Expr:
