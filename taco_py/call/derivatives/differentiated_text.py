@@ -19,6 +19,7 @@ from taco_py.notation.checks import accesses, operand_names
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.values.operands import is_number, taken
 from taco_py.values.tensor import Tensor
+from taco_py.values.traced_operands import is_traced
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +53,7 @@ class DifferentiatedText:
     @property
     def masks(self) -> frozenset[str]:
         """The sparse operands that are 0 where they store nothing."""
-        return frozenset(n for n in self.sparse if not taken(self.objects[n], n).fill)
+        return frozenset(n for n in self.sparse if not fill_of(self.objects[n], n))
 
     @property
     def is_complex(self) -> bool:
@@ -236,17 +237,29 @@ def dtype_of(obj: Any, name: str) -> np.dtype[Any]:
     """The type of an operand's elements."""
     if is_number(obj):
         return np.asarray(obj).dtype
+    if is_traced(obj):
+        found: np.dtype[Any] = obj.dtype
+        return found
     return taken(obj, f"operand {name}").dtype
+
+
+def fill_of(obj: Any, name: str) -> Any:
+    """What a sparse operand is where it stores nothing; 0 or nothing of most."""
+    return obj.fact.fill if is_traced(obj) else taken(obj, name).fill
 
 
 def leaves_out(obj: Any) -> bool:
     """Whether an operand is sparse."""
+    if is_traced(obj):
+        return bool(obj.fact.sparsity)
     return is_scipy_sparse(obj) or (isinstance(obj, Tensor) and not obj.format.is_dense)
 
 
 def like(obj: Any, value: Any) -> Any:
     """A cotangent as the operand is: its class, its type; zeros where there is none."""
     dtype = dtype_of(obj, "operand")
+    if is_traced(obj) or is_traced(value):
+        return np.zeros_like(obj) if value is None else value.astype(dtype)
     if value is None:
         return _zeros(obj, dtype)
     if not leaves_out(obj):

@@ -13,6 +13,7 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
 from taco_py.values.keys import call_key
 from taco_py.values.settings import settings_of
+from taco_py.values.traced_operands import taken_over, taker_of
 
 NO_SHAPES: Mapping[str, Any] = MappingProxyType({})
 
@@ -61,6 +62,9 @@ def run_statements(
     shapes    of what is scattered to, by name, where the call says it
     """
     found = dict(objects)
+    if (taker := taker_of(objects.values())) is not None:
+        statements = [each for part, _ in turns for each in part]
+        return {**found, **taken_over(taker, "tp.statements", (statements, objects), {})}
     for number, (part, names) in enumerate(turns):
         own = {name: found[name] for name in _operands(part) if name in found}
         key = call_key((*identity, number, *own), own.values())

@@ -20,16 +20,19 @@ SUMS = Origin(derivative=True)
 """Of what adds the cotangents of a value that is read several times."""
 
 
-def with_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
+def with_gradients(graph: Graph, wrt: Sequence[str], again: bool = False) -> Graph:
     """Add the gradients of the first output by operands to the outputs, in reverse mode.
 
     graph  of primitives; the first output has no modes
     wrt    the names of operands
+    again  whether the gradients may be differentiated again
 
     The gradient of a sparse operand is taken where that stores something. Raises DerivativeError.
     """
     builder = rebuilt(graph)
+    builder.again = again
     active = _active(graph, wrt)
+    builder.active = {builder.renamed[name] for name in active}
     loss = graph.outputs[0]
     contributions: dict[str, list[str]] = {}
     if loss in active:
