@@ -277,6 +277,10 @@ class Kernel:
                     return result
         if (taker := taker_of(objects.values())) is not None:
             return self._noted(taker, objects, out, threads)
+        return self._computed(objects, out, threads)
+
+    def _computed(self, objects: dict[str, Any], out: Array | None, threads: int | None) -> Any:
+        """The result for operands by name of which no call was made before."""
         objects, _ = placed(objects, self.settings.target)
         place = place_of(objects.values())
         begin, objects = ("", objects) if out is None else self._begun(objects, out)

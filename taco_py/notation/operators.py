@@ -304,6 +304,7 @@ compiler's own."""
 
 KEPT = Operator(
     "kept", "kept", 2, "kept", 4, annihilators=(0, 0), linear=(True, False),
+    cotangents=("kept((d), b)", "0"),
     evaluate=lambda x, condition: np.where(np.not_equal(condition, 0), x, np.zeros_like(condition)),
 )  # fmt: skip
 """The first argument where the second is not 0; 0 elsewhere, whatever the first. The compiler's
@@ -311,13 +312,14 @@ own."""
 
 SELECTED = Operator(
     "selected", "selected", 3, "selected", 4, annihilators=(0, 0, None),
-    linear=(False, False, False), evaluate=np.where,
+    linear=(False, False, False), cotangents=("0", "kept((d), a)", "0"), evaluate=np.where,
 )  # fmt: skip
 """The second argument where the first is not 0, else the third; 0 where the first or the second is
 not stored. The compiler's own."""
 
 FILLED = Operator(
     "filled", "filled", 2, "filled", 4, at_absent=lambda x, number: number,
+    cotangents=("kept((d), stored(a))", "0"),
     evaluate=lambda x, number: x,
 )  # fmt: skip
 """The first argument where it is stored, elsewhere the second, which is a number: an operand with

@@ -80,10 +80,12 @@ def call_again(function: Callable[..., T], arguments: Mapping[str, Any], **chang
     arguments = {**arguments, **changed}
     code: Any = function.__code__
     named = code.co_argcount + code.co_kwonlyargcount
-    first, rest = code.co_varnames[: code.co_posonlyargcount], code.co_varnames[named:]
+    spread = bool(code.co_flags & _VARIADIC)  # what stands before these goes by position
+    count = code.co_argcount if spread else code.co_posonlyargcount
+    first, rest = code.co_varnames[:count], code.co_varnames[named:]
     given = [arguments[name] for name in first]
     keywords = {name: arguments[name] for name in code.co_varnames[len(first) : named]}
-    if code.co_flags & _VARIADIC:
+    if spread:
         given += arguments[rest[0]]
         rest = rest[1:]
     if code.co_flags & _KEYWORDS:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-
 OPTIONS = (
     "format", "schedule", "threads", "dtype", "casting", "static", "libraries", "schedule_budget",
     "forbid", "allow", "target",

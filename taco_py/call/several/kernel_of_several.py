@@ -172,7 +172,9 @@ class KernelOfSeveral:
             names = [self.statements.outputs[name] for name in self.outputs]
             wanted = names[0] if self.alone else names
             told = {"out": out, "threads": threads}
-            return taken_over(taker, "tp.kernel", (self.statements.assignments, given, wanted), told)
+            return taken_over(
+                taker, "tp.kernel", (self.statements.assignments, given, wanted), told
+            )
         begun = {n: o for n, o in asked.outs.items() if n in self.formats and n not in given}
         objects, _ = placed({**given, **begun}, self.settings.target)
         place = place_of(objects.values())

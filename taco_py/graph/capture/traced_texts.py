@@ -51,11 +51,7 @@ def kernel(
     **options: Any,
 ) -> Any:
     """Note what a kernel computes that was compiled of statements. Refuses options."""
-    for name in options:
-        refuse(
-            f"Expected {called} without {name}= in a traced function, found it",
-            REMEDIES.get(name, "leave it out: all of the traced function is planned as a whole"),
-        )
+    _refuse_options(called, options)
     _check_names(statements, given)
     made = statements_on(recorder, statements, given)
     for name in (outputs,) if isinstance(outputs, str) else outputs:
@@ -68,9 +64,10 @@ def kernel(
 
 
 def statements_on(
-    recorder: Recorder, statements: Sequence[Assignment], given: Mapping[str, Any]
+    recorder: Recorder, statements: Sequence[Assignment], given: Mapping[str, Any], **options: Any
 ) -> dict[str, Any]:
-    """Note statements, and return what stands for what they make, by name."""
+    """Note statements, and return what stands for what they make, by name. Refuses options."""
+    _refuse_options("derivatives of texts", options)
     arrays = {name: recorder.name_of(each) for name, each in given.items()}
     made: dict[str, Any] = {}
     for assignment in statements:
@@ -82,8 +79,7 @@ def statements_on(
         missing = [name for name in names if name not in arrays]
         if missing or (assignment.target.subscripts and assignment.operator is None):
             refuse(
-                f"Expected index notation over {', '.join(arrays)}, found "
-                f"{to_text(assignment)}",
+                f"Expected index notation over {', '.join(arrays)}, found {to_text(assignment)}",
                 "pass what += adds to; where = scatters, add to np.zeros of the shape by +=",
             )
         facts = {name: recorder.facts[arrays[name]] for name in names}
@@ -97,6 +93,14 @@ def statements_on(
         made[target] = recorder.add("evaluate", inputs, own, dtype, **told)
         arrays[target] = made[target].name
     return made
+
+
+def _refuse_options(called: str, options: Mapping[str, Any]) -> None:
+    for name in options:
+        refuse(
+            f"Expected {called} without {name}= in a traced function, found it",
+            REMEDIES.get(name, "leave it out: all of the traced function is planned as a whole"),
+        )
 
 
 def _check_names(statements: Sequence[Assignment], given: Mapping[str, Any]) -> None:

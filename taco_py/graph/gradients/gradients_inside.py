@@ -216,9 +216,7 @@ def _noted(recorder: Recorder, graph: Graph) -> list[Any]:
         told = tuple(sorted((*node.attributes, ("primitive", node.operator))))
         inputs = tuple(names[each] for each in node.inputs)
         place = node.place or line
-        recorder.nodes.append(
-            Node(name, "primitive", inputs, told, node.fact, place, node.origin)
-        )
+        recorder.nodes.append(Node(name, "primitive", inputs, told, node.fact, place, node.origin))
         recorder.facts[name] = node.fact
         names[node.name] = name
     return [recorder.traced(names[name], True) for name in graph.outputs]

@@ -156,9 +156,7 @@ def _of_product(builder: GraphBuilder, node: Node, name: str, value: str, cotang
     return builder.map("multiply", over_elements(builder, node, name, cotangent), found)
 
 
-def _other_products(
-    builder: GraphBuilder, name: str, axes: Sequence[int], dtype: str
-) -> str:
+def _other_products(builder: GraphBuilder, name: str, axes: Sequence[int], dtype: str) -> str:
     """The product of the other elements for each, of which no 0 is told apart: it may be
     differentiated, and takes as many products as elements are reduced for each.
 

@@ -1,7 +1,7 @@
 """The cotangents of what a text in index notation reads, in graphs: its statements are texts.
 
-    y = notation "y[i] = sum(j, A[i,j] * x[j])" of A, x
-    →   d_x = notation "d_x[j] = sum(i, d_y[i] * A[i,j])" of d_y, A
+y = notation "y[i] = sum(j, A[i,j] * x[j])" of A, x
+→   d_x = notation "d_x[j] = sum(i, d_y[i] * A[i,j])" of d_y, A
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import NOWHERE, Fact, Node, Shape
 from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import result_dtype
-from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.nodes import Assignment
 from taco_py.notation.parser import parse_assignment
 from taco_py.notation.printer import to_text
 from taco_py.notation.rewrites.reduce import insert_reductions

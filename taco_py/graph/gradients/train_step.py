@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import DerivativeError, InternalError, OperandError, OperandTypeError
+from taco_py.diagnostics.errors import (
+    DerivativeError,
+    InternalError,
+    OperandError,
+    OperandTypeError,
+)
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.recorder import Recorder

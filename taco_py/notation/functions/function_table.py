@@ -25,6 +25,7 @@ from taco_py.notation.operators import (
     ADD,
     COMPILER,
     DIV,
+    KEPT,
     MUL,
     NEG,
     QUOTIENT,
@@ -348,7 +349,9 @@ def called() -> tuple[str, ...]:
     return (*FUNCTIONS, *COMPOSED, *DEFINED.operators)
 
 
-WRITTEN: Mapping[str, Operator] = MappingProxyType({"value": VALUE, "quotient": QUOTIENT})
+WRITTEN: Mapping[str, Operator] = MappingProxyType(
+    {"value": VALUE, "quotient": QUOTIENT, "kept": KEPT}
+)
 """What derivatives write, and texts of them read, besides functions: of arguments in brackets."""
 
 
