@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from codegen.records import dataclass
-from taco_py.autodiff.cotangents import cotangent_of, tangent_of
+from taco_py.autodiff.cotangents import compares_order, cotangent_of, tangent_of
 from taco_py.autodiff.differentiation import Differentiation, Place, check_operator
 from taco_py.autodiff.index_names import with_indices
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
@@ -83,11 +83,13 @@ class Forwarder(Differentiation):
     def _of_call(self, expr: Call) -> Expr | None:
         """The sum of what the arguments' tangents lead to."""
         found: Expr | None = None
+        joint = compares_order(expr) and self.is_active(expr.args[0])
         for place, arg in enumerate(expr.args):
             below = self._tangent(arg) if self.is_active(arg) else None
             if below is None:
                 continue
-            own = (tangent_of if self.conjugates else _real_tangent)(expr, place, below)
+            tied = joint and place > 0
+            own = (tangent_of if self.conjugates else _real_tangent)(expr, place, below, tied)
             if own is not None:
                 found = own if found is None else Call(ADD, (found, own))
         return found
@@ -101,5 +103,5 @@ class Forwarder(Differentiation):
         return Reduce(ADD, index, self.of_reduction(expr, index, body, below))
 
 
-def _real_tangent(call: Call, place: int, tangent: Expr) -> Expr | None:
-    return cotangent_of(call, place, tangent, conjugates=False)
+def _real_tangent(call: Call, place: int, tangent: Expr, joint: bool) -> Expr | None:
+    return cotangent_of(call, place, tangent, conjugates=False, joint=joint)

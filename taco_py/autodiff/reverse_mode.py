@@ -14,7 +14,7 @@ from dataclasses import field, replace
 from functools import reduce as fold
 
 from codegen.records import dataclass
-from taco_py.autodiff.cotangents import cotangent_of
+from taco_py.autodiff.cotangents import compares_order, cotangent_of
 from taco_py.autodiff.differentiation import Differentiation, Place, check_operator, place_of
 from taco_py.autodiff.index_names import with_indices
 from taco_py.diagnostics.errors import DerivativeError
@@ -115,9 +115,11 @@ class Reverser(Differentiation):
         elif isinstance(expr, Reduce) and self.is_active(expr):
             yield from self._of_reduction(expr, cotangent)
         elif isinstance(expr, Call):
+            joint = compares_order(expr) and self.is_active(expr.args[0])
             for place, arg in enumerate(expr.args):
                 if self.is_active(arg):
-                    below = cotangent_of(expr, place, cotangent, self.conjugates)
+                    own = joint and place > 0
+                    below = cotangent_of(expr, place, cotangent, self.conjugates, own)
                     if below is not None:
                         yield from self._contributions(arg, below)
 

@@ -84,8 +84,8 @@ class Operator:
                  place where reductions are made explicit
     cotangents   per argument, the cotangent of it as text, of that of the value `d`, the arguments
                  `a`, `b`, `c` and the value `f`: ("d * b", "a * d") of a * b. "0" where f is a
-                 constant almost everywhere; `t` is the share of an argument that equals the other
-                 one. Of complex numbers they are of conjugates. () where f has no derivative.
+                 constant almost everywhere; where f has a kink, the mean of both sides. Of complex
+                 numbers they are of conjugates. () where f has no derivative.
     evaluate     the same function on NumPy arrays.
     c_operator   the loop IR's spelling (`codegen.ir.Binary.op` or `Unary.op`); a comparison of one
                  argument is one with 0.

@@ -266,11 +266,6 @@ def _wanted(
                 f"Expected names of operands in wrt=, found {name!r}",
                 hint=with_suggestion(f"operands are {', '.join(objects)}", str(name), [*objects]),
             )
-        if name not in used:
-            raise DerivativeError(
-                f"Expected operands that the text reads in wrt=, found {name}, which it does not",
-                hint="leave it out: its derivative is 0",
-            )
         if dtype_of(objects[name], name).kind not in "fc":
             raise DerivativeError(
                 f"Expected real or complex operands in wrt=, found {name} of type "

@@ -10,19 +10,32 @@ from types import MappingProxyType
 
 import numpy as np
 
-from taco_py.autodiff.cotangents import cotangent_of
-from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.autodiff.cotangents import ARGUMENTS, cotangent_of, entry
+from taco_py.graph.fission.dense_values import is_dense
+from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
 from taco_py.graph.nodes import Node
 from taco_py.graph.primitives.functions_of_elements import OTHER_NAMES, call
 from taco_py.notation.checks import accesses
 from taco_py.notation.functions.function_table import ALIASES
 from taco_py.notation.nodes import Access, Call, Expr, Literal
+from taco_py.notation.tree import map_accesses
 
 NUMPY_NAMES: Mapping[str, str] = MappingProxyType({
     ours: numpys for numpys, ours in (*ALIASES.items(), *OTHER_NAMES.items())
 })  # fmt: skip
 """What maps call functions of index notation, where NumPy's ufunc does not have that name."""
 OF_SCIPY = ("expit", "erf")
+ORDERS = ("less", "less_equal", "greater", "greater_equal")
+CHOICES = ("maximum", "minimum", "fmax", "fmin", "where")
+"""Functions that take one of their arguments."""
+
+_APART = "where(isinf(a) and a == b, 0, {})"
+SMOOTH: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "logaddexp": (
+        f"d * sigmoid({_APART.format('a - b')})", f"d * sigmoid({_APART.format('b - a')})"
+    ),
+})  # fmt: skip
+"""Cotangents of smooth functions that are written by others with kinks, also of higher order."""
 
 
 def cotangents_of_map(
@@ -47,8 +60,60 @@ def cotangents_of_map(
         for own, name in zip(names, inputs, strict=True)
         if np.dtype(builder.facts[name].dtype).kind in "fc"
     }
-    for name, found in _below(made, Access("d", ()), is_complex, real):
-        yield names.index(name), build(builder, found, values)
+    tied = _tied(builder, node, inputs)
+    if node.get("function") in SMOOTH:
+        pairs = _by_table(SMOOTH[node.get("function")], args, real)
+    else:
+        pairs = _below(made, Access("d", ()), is_complex, real)
+    for name, found in pairs:
+        place = names.index(name)
+        own = build(builder, found, values)
+        if tied is not None:
+            own = builder.map(
+                "where", tied, builder.map("multiply", cotangent, builder.literal(0.5)), own
+            )
+        if node.get("function") in CHOICES:
+            own = _where_stored(builder, inputs[place], own)
+        yield place, own
+
+
+def _by_table(
+    texts: Sequence[str], args: Sequence[Expr], real: Collection[str]
+) -> Iterator[tuple[str, Expr]]:
+    """The cotangents of a function's real arguments, by their texts."""
+    given = {**dict(zip(ARGUMENTS, args, strict=False)), "d": Access("d", ())}
+    for text, arg in zip(texts, args, strict=True):
+        if isinstance(arg, Access) and arg.tensor in real:
+            yield arg.tensor, map_accesses(entry(text), lambda access: given[access.tensor])
+
+
+def _tied(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str | None:
+    """Where both sides of an active comparison that chooses are equal, and both values; None of
+    other functions."""
+    if node.get("function") != "where":
+        return None
+    layouts, name = [], inputs[0]
+    while name in builder.nodes and builder.nodes[name].operator in LAYOUTS:
+        layouts.append(builder.nodes[name])
+        (name,) = builder.nodes[name].inputs
+    made = builder.nodes.get(name)
+    if made is None or made.operator != "map" or made.get("function") not in ORDERS:
+        return None
+    if builder.active.isdisjoint(made.inputs):
+        return None
+    sides = builder.map("equal", *made.inputs)
+    for each in reversed(layouts):
+        sides = builder.layout(each.operator, sides, each.get("source"), each.shape)
+    return builder.map("logical_and", sides, builder.map("equal", *inputs[1:]))
+
+
+def _where_stored(builder: GraphBuilder, name: str, cotangent: str) -> str:
+    """A cotangent where a value that may be sparse stores something: elsewhere it is no variable,
+    though it equals what it is compared with."""
+    if name not in builder.sparse or is_dense(builder, name):
+        return cotangent
+    stored = builder.map("stored", name, dtype="bool")
+    return builder.map("multiply", stored, cotangent, dtype=builder.facts[cotangent].dtype)
 
 
 def _below(

@@ -109,8 +109,8 @@ def _power(x: Any, y: Any) -> Any:
 
 def _extremum(name: str, evaluate: np.ufunc, limit: int, other: str) -> Operator:
     ahead = "<" if limit > 0 else ">"
-    chosen = f"where(a {ahead} b, d, where(a == b, t * d, 0))"
-    second = f"where(b {ahead} a, d, where(a == b, t * d, 0))"
+    chosen = f"where(a {ahead} b, d, where(a == b, 0.5 * d, 0))"
+    second = f"where(b {ahead} a, d, where(a == b, 0.5 * d, 0))"
     return _binary(
         name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit,
         kinds=REAL, needs_elements=True, cotangents=(chosen, second),
@@ -266,15 +266,15 @@ FUNCTIONS: dict[str, Operator] = {
         _binary(
             "fmin", np.fmin, kinds=REAL, commutative=True, associative=True, idempotent=True,
             cotangents=(
-                "where(a < b or isnan(b), d, where(a == b, t * d, 0))",
-                "where(b < a or isnan(a), d, where(a == b, t * d, 0))",
+                "where(a < b or isnan(b), d, where(a == b, 0.5 * d, 0))",
+                "where(b < a or isnan(a), d, where(a == b, 0.5 * d, 0))",
             ),
         ),
         _binary(
             "fmax", np.fmax, kinds=REAL, commutative=True, associative=True, idempotent=True,
             cotangents=(
-                "where(a > b or isnan(b), d, where(a == b, t * d, 0))",
-                "where(b > a or isnan(a), d, where(a == b, t * d, 0))",
+                "where(a > b or isnan(b), d, where(a == b, 0.5 * d, 0))",
+                "where(b > a or isnan(a), d, where(a == b, 0.5 * d, 0))",
             ),
         ),
         MIN, MAX, AND, OR, XOR, NOT, WHERE, POWER,
