@@ -11,9 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from taco_py.autodiff.sides import (
+    HALF,
+    NO_SIDES,
+    Sides,
+    is_size,
+    share_of_tie,
+    sign_of_tie,
+)
 from taco_py.autodiff.simplified import is_zero, simplified
 from taco_py.diagnostics.errors import DerivativeError
-from taco_py.notation.functions.function_table import AND, EQUAL, FUNCTIONS, LADDER, WHERE
+from taco_py.notation.functions.function_table import AND, EQUAL, FUNCTIONS, MAX, MIN, WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal
 from taco_py.notation.operators import MUL
 from taco_py.notation.parser import parse_assignment
@@ -22,20 +30,12 @@ from taco_py.notation.tree import map_accesses
 ARGUMENTS = "abc"
 REAL_VALUES = ("abs", "real", "imag", "angle")
 """Functions of complex numbers whose values are real."""
-ORDERS = LADDER[0][:4]
-"""Comparisons by order: <, <=, >, >=."""
 
 
 @lru_cache(maxsize=256)
 def entry(text: str) -> Expr:
     """Parse the text of a table entry."""
     return parse_assignment(f"y = {text}").value
-
-
-def compares_order(call: Call) -> bool:
-    """Tell whether a comparison of two numbers by their order chooses a value."""
-    condition = call.args[0]
-    return call.operator.chooses and isinstance(condition, Call) and condition.operator in ORDERS
 
 
 def tie_of(call: Call) -> Expr:
@@ -47,7 +47,12 @@ def tie_of(call: Call) -> Expr:
 
 
 def cotangent_of(
-    call: Call, place: int, cotangent: Expr, conjugates: bool, joint: bool = False
+    call: Call,
+    place: int,
+    cotangent: Expr,
+    conjugates: bool,
+    joint: bool = False,
+    sides: Sides = NO_SIDES,
 ) -> Expr | None:
     """Make the cotangent of an argument; None where it is 0.
 
@@ -55,6 +60,7 @@ def cotangent_of(
     conjugates  whether values may be complex
     joint       whether a comparison of what is differentiated chooses the value: where both sides
                 and both values are equal, each has half of the cotangent, as those of min and max
+    sides       of what is compared, which the call is used on
 
     Raises DerivativeError for an operator without a derivative.
     """
@@ -70,21 +76,33 @@ def cotangent_of(
     given = dict(zip(ARGUMENTS, call.args, strict=False))
     given["f"] = call
     given["d"] = conjugated(cotangent) if conjugates else cotangent
-    made = simplified(_replaced(entry(texts[place]), given))
+    made = simplified(_replaced(entry(_sided(call, place, texts[place], sides)), given))
     if joint:
-        half = Call(MUL, (Literal(0.5), given["d"]))
-        made = Call(WHERE, (tie_of(call), half, made))
+        share = Call(MUL, (Literal(share_of_tie(call, place, sides)), given["d"]))
+        made = Call(WHERE, (tie_of(call), simplified(share), made))
     made = simplified(conjugated(made)) if conjugates else made
     return None if is_zero(made) else made
 
 
-def tangent_of(call: Call, place: int, tangent: Expr, joint: bool = False) -> Expr | None:
+def _sided(call: Call, place: int, text: str, sides: Sides) -> str:
+    """The text of an entry, with the derivative of the side that a tie is used on."""
+    if not sides:
+        return text
+    if call.operator in (MIN, MAX):
+        return text.replace(f"{HALF} * d", f"{share_of_tie(call, place, sides)} * d")
+    sign = sign_of_tie(call, sides) if is_size(call) else 0
+    return f"where(a == 0, {sign} * d, {text})" if sign else text
+
+
+def tangent_of(
+    call: Call, place: int, tangent: Expr, joint: bool = False, sides: Sides = NO_SIDES
+) -> Expr | None:
     """Make what the tangent of an argument, which may be complex, adds to that of a value.
 
     A real value c of a complex argument has the tangent Re(conj(g) * t), with the cotangent g of 1.
     """
     if call.operator.name not in REAL_VALUES:
-        return cotangent_of(call, place, tangent, conjugates=False, joint=joint)
+        return cotangent_of(call, place, tangent, conjugates=False, joint=joint, sides=sides)
     gradient = cotangent_of(call, place, Literal(1.0), conjugates=True)
     if gradient is None:
         return None

@@ -14,9 +14,10 @@ from dataclasses import field, replace
 from functools import reduce as fold
 
 from codegen.records import dataclass
-from taco_py.autodiff.cotangents import compares_order, cotangent_of
+from taco_py.autodiff.cotangents import cotangent_of
 from taco_py.autodiff.differentiation import Differentiation, Place, check_operator, place_of
 from taco_py.autodiff.index_names import with_indices
+from taco_py.autodiff.sides import NO_SIDES, Sides, compares_order, sides_below
 from taco_py.diagnostics.errors import DerivativeError
 from taco_py.notation.checks import accesses, free_indices, unique
 from taco_py.notation.functions.function_table import EQUAL, WHERE
@@ -107,7 +108,9 @@ class Reverser(Differentiation):
 
     # ------------------------------------------------------------ down an expression
 
-    def _contributions(self, expr: Expr, cotangent: Expr) -> Iterator[Contribution]:
+    def _contributions(
+        self, expr: Expr, cotangent: Expr, sides: Sides = NO_SIDES
+    ) -> Iterator[Contribution]:
         """What the accesses in an expression with a cotangent contribute."""
         if isinstance(expr, Access):
             if not expr.is_number and expr.tensor in self.active:
@@ -119,9 +122,10 @@ class Reverser(Differentiation):
             for place, arg in enumerate(expr.args):
                 if self.is_active(arg):
                     own = joint and place > 0
-                    below = cotangent_of(expr, place, cotangent, self.conjugates, own)
+                    below = cotangent_of(expr, place, cotangent, self.conjugates, own, sides)
                     if below is not None:
-                        yield from self._contributions(arg, below)
+                        within = sides_below(expr, place, sides)
+                        yield from self._contributions(arg, below, within)
 
     def _of_reduction(self, expr: Reduce, cotangent: Expr) -> Iterator[Contribution]:
         """What is below a reduction, whose index goes by a name of its own."""

@@ -26,7 +26,9 @@ SMOOTH: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "logistic loss": (lambda x: np.maximum(x, 0) - x * x + np.log1p(np.exp(-abs(x))), s - 2 * x),
     "both parts": (lambda x: np.maximum(x, 0) + np.minimum(x, 0), np.ones(4)),
     "parts by where and minimum": (lambda x: np.where(x > 0, x, 0) + np.minimum(x, 0), np.ones(4)),
-    "both clips": (lambda x: np.clip(x, 0, 1) + np.maximum(x - 1, 0) + np.minimum(x, 0), np.ones(4)),
+    "three parts": (
+        lambda x: np.clip(x, 0, 1) + np.maximum(x - 1, 0) + np.minimum(x, 0), np.ones(4)
+    ),
     "both orders": (lambda x: np.maximum(x, x * x) + np.minimum(x, x * x), 1 + 2 * x),
     "Huber": (
         lambda x: 0.5 * np.minimum(abs(x), 1) ** 2 + np.maximum(abs(x) - 1, 0), np.clip(x, -1, 1)
@@ -41,6 +43,15 @@ SMOOTH: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "x times its size": (lambda x: x * abs(x), 2 * abs(x)),
     "elu": (
         lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))), np.where(x > 0, 1, np.exp(x))
+    ),
+    "elu by two wheres": (
+        lambda x: np.where(x > 0, x, np.expm1(np.where(x > 0, 0, x))), np.where(x > 0, 1, np.exp(x))
+    ),
+    "softplus of sides": (
+        lambda x: np.where(
+            x > 0, x + np.log1p(np.exp(-abs(x))), np.log1p(np.exp(np.minimum(x, 0)))
+        ),
+        s,
     ),
     "differences": (lambda x: np.maximum(x, 0) - np.maximum(-x, 0), np.ones(4)),
     "fmax and fmin": (lambda x: np.fmax(x, 0.5) + np.fmin(x, 0.5), np.ones(4)),
@@ -65,6 +76,9 @@ TEXTS = {
     "y[i] = max(x[i], 0) + min(x[i], 0)": np.ones(4),
     "y[i] = where(x[i] < 0, x[i], 0) + max(x[i], 0)": np.ones(4),
     "y[i] = 0.5 * min(abs(x[i]), 1)**2 + max(abs(x[i]) - 1, 0)": np.clip(x, -1, 1),
+    "y[i] = where(x[i] > 0, x[i], expm1(min(x[i], 0)))": np.where(x > 0, 1, np.exp(x)),
+    "y[i] = where(x[i] > 0, x[i], expm1(where(x[i] > 0, 0, x[i])))": np.where(x > 0, 1, np.exp(x)),
+    "y[i] = where(x[i] > 0, x[i] + log1p(exp(-abs(x[i]))), log1p(exp(min(x[i], 0))))": s,
     "y[i] = max(x[i], 0)": np.array([0.5, 1, 0, 1]),
     "y[i] = abs(x[i])": np.sign(x),
 }

@@ -39,6 +39,11 @@ linear = tp.grad(lambda z: (2 * z).sum(), "z")
 products = tp.grad(lambda z: np.prod(z), "z")
 
 
+def row(k: int) -> Any:
+    """The function of a row of a Jacobian."""
+    return tp.grad(lambda z: products(z)[k], "z")
+
+
 def in_lazy(x: Any) -> Any:
     with tp.lazy() as later:
         found = first(later(x)) * 2
@@ -72,7 +77,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], Any]] = {
         tp.grad(lambda z: products(z)[1], "z"), (np.array([0.0, 2.0, 3.0]),), np.array([3.0, 0, 0]),
     ),
     "Jacobian": (
-        tp.fuse(lambda z: np.stack([tp.grad(lambda z: products(z)[k], "z")(z) for k in range(3)])),
+        tp.fuse(lambda z: np.stack([row(k)(z) for k in range(3)])),
         (x,), np.array([[0.0, 4, 2], [4, 0, 1], [2, 1, 0]]),
     ),
     "by a sparse matrix": (

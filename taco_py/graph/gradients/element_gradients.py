@@ -11,6 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from taco_py.autodiff.cotangents import ARGUMENTS, cotangent_of, entry
+from taco_py.autodiff.sides import HALF, NO_SIDES, Sides, key_of
 from taco_py.graph.fission.dense_values import is_dense
 from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
 from taco_py.graph.nodes import Node
@@ -60,18 +61,19 @@ def cotangents_of_map(
         for own, name in zip(names, inputs, strict=True)
         if np.dtype(builder.facts[name].dtype).kind in "fc"
     }
-    tied = _tied(builder, node, inputs)
+    known = dict(zip(inputs, args, strict=True))
+    sides = sides_at(builder, node, known)
+    share, tied = _tied(builder, node, inputs)
     if node.get("function") in SMOOTH:
         pairs = _by_table(SMOOTH[node.get("function")], args, real)
     else:
-        pairs = _below(made, Access("d", ()), is_complex, real)
+        pairs = _below(made, Access("d", ()), is_complex, real, sides)
     for name, found in pairs:
         place = names.index(name)
         own = build(builder, found, values)
-        if tied is not None:
-            own = builder.map(
-                "where", tied, builder.map("multiply", cotangent, builder.literal(0.5)), own
-            )
+        if tied:
+            half = builder.map("multiply", cotangent, builder.literal(share[place]))
+            own = builder.map("where", tied, half, own)
         if node.get("function") in CHOICES:
             own = _where_stored(builder, inputs[place], own)
         yield place, own
@@ -87,24 +89,75 @@ def _by_table(
             yield arg.tensor, map_accesses(entry(text), lambda access: given[access.tensor])
 
 
-def _tied(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str | None:
-    """Where both sides of an active comparison that chooses are equal, and both values; None of
-    other functions."""
-    if node.get("function") != "where":
-        return None
-    layouts, name = [], inputs[0]
+def sides_at(builder: GraphBuilder, node: Node, known: Mapping[str, Expr]) -> Sides:
+    """The sides on which a function is used, of its arguments and numbers."""
+    found = builder.sides.get(builder.renamed.get(node.name, node.name), NO_SIDES)
+    texts = {value_key(builder, name): key_of(arg) for name, arg in known.items()}
+    return frozenset((texts.get(one, one), texts.get(other, other)) for one, other in found)
+
+
+def value_key(builder: GraphBuilder, name: str) -> str:
+    """Name a value: numbers of different types are one."""
+    constant = builder.constants.get(name)
+    plain = constant is not None and isinstance(constant.value, bool | int | float | np.number)
+    if constant is None or not plain or np.iscomplexobj(constant.value):
+        return name
+    return str(float(constant.value))
+
+
+def comparison_of(builder: GraphBuilder, name: str) -> tuple[Node | None, list[Node]]:
+    """The comparison by order that a condition is, and the layouts of it."""
+    layouts = []
     while name in builder.nodes and builder.nodes[name].operator in LAYOUTS:
         layouts.append(builder.nodes[name])
         (name,) = builder.nodes[name].inputs
     made = builder.nodes.get(name)
-    if made is None or made.operator != "map" or made.get("function") not in ORDERS:
-        return None
-    if builder.active.isdisjoint(made.inputs):
-        return None
+    known = made is not None and made.operator == "map" and made.get("function") in ORDERS
+    return made if known else None, layouts
+
+
+def sides_of(builder: GraphBuilder, outputs: Collection[str]) -> dict[str, Sides]:
+    """The sides of comparisons that each value is used on, by all of its readers."""
+    found: dict[str, Sides] = dict.fromkeys(outputs, NO_SIDES)
+    for node in reversed(builder.nodes.values()):
+        own = found.get(node.name)
+        if own is None:
+            continue
+        made = None
+        if node.operator != "map":
+            own = NO_SIDES
+        elif node.get("function") == "where":
+            made, layouts = comparison_of(builder, node.inputs[0])
+            made = None if layouts else made
+        for place, name in enumerate(node.inputs):
+            sides = own
+            if made is not None and place:
+                one, other = (value_key(builder, each) for each in made.inputs)
+                ahead = made.get("function") in ORDERS[:2]
+                sides = own | {(one, other) if ahead == (place == 1) else (other, one)}
+            found[name] = found[name] & sides if name in found else sides
+    return {name: sides for name, sides in found.items() if sides}
+
+
+def _tied(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> tuple[Sequence[float], str]:
+    """The shares of arguments where both sides of an active comparison that chooses are equal, and
+    both values, and where that is; "" of other functions."""
+    if node.get("function") != "where":
+        return (), ""
+    made, layouts = comparison_of(builder, inputs[0])
+    if made is None or builder.active.isdisjoint(made.inputs):
+        return (), ""
     sides = builder.map("equal", *made.inputs)
     for each in reversed(layouts):
         sides = builder.layout(each.operator, sides, each.get("source"), each.shape)
-    return builder.map("logical_and", sides, builder.map("equal", *inputs[1:]))
+    around = builder.sides.get(builder.renamed.get(node.name, node.name), NO_SIDES)
+    one, other = (value_key(builder, each) for each in made.inputs)
+    ahead = made.get("function") in ORDERS[:2]
+    share = [0.0, HALF, HALF]
+    if (one, other) in around or (other, one) in around:
+        first = ((one, other) in around) == ahead
+        share = [0.0, float(first), float(not first)]
+    return share, builder.map("logical_and", sides, builder.map("equal", *inputs[1:]))
 
 
 def _where_stored(builder: GraphBuilder, name: str, cotangent: str) -> str:
@@ -117,7 +170,7 @@ def _where_stored(builder: GraphBuilder, name: str, cotangent: str) -> str:
 
 
 def _below(
-    expr: Expr, cotangent: Expr, is_complex: bool, real: Collection[str]
+    expr: Expr, cotangent: Expr, is_complex: bool, real: Collection[str], sides: Sides
 ) -> Iterator[tuple[str, Expr]]:
     """The cotangents of the accesses in an expression that are real or complex."""
     if isinstance(expr, Access):
@@ -125,9 +178,9 @@ def _below(
     elif isinstance(expr, Call):
         for place, arg in enumerate(expr.args):
             if any(each.tensor in real for each in accesses(arg)):
-                found = cotangent_of(expr, place, cotangent, is_complex)
+                found = cotangent_of(expr, place, cotangent, is_complex, sides=sides)
                 if found is not None:
-                    yield from _below(arg, found, is_complex, real)
+                    yield from _below(arg, found, is_complex, real, sides)
 
 
 def build(builder: GraphBuilder, expr: Expr, values: Mapping[str, str]) -> str:
