@@ -23,6 +23,7 @@ from taco_py.formats import Format, RemappedFormat
 from taco_py.notation.checks import has_subscripts
 from taco_py.schedule.schedule import Schedule
 from taco_py.values.byte_counts import check_memory_limit
+from taco_py.values.call_options import refuse_others
 from taco_py.values.settings import settings_of_kernel
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def compile(
     if outputs is not None or len(statements) > 1:
         if over is not None and not over.is_usual:
             over.refuse_several(statements[-1].assignment)
+        refuse_others("kernels of several statements", {"border": border, "shape": shape})
         from taco_py.call.several.draft_several import draft_several
         from taco_py.call.several.kernel_of_several import compile_several
 
@@ -126,6 +128,7 @@ def compile(
         return compile_several(several, settings)
     (statement,) = statements
     if names_blocks(given) and over is None and not has_subscripts(statement.assignment):
+        refuse_others("kernels of operands in blocks", {"border": border, "shape": shape})
         return compile_blocks(statement, ToldOfBlocks(given, dtypes, index_dtype, settings))
     if (border, shape) != ("error", None) or has_subscripts(statement.assignment):
         from taco_py.call.texts.kernel_of_subscripts import Told, compile_subscripts

@@ -11,10 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from taco_py.autodiff.sides import (
+    HALF,
+    NO_SIDES,
+    Sides,
+    is_size,
+    share_of_tie,
+    sign_of_tie,
+)
 from taco_py.autodiff.simplified import is_zero, simplified
 from taco_py.diagnostics.errors import DerivativeError
-from taco_py.notation.checks import accesses
-from taco_py.notation.functions.function_table import FUNCTIONS
+from taco_py.notation.functions.function_table import AND, EQUAL, FUNCTIONS, MAX, MIN, WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal
 from taco_py.notation.operators import MUL
 from taco_py.notation.parser import parse_assignment
@@ -23,8 +30,6 @@ from taco_py.notation.tree import map_accesses
 ARGUMENTS = "abc"
 REAL_VALUES = ("abs", "real", "imag", "angle")
 """Functions of complex numbers whose values are real."""
-TIES = 0.5
-"""The share of each of two equal arguments of min and max; a constant has none."""
 
 
 @lru_cache(maxsize=256)
@@ -33,11 +38,29 @@ def entry(text: str) -> Expr:
     return parse_assignment(f"y = {text}").value
 
 
-def cotangent_of(call: Call, place: int, cotangent: Expr, conjugates: bool) -> Expr | None:
+def tie_of(call: Call) -> Expr:
+    """Make the truth that both sides of the comparison are equal, and both values."""
+    condition, one, other = call.args
+    assert isinstance(condition, Call)
+    sides = Call(EQUAL, condition.args)
+    return Call(AND, (sides, Call(EQUAL, (one, other))))
+
+
+def cotangent_of(
+    call: Call,
+    place: int,
+    cotangent: Expr,
+    conjugates: bool,
+    joint: bool = False,
+    sides: Sides = NO_SIDES,
+) -> Expr | None:
     """Make the cotangent of an argument; None where it is 0.
 
     cotangent   of the call's value
     conjugates  whether values may be complex
+    joint       whether a comparison of what is differentiated chooses the value: where both sides
+                and both values are equal, each has half of the cotangent, as those of min and max
+    sides       of what is compared, which the call is used on
 
     Raises DerivativeError for an operator without a derivative.
     """
@@ -51,21 +74,35 @@ def cotangent_of(call: Call, place: int, cotangent: Expr, conjugates: bool) -> E
     if texts[place] == "0":
         return None
     given = dict(zip(ARGUMENTS, call.args, strict=False))
-    constant = not all(accesses(arg) for arg in call.args)
-    given |= {"f": call, "t": Literal(0.0 if constant else TIES)}
+    given["f"] = call
     given["d"] = conjugated(cotangent) if conjugates else cotangent
-    made = simplified(_replaced(entry(texts[place]), given))
+    made = simplified(_replaced(entry(_sided(call, place, texts[place], sides)), given))
+    if joint:
+        share = Call(MUL, (Literal(share_of_tie(call, place, sides)), given["d"]))
+        made = Call(WHERE, (tie_of(call), simplified(share), made))
     made = simplified(conjugated(made)) if conjugates else made
     return None if is_zero(made) else made
 
 
-def tangent_of(call: Call, place: int, tangent: Expr) -> Expr | None:
+def _sided(call: Call, place: int, text: str, sides: Sides) -> str:
+    """The text of an entry, with the derivative of the side that a tie is used on."""
+    if not sides:
+        return text
+    if call.operator in (MIN, MAX):
+        return text.replace(f"{HALF} * d", f"{share_of_tie(call, place, sides)} * d")
+    sign = sign_of_tie(call, sides) if is_size(call) else 0
+    return f"where(a == 0, {sign} * d, {text})" if sign else text
+
+
+def tangent_of(
+    call: Call, place: int, tangent: Expr, joint: bool = False, sides: Sides = NO_SIDES
+) -> Expr | None:
     """Make what the tangent of an argument, which may be complex, adds to that of a value.
 
     A real value c of a complex argument has the tangent Re(conj(g) * t), with the cotangent g of 1.
     """
     if call.operator.name not in REAL_VALUES:
-        return cotangent_of(call, place, tangent, conjugates=False)
+        return cotangent_of(call, place, tangent, conjugates=False, joint=joint, sides=sides)
     gradient = cotangent_of(call, place, Literal(1.0), conjugates=True)
     if gradient is None:
         return None

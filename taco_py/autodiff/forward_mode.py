@@ -14,6 +14,7 @@ from codegen.records import dataclass
 from taco_py.autodiff.cotangents import cotangent_of, tangent_of
 from taco_py.autodiff.differentiation import Differentiation, Place, check_operator
 from taco_py.autodiff.index_names import with_indices
+from taco_py.autodiff.sides import NO_SIDES, Sides, compares_order, sides_below
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import ADD
 
@@ -69,7 +70,7 @@ class Forwarder(Differentiation):
         self.made.append(Assignment(replace(statement.target, tensor=own), tangent, adds))
         self.tangents[name] = own
 
-    def _tangent(self, expr: Expr) -> Expr | None:
+    def _tangent(self, expr: Expr, sides: Sides = NO_SIDES) -> Expr | None:
         """The tangent of an expression; None where it is 0."""
         if isinstance(expr, Access):
             name = None if expr.is_number else self.tangents.get(expr.tensor)
@@ -77,19 +78,24 @@ class Forwarder(Differentiation):
         if isinstance(expr, Reduce) and self.is_active(expr):
             return self._of_reduction(expr)
         if isinstance(expr, Call):
-            return self._of_call(expr)
+            return self._of_call(expr, sides)
         return None
 
-    def _of_call(self, expr: Call) -> Expr | None:
+    def _of_call(self, expr: Call, sides: Sides) -> Expr | None:
         """The sum of what the arguments' tangents lead to."""
         found: Expr | None = None
+        joint = compares_order(expr) and self.is_active(expr.args[0])
         for place, arg in enumerate(expr.args):
             before = self.around
-            below = self._tangent(self.argument(expr, place)) if self.is_active(arg) else None
+            within = sides_below(expr, place, sides)
+            inside = self.argument(expr, place)
+            below = self._tangent(inside, within) if self.is_active(arg) else None
             self.around = before
             if below is None:
                 continue
-            own = (tangent_of if self.conjugates else _real_tangent)(expr, place, below)
+            tied = joint and place > 0
+            rule = tangent_of if self.conjugates else _real_tangent
+            own = rule(expr, place, below, tied, sides)
             if own is not None:
                 found = own if found is None else Call(ADD, (found, own))
         return found
@@ -103,5 +109,5 @@ class Forwarder(Differentiation):
         return Reduce(ADD, index, self.of_reduction(expr, index, body, below))
 
 
-def _real_tangent(call: Call, place: int, tangent: Expr) -> Expr | None:
-    return cotangent_of(call, place, tangent, conjugates=False)
+def _real_tangent(call: Call, place: int, tangent: Expr, joint: bool, sides: Sides) -> Expr | None:
+    return cotangent_of(call, place, tangent, False, joint, sides)

@@ -17,6 +17,7 @@ from codegen.records import dataclass
 from taco_py.autodiff.cotangents import cotangent_of
 from taco_py.autodiff.differentiation import Differentiation, Place, check_operator, place_of
 from taco_py.autodiff.index_names import with_indices
+from taco_py.autodiff.sides import NO_SIDES, Sides, compares_order, sides_below
 from taco_py.diagnostics.errors import DerivativeError
 from taco_py.notation.checks import accesses, free_indices, unique
 from taco_py.notation.functions.function_table import EQUAL, WHERE
@@ -107,7 +108,9 @@ class Reverser(Differentiation):
 
     # ------------------------------------------------------------ down an expression
 
-    def _contributions(self, expr: Expr, cotangent: Expr) -> Iterator[Contribution]:
+    def _contributions(
+        self, expr: Expr, cotangent: Expr, sides: Sides = NO_SIDES
+    ) -> Iterator[Contribution]:
         """What the accesses in an expression with a cotangent contribute."""
         if isinstance(expr, Access):
             if not expr.is_number and expr.tensor in self.active:
@@ -115,12 +118,16 @@ class Reverser(Differentiation):
         elif isinstance(expr, Reduce) and self.is_active(expr):
             yield from self._of_reduction(expr, cotangent)
         elif isinstance(expr, Call):
+            joint = compares_order(expr) and self.is_active(expr.args[0])
             for place, arg in enumerate(expr.args):
                 if self.is_active(arg):
-                    below = cotangent_of(expr, place, cotangent, self.conjugates)
+                    own = joint and place > 0
+                    below = cotangent_of(expr, place, cotangent, self.conjugates, own, sides)
                     if below is not None:
                         before = self.around
-                        yield from self._contributions(self.argument(expr, place), below)
+                        within = sides_below(expr, place, sides)
+                        inside = self.argument(expr, place)
+                        yield from self._contributions(inside, below, within)
                         self.around = before
 
     def _of_reduction(self, expr: Reduce, cotangent: Expr) -> Iterator[Contribution]:

@@ -63,6 +63,7 @@ from taco_py.values.settings import (
     merged,
 )
 from taco_py.values.tensor import as_data, with_fill
+from taco_py.values.traced_operands import taken_over, taker_of
 
 if TYPE_CHECKING:
     from taco_py.show.graphs import Drawing
@@ -274,6 +275,12 @@ class Kernel:
                 result = call(objects, limit) if out is None else call(objects, out, limit)
                 if result is not None:
                     return result
+        if (taker := taker_of(objects.values())) is not None:
+            return self._noted(taker, objects, out, threads)
+        return self._computed(objects, out, threads)
+
+    def _computed(self, objects: dict[str, Any], out: Array | None, threads: int | None) -> Any:
+        """The result for operands by name of which no call was made before."""
         objects, _ = placed(objects, self.settings.target)
         place = place_of(objects.values())
         begin, objects = ("", objects) if out is None else self._begun(objects, out)
@@ -295,6 +302,15 @@ class Kernel:
         if out is not None:
             return written(out, data)
         return hand_out(self._scipys(data, kind), kind, place)
+
+    def _noted(
+        self, taker: Any, objects: dict[str, Any], out: Array | None, threads: int | None
+    ) -> Any:
+        """Leave the assignment to a trace that an operand is of."""
+        over = None if self.over is None or self.over.is_usual else self.over
+        told = {"out": out, "threads": threads, "semiring": over}
+        read = rename(self.assignment, tensors=self.same)
+        return taken_over(taker, "tp.kernel", ([read], objects, read.target.tensor), told)
 
     def _from_nothing(self, objects: dict[str, Any]) -> dict[str, Any]:
         """The operands with what `y += …` begins from where there is no `y`: what the operator does

@@ -39,7 +39,7 @@ from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.numpy_einsum import left_to_numpy
 from taco_py.values.operands import taken
 from taco_py.values.settings import Settings, settings_of
-from taco_py.values.traced_operands import taken_over, taker_of
+from taco_py.values.traced_operands import options_said, taken_over, taker_of
 
 ORDERS = ("C", "F", "A", "K")
 STRATEGIES = ("greedy", "optimal", "auto")
@@ -75,9 +75,10 @@ def computed(
     key, over  as `contract` has them
     """
     own = {"format": options[0], "schedule": options[1], "static": options[5]}
-    if key is None and (taker := taker_of(operands)) is not None:
-        told = {**own, "dtype": numpys.dtype, "out": numpys.out, "semiring": over}
-        return taken_over(taker, "tp.einsum", operands, told)
+    masks = () if over is None else over.arrays
+    if key is None and (taker := taker_of((*operands, *masks))) is not None:
+        said = (options, {"dtype": numpys.dtype, "out": numpys.out}, over)
+        return taken_over(taker, "tp.einsum", operands, options_said(*said))
     left = left_to_numpy(operands, numpys.dtype, own) if over is None else None
     if left is not None:
         return left.run(numpys.out, numpys.dtype, numpys.order, numpys.casting, numpys.optimize)

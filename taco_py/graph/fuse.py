@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from inspect import signature
+from types import CellType, FunctionType
 from typing import Any, overload
 
 from taco_py.graph.backends.registered import NONE, Preference, Regions, preference_of
-from taco_py.graph.capture.free_variables import OWN
+from taco_py.graph.capture.free_variables import OWN, global_values
+from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.signature_of_call import Leaves, leaves_of
 from taco_py.graph.capture.trace_function import Trace, trace_function
 from taco_py.graph.capture.traced_array import TracedArray
@@ -30,6 +32,10 @@ MOST_KINDS = 256
 
 MOST_ROUTES = 4
 """Short ways that are kept for calls that differ in sizes alone, as of traces for a size each."""
+
+
+MOST_HELD = 64
+"""Elements of a container in a closure that are looked at for traced arrays."""
 
 
 class BoundFunction:
@@ -85,11 +91,17 @@ class FusedFunction:
                 found = route(*values)
                 if found is not None:
                     return found
-        if is_traced(values):
-            return self.function(*args, **named)
+        recorder = trace_of(values)
+        if recorder is not None:
+            return self._inside(recorder, args, named)
         arguments = self._bound(args, named)
         leaves = leaves_of(arguments)
-        call = self._call(arguments, leaves)
+        call = self._known(leaves)
+        if call is None:
+            recorder = trace_around(self.function)
+            if recorder is not None:
+                return self._inside(recorder, args, named)
+            call = self._new(arguments, leaves)
         operands = leaves.values
         result = call.run(operands)
         if key is not None and len(operands) == len(values):
@@ -97,6 +109,10 @@ class FusedFunction:
             if made is not None:
                 self.routes[key] = (made, *self.routes.get(key, ())[: MOST_ROUTES - 1])
         return result
+
+    def _inside(self, recorder: Recorder, args: Any, named: Any) -> Any:
+        """Note in another trace what the function computes."""
+        return self.function(*args, **named)
 
     def _is_in_order(self, count: int, named: Mapping[str, Any]) -> bool:
         """Whether arguments by name come as the function has them, after so many others."""
@@ -132,16 +148,21 @@ class FusedFunction:
         return dict(bound.arguments)
 
     def _call(self, arguments: dict[str, Any], leaves: Leaves) -> GraphCall:
-        operands = leaves.values
+        return self._known(leaves) or self._new(arguments, leaves)
+
+    def _known(self, leaves: Leaves) -> GraphCall | None:
+        """Return what runs for such arguments, None where they were not traced before."""
+        known = self.traces.get(leaves.kinds, ())
+        return next((call for call in known if call.trace.holds(leaves.values)), None)
+
+    def _new(self, arguments: dict[str, Any], leaves: Leaves) -> GraphCall:
+        """Trace the function for such arguments, and choose what runs."""
         known = self.traces.setdefault(leaves.kinds, [])
-        for call in known:
-            if call.trace.holds(operands):
-                return call
         while len(self.traces) > MOST_KINDS:
             self.traces.pop(next(iter(self.traces)), None)
         while len(self.routes) > MOST_KINDS:
             self.routes.pop(next(iter(self.routes)), None)
-        found = self._planned(self._trace(arguments, leaves), arguments, operands)
+        found = self._planned(self._trace(arguments, leaves), arguments, leaves.values)
         known.append(found)
         del known[:-MOST_TRACES]
         return found
@@ -153,21 +174,52 @@ class FusedFunction:
         return call_of(trace, operands, self.optimize, self.preferred, passes=self.passes)
 
     def _trace(self, arguments: dict[str, Any], leaves: Leaves) -> Trace:
-        def call(stands: dict[str, Any]) -> Any:
-            bound = self.signature.bind_partial()
-            bound.arguments.update(stands)
-            return self.function(*bound.args, **bound.kwargs)
+        return trace_function(self.function, arguments, leaves, self._called)
 
-        return trace_function(self.function, arguments, leaves, call)
+    def _called(self, arguments: Mapping[str, Any]) -> Any:
+        """Call the function itself with arguments by name."""
+        bound = self.signature.bind_partial()
+        bound.arguments.update(arguments)
+        return self.function(*bound.args, **bound.kwargs)
 
 
-def is_traced(value: Any) -> bool:
-    """Tell whether arguments hold an array of another trace, which goes on in this function."""
+def trace_of(value: Any) -> Recorder | None:
+    """Return the trace of an array among arguments, None without one."""
+    if isinstance(value, TracedArray):
+        return value.recorder
     if isinstance(value, tuple | list):
-        return any(map(is_traced, value))
-    if isinstance(value, dict):
-        return any(map(is_traced, value.values()))
-    return isinstance(value, TracedArray)
+        within: Iterable[Any] = value
+    elif isinstance(value, dict):
+        within = value.values()
+    else:
+        return None
+    return next((found for each in within if (found := trace_of(each)) is not None), None)
+
+
+def trace_around(function: Any) -> Recorder | None:
+    """Return the trace of an array that a function reads by name, or those that it calls do."""
+    waiting, seen = [function], set[int]()
+    while waiting:
+        own = waiting.pop()
+        own = own.function if isinstance(own, FusedFunction) else getattr(own, "__func__", own)
+        if not isinstance(own, FunctionType) or id(own) in seen:
+            continue
+        seen.add(id(own))
+        for value in (*map(_content, own.__closure__ or ()), *global_values(own)):
+            many = isinstance(value, tuple | list | dict) and len(value) > MOST_HELD
+            found = None if many else trace_of(value)
+            if found is not None:
+                return found
+            waiting.append(value)
+    return None
+
+
+def _content(cell: CellType) -> Any:
+    """What a variable of a closure stands for; None where it is bound later."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 @overload

@@ -46,6 +46,9 @@ class GraphBuilder:
     uses       how often values of the graph that is rebuilt are read, or are results, by names here
     handed     those of them that reach the caller as arrays of their own
     place, origin  of the nodes that are made
+    again  whether derivatives that are made may be differentiated
+    active the values that depend on what derivatives are taken by
+    sides  of comparisons that values are used on, where these are known
     memo       what rules know of the nodes, by the rules' names
     """
 
@@ -63,6 +66,9 @@ class GraphBuilder:
         self.memo: dict[str, Any] = {}
         self.place = ""
         self.origin = NOWHERE
+        self.again = False
+        self.active: set[str] = set()
+        self.sides: dict[str, frozenset[tuple[str, str]]] = {}
         self._known: dict[tuple[object, ...], str] = {}
         self._merge_literals()
 

@@ -10,6 +10,7 @@ from taco_py.graph.backends.offload import Offload
 from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.trace_function import Trace
 from taco_py.graph.fission.own_results import with_own_results
+from taco_py.graph.fission.sizes_there import with_sizes_there
 from taco_py.graph.fission.split_operators import split_operators
 from taco_py.graph.nodes import Graph
 from taco_py.graph.passes import ALL, Passes
@@ -66,7 +67,7 @@ def call_of(
     whole = ("custom_derivative",) if derived else ()
     primitives = rewritten(split_operators(trace.graph, whole))
     primitives = derived(primitives) if derived else with_own_results(trace.graph, primitives)
-    primitives = sample_values(primitives)
+    primitives = with_sizes_there(sample_values(primitives))
     chosen = choose_regions(primitives, operands, passes.strategy(strategy))
     program = make_program(primitives, lambda _: chosen.taken.regions, settings=settings)
     offload = Offload(primitives, program, preferred) if preferred.backends else None

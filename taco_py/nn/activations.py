@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.graph.capture.traced_array import TracedArray
 from taco_py.graph.capture.traced_line import refuse
-from taco_py.nn.network_function import check_choice, network_function
+from taco_py.nn.network_function import check_choice, derivative_by, network_function
 
 ROOT_OF_HALF = 0.7071067811865476
 ROOT_OF_TWO_BY_PI = 0.7978845608028654
@@ -15,7 +16,8 @@ ROOT_OF_TWO_BY_PI = 0.7978845608028654
 
 @network_function
 def _relu(x: Any) -> Any:
-    return np.maximum(x, 0)
+    found = np.maximum(x, 0)
+    return derivative_by("relu", found, x) if isinstance(found, TracedArray) else found
 
 
 @network_function

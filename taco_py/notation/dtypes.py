@@ -226,6 +226,8 @@ def check_defined(expr: Call | Reduce, dtype: DType) -> None:
 
 
 def _access_dtype(access: Access, dtypes: Mapping[str, DType]) -> DType:
+    if access.is_number and access.tensor not in dtypes:  # what an index is as a number
+        return np.dtype(np.int64)
     if access.tensor not in dtypes:
         raise OperandError(
             f"Expected an operand named {access.tensor}, found {', '.join(dtypes) or 'none'}",

@@ -85,8 +85,8 @@ class Operator:
                  place where reductions are made explicit
     cotangents   per argument, the cotangent of it as text, of that of the value `d`, the arguments
                  `a`, `b`, `c` and the value `f`: ("d * b", "a * d") of a * b. "0" where f is a
-                 constant almost everywhere; `t` is the share of an argument that equals the other
-                 one. Of complex numbers they are of conjugates. () where f has no derivative.
+                 constant almost everywhere; where f has a kink, the mean of both sides. Of complex
+                 numbers they are of conjugates. () where f has no derivative.
     evaluate     the same function on NumPy arrays.
     c_operator   the loop IR's spelling (`codegen.ir.Binary.op` or `Unary.op`); a comparison of one
                  argument is one with 0.
@@ -306,6 +306,7 @@ compiler's own."""
 
 KEPT = Operator(
     "kept", "kept", 2, "kept", 4, annihilators=(0, 0), linear=(True, False),
+    cotangents=("kept((d), b)", "0"),
     evaluate=lambda x, condition: np.where(np.not_equal(condition, 0), x, np.zeros_like(condition)),
 )  # fmt: skip
 """The first argument where the second is not 0; 0 elsewhere, whatever the first. The compiler's
@@ -313,13 +314,14 @@ own."""
 
 SELECTED = Operator(
     "selected", "selected", 3, "selected", 4, annihilators=(0, 0, None),
-    linear=(False, False, False), evaluate=np.where,
+    linear=(False, False, False), cotangents=("0", "kept((d), a)", "0"), evaluate=np.where,
 )  # fmt: skip
 """The second argument where the first is not 0, else the third; 0 where the first or the second is
 not stored. The compiler's own."""
 
 FILLED = Operator(
     "filled", "filled", 2, "filled", 4, at_absent=lambda x, number: number,
+    cotangents=("kept((d), stored(a))", "0"),
     evaluate=lambda x, number: x,
 )  # fmt: skip
 """The first argument where it is stored, elsewhere the second, which is a number: an operand with

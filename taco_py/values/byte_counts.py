@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
 from taco_py.diagnostics.errors import OperandError
 from taco_py.kernels import KERNELS
+from taco_py.values.traced_operands import taken_over, taker_of
 
 T = TypeVar("T")
 UNITS: Mapping[str, int] = {
@@ -60,8 +61,18 @@ def limited(function: Callable[..., T], arguments: Mapping[str, Any]) -> T:
     """
     limit = check_memory_limit(arguments["memory_limit"])
     assert limit is not None
+    given = [each for value in arguments.values() for each in _spread(value)]
+    if (taker := taker_of(given)) is not None:
+        taken_over(taker, "tp.kernel", ((), {}, ()), {"memory_limit": limit})
     with KERNELS.memory.within(limit):
         return call_again(function, arguments, memory_limit=None)
+
+
+def _spread(value: Any) -> Iterable[Any]:
+    """The operands that an argument holds, or it is."""
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, tuple) else (value,)
 
 
 def call_again(function: Callable[..., T], arguments: Mapping[str, Any], **changed: Any) -> T:
@@ -69,10 +80,12 @@ def call_again(function: Callable[..., T], arguments: Mapping[str, Any], **chang
     arguments = {**arguments, **changed}
     code: Any = function.__code__
     named = code.co_argcount + code.co_kwonlyargcount
-    first, rest = code.co_varnames[: code.co_posonlyargcount], code.co_varnames[named:]
+    spread = bool(code.co_flags & _VARIADIC)  # what stands before these goes by position
+    count = code.co_argcount if spread else code.co_posonlyargcount
+    first, rest = code.co_varnames[:count], code.co_varnames[named:]
     given = [arguments[name] for name in first]
     keywords = {name: arguments[name] for name in code.co_varnames[len(first) : named]}
-    if code.co_flags & _VARIADIC:
+    if spread:
         given += arguments[rest[0]]
         rest = rest[1:]
     if code.co_flags & _KEYWORDS:

@@ -28,19 +28,13 @@ from taco_py.plan.ir.nodes import Operand
 from taco_py.problem import TensorType
 from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import Array, TensorData, stores_all
+from taco_py.values.call_options import calls_with, options_of
 from taco_py.values.device_tensor import DeviceTensor
 from taco_py.values.keys import joined, stride_order
 from taco_py.values.tensor import Tensor, as_data, operand_data
 
 INT32_MAX = 2**31 - 1
-OPTIONS = frozenset(
-    {
-        "format", "out", "dtype", "casting", "schedule", "threads", "static", "libraries",
-        "schedule_budget",
-        "forbid", "allow", "path", "outputs", "border", "shape", "semiring", "mask", "replace",
-        "target", "memory_limit",
-    }
-)  # fmt: skip
+OPTIONS = options_of("evaluate")
 """The keywords of `evaluate`, which cannot be the names of operands there."""
 
 
@@ -301,9 +295,11 @@ def _how_to_pass(access: Access, left: Sequence[str], options: Collection[str]) 
 
 def _how_to_use(name: str, wanted: Sequence[str], options: Collection[str]) -> str:
     """The remedy for an operand that the text does not use, or for an option misspelt."""
-    if name in OPTIONS and name not in options:
+    calls = calls_with(name)
+    if calls and name not in options:
         has = ", ".join(f"{option}=" for option in sorted(options))
-        return f"{name}= is an option of evaluate; this call has {has}"
+        owner = "evaluate" if "evaluate" in calls else ", ".join(calls)
+        return f"{name}= is an option of {owner}; this call has {has}"
     option = nearest(name, options)
     if option is not None and nearest(name, wanted) is None:
         return f"did you mean the option {option}=?"

@@ -3,12 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
+
+OPTIONS = (
+    "format", "schedule", "threads", "dtype", "casting", "static", "libraries", "schedule_budget",
+    "forbid", "allow", "target",
+)  # fmt: skip
+"""What calls name the options that settings are made of, in their order."""
+
+USUAL: Mapping[str, Any] = MappingProxyType({
+    "casting": "safe", "libraries": True, "forbid": (), "allow": (), "border": "error",
+})  # fmt: skip
+"""Options that mean nothing else where they are left out, but for None."""
+
+
+def options_said(options: Sequence[Any], more: Mapping[str, Any], over: Any) -> dict[str, Any]:
+    """Return the options that a call says, by the names that it has for them.
+
+    options  what settings are made of, in their order
+    over     its semiring and mask, None without
+    """
+    found = {**dict(zip(OPTIONS, options, strict=True)), **more}
+    if over is not None:
+        found["mask"] = over.mask
+        found["semiring"] = None if over.semiring.is_arithmetic else over.semiring
+    return {name: each for name, each in found.items() if _is_said(name, each)}
+
+
+def _is_said(name: str, value: Any) -> bool:
+    usual = USUAL.get(name)
+    return value is not None and (type(value) is not type(usual) or value != usual)
 
 
 def taker_of(values: Iterable[Any]) -> Any:
     """Return the first of operands that takes calls over, None where none does."""
-    return next((each for each in values if hasattr(type(each), "__taco_function__")), None)
+    return next(filter(is_traced, values), None)
+
+
+def is_traced(value: Any) -> bool:
+    """Tell whether an operand stands for an array while a function is traced."""
+    return hasattr(type(value), "__taco_function__")
 
 
 def taken_over(taker: Any, name: str, args: Sequence[Any], options: Mapping[str, Any]) -> Any:

@@ -164,13 +164,14 @@ def test_complex_gradients_are_those_of_real_and_imaginary_parts() -> None:
             "real or complex operands in wrt=, found n of type int64",
         ),
         ("s = x[i]", {"wrt": "q"}, "names of operands in wrt=, found 'q'"),
-        ("s = x[i]", {"wrt": "n"}, "operands that the text reads in wrt=, found n"),
+        ("s = x[i]", {"wrt": "n"}, "names of operands in wrt=, found 'n'"),
         ("s = n[i]", {}, "a real or complex operand that s depends on"),
         ("s min= x[i]", {"wrt": "x"}, r"= or \+= in a statement with a derivative"),
     ],
 )
 def test_what_has_no_derivative_is_refused(text: str, options: Any, message: str) -> None:
-    operands = {"x": x, "n": np.arange(5)}
+    whole = {"x": x, "n": np.arange(5)}
+    operands = {name: each for name, each in whole.items() if f"{name}[" in text}
     with pytest.raises(tp.DerivativeError, match=message):
         tp.vjp(text, operands, **options)
 

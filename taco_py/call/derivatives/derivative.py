@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from codegen.records import dataclass
@@ -10,6 +11,7 @@ from taco_py.autodiff.differentiation import Place
 from taco_py.autodiff.needed_statements import names_of
 from taco_py.call.derivatives.differentiated_text import DifferentiatedText
 from taco_py.call.derivatives.run_statements import Turn, explain_statements, run_statements
+from taco_py.kernels import KERNELS
 from taco_py.notation.printer import to_text
 
 
@@ -20,11 +22,17 @@ class Derivative:
     source: DifferentiatedText
     turns: tuple[Turn, ...]
     options: tuple[Any, ...]
+    memory_limit: int | None
 
     @property
     def wrt(self) -> tuple[str, ...]:
         """Return the operands by which the text is differentiated, in order."""
         return self.source.wrt
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Return the names of what is wanted, which need not be computed."""
+        return ()
 
     @property
     def text(self) -> str:
@@ -37,14 +45,20 @@ class Derivative:
         for name, (tensor, mode) in sizes.items():
             objects[name] = self.source.shape(tensor)[mode]
         read = {name for part, _ in self.turns for each in part for name in names_of(each)}
+        read |= {*self.results}
         return {name: each for name, each in objects.items() if name in read}
 
     def run(self, objects: Mapping[str, Any]) -> dict[str, Any]:
         """Compute the statements of operands; these and what was computed, by name."""
         shapes = self.shapes
         known = tuple(shapes.items())
-        identity = (type(self).__name__, self.source.text, self.source.outputs, self.wrt, known)
-        return run_statements(self.turns, objects, self.options, identity, shapes)
+        source, limit = self.source, self.memory_limit
+        statements = self.text if source.rewritten else source.text
+        identity = (type(self).__name__, statements, source.outputs, self.wrt, known, source.border)
+        with nullcontext() if limit is None else KERNELS.memory.within(limit):
+            return run_statements(
+                self.turns, objects, self.options, identity, shapes, source.border
+            )
 
     @property
     def shapes(self) -> dict[str, Any]:
@@ -53,4 +67,5 @@ class Derivative:
 
     def explained(self, objects: Mapping[str, Any]) -> str:
         """Say what computes the statements."""
-        return explain_statements(self.turns, objects, self.options, self.shapes)
+        border = self.source.border
+        return explain_statements(self.turns, objects, self.options, self.shapes, border)

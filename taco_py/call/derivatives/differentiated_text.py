@@ -9,16 +9,22 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.call.over_semirings import Over, over_numbers
 from taco_py.call.prepare import statements_of
 from taco_py.call.several.sequence import in_single_assignment
 from taco_py.call.several.wishes import asked_of
 from taco_py.diagnostics.errors import DerivativeError, DimensionError, OperandError
 from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.indexed.domains import ERROR
+from taco_py.indexed.indexed_call import stated_of
 from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.notation.checks import accesses, operand_names
+from taco_py.notation.checks import accesses, has_subscripts, operand_names
 from taco_py.notation.nodes import Access, Assignment
-from taco_py.values.operands import is_number, taken
+from taco_py.values.call_options import options_of
+from taco_py.values.operands import check_given, is_number, taken
+from taco_py.values.settings import settings_of
 from taco_py.values.tensor import Tensor
+from taco_py.values.traced_operands import is_traced
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +35,8 @@ class DifferentiatedText:
     wrt      the operands by which
     alone    whether one operand was asked for by its name, not in a sequence
     shapes   of what statements scatter to, by name, where the call says them
+    border   what a subscript outside of its operand is, as `evaluate` has it
+    rewritten  whether the statements are others than the text's: over a semiring, under a mask
     """
 
     text: str
@@ -38,6 +46,8 @@ class DifferentiatedText:
     wrt: tuple[str, ...]
     alone: bool
     shapes: Mapping[str, tuple[int, ...]]
+    border: str = "error"
+    rewritten: bool = False
 
     @property
     def sparse(self) -> frozenset[str]:
@@ -52,7 +62,7 @@ class DifferentiatedText:
     @property
     def masks(self) -> frozenset[str]:
         """The sparse operands that are 0 where they store nothing."""
-        return frozenset(n for n in self.sparse if not taken(self.objects[n], n).fill)
+        return frozenset(n for n in self.sparse if not fill_of(self.objects[n], n))
 
     @property
     def is_complex(self) -> bool:
@@ -111,33 +121,75 @@ def read_text(
     wrt: str | Iterable[str] | None,
     outputs: Any,
     shape: Any = None,
+    border: Any = "error",
+    over: Over | None = None,
 ) -> DifferentiatedText:
     """Read a text that a derivative is asked of.
 
     shape  of what a statement scatters to, or shapes by name
+    border what a subscript outside of its operand is
+    over   the semiring and the mask, None where there is neither
 
     Raises NotationError and OperandError of texts, DerivativeError for operands that have none.
     """
     statements = tuple(each.assignment for each in statements_of(text, objects))
     used = {name for each in statements for name in operand_names(each)}
     used |= {each.target.tensor for each in statements if each.operator is not None}
-    missing = used - {*objects} - {each.target.tensor for each in statements}
-    if missing:
-        name = min(missing)
-        raise OperandError(
-            f"Expected an operand {name}, found {', '.join(objects) or 'none'}",
-            hint=with_suggestion(f"pass {name}=", name, [*objects]),
-        )
+    made = {each.target.tensor for each in statements}
+    begun = [each.target for each in statements if each.operator is not None]
+    read = [access for each in statements for access in accesses(each)] + begun
+    missing = [access for access in read if access.tensor not in made]
+    wanted = tuple(dict.fromkeys(a.tensor for a in read if a.tensor not in made or a in begun))
+    check_given(missing, wanted, objects, options_of("vjp"))
+    border = stated_of(border, None).border
+    if over is not None and not over.is_usual:
+        statements, objects = _over_numbers(statements, objects, over)
     asked = asked_of(statements, outputs)
     names = _wanted(wrt, objects, used, [*asked.outputs])
     statements, made = _assigned_once(statements, asked.outputs, objects)
-    shapes = _shapes(shape, statements)
-    return DifferentiatedText(text, statements, objects, made, names, isinstance(wrt, str), shapes)
+    shapes = _shapes(shape, statements, border)
+    alone = isinstance(wrt, str)
+    rewritten = over is not None and not over.is_usual
+    return DifferentiatedText(
+        text, statements, objects, made, names, alone, shapes, border, rewritten
+    )
 
 
-def _shapes(shape: Any, statements: Sequence[Assignment]) -> dict[str, tuple[int, ...]]:
-    """The shapes that a call says, by the names that statements scatter to."""
+def _over_numbers(
+    statements: tuple[Assignment, ...], objects: Mapping[str, Any], over: Over
+) -> tuple[tuple[Assignment, ...], dict[str, Any]]:
+    """A statement over a semiring, under a mask, as one over numbers, and its operands.
+
+    Raises DerivativeError for semirings of truths, and for subscripts that are more than indices.
+    """
+    (one, *others) = statements
+    if others:
+        over.refuse_several(others[-1])
+    if over.semiring.computes_truths:
+        raise DerivativeError(
+            f"Expected a semiring of numbers for a derivative, found {over.semiring.name}",
+            hint="truths have no derivative; leave semiring= out, or take one as max_times",
+        )
+    if has_subscripts(one):
+        raise DerivativeError(
+            "Expected indices alone as subscripts under mask= or semiring= in a derivative, found "
+            "others",
+            one.span,
+            "multiply by the mask in the text, or read the operand at positions before",
+        )
+    settings = settings_of(None, None, None, None, "safe", None)
+    ready = over_numbers(one, objects, settings, over)
+    return (ready.assignment,), ready.objects
+
+
+def _shapes(
+    shape: Any, statements: Sequence[Assignment], border: str
+) -> dict[str, tuple[int, ...]]:
+    """The shapes that a call says, by the names that statements scatter to, or, beyond a border,
+    that the one statement assigns."""
     scattered = dict.fromkeys(s.target.tensor for s in statements if s.target.subscripts)
+    if border != ERROR and len(statements) == 1:
+        scattered = {statements[0].target.tensor: None}
     if shape is None:
         return {}
     if not isinstance(shape, Mapping):
@@ -214,11 +266,6 @@ def _wanted(
                 f"Expected names of operands in wrt=, found {name!r}",
                 hint=with_suggestion(f"operands are {', '.join(objects)}", str(name), [*objects]),
             )
-        if name not in used:
-            raise DerivativeError(
-                f"Expected operands that the text reads in wrt=, found {name}, which it does not",
-                hint="leave it out: its derivative is 0",
-            )
         if dtype_of(objects[name], name).kind not in "fc":
             raise DerivativeError(
                 f"Expected real or complex operands in wrt=, found {name} of type "
@@ -236,17 +283,29 @@ def dtype_of(obj: Any, name: str) -> np.dtype[Any]:
     """The type of an operand's elements."""
     if is_number(obj):
         return np.asarray(obj).dtype
+    if is_traced(obj):
+        found: np.dtype[Any] = obj.dtype
+        return found
     return taken(obj, f"operand {name}").dtype
+
+
+def fill_of(obj: Any, name: str) -> Any:
+    """What a sparse operand is where it stores nothing; 0 or nothing of most."""
+    return obj.fact.fill if is_traced(obj) else taken(obj, name).fill
 
 
 def leaves_out(obj: Any) -> bool:
     """Whether an operand is sparse."""
+    if is_traced(obj):
+        return bool(obj.fact.sparsity)
     return is_scipy_sparse(obj) or (isinstance(obj, Tensor) and not obj.format.is_dense)
 
 
 def like(obj: Any, value: Any) -> Any:
     """A cotangent as the operand is: its class, its type; zeros where there is none."""
     dtype = dtype_of(obj, "operand")
+    if is_traced(obj) or is_traced(value):
+        return np.zeros_like(obj) if value is None else value.astype(dtype)
     if value is None:
         return _zeros(obj, dtype)
     if not leaves_out(obj):

@@ -83,7 +83,9 @@ class Pullback(Derivative):
         return like(operand, value)
 
 
-def pullback_of(source: DifferentiatedText, options: tuple[Any, ...]) -> Pullback:
+def pullback_of(
+    source: DifferentiatedText, options: tuple[Any, ...], memory_limit: int | None = None
+) -> Pullback:
     """Make the statements of the cotangents. Raises DerivativeError."""
     reverser = Reverser(
         source.statements, source.outputs, source.wrt, source.sparse, source.dense,
@@ -94,4 +96,4 @@ def pullback_of(source: DifferentiatedText, options: tuple[Any, ...]) -> Pullbac
     names = dict.fromkeys(statements.cotangents[name] for name in source.wrt)
     outputs = tuple(name for name in names if name and name not in seeds)
     turns = turns_of(needed(statements.statements, outputs), outputs)
-    return Pullback(source, turns, options, statements)
+    return Pullback(source, turns, options, memory_limit, statements)

@@ -36,7 +36,8 @@ class Pushforward(Derivative):
 
         tangents, named  of each operand in `wrt`, of its shape
         """
-        found = self.run(self._objects({**(tangents or {}), **named}))
+        objects = self._objects({**(tangents or {}), **named})
+        found = {**objects, **self.run(objects)}
         names = (self.statements.tangents[name] for name in self.source.outputs)
         pairs = zip(names, self.source.targets(), strict=True)
         results = tuple(
@@ -48,6 +49,11 @@ class Pushforward(Derivative):
     def explain(self, tangents: Mapping[str, Any] | None = None, /, **named: Any) -> str:
         """Return what computes the tangents, as `tp.explain` has it."""
         return self.explained(self._objects({**(tangents or {}), **named}))
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Return the names of the tangents of outputs; that of what is added to is one."""
+        return tuple(name for name in self.statements.tangents.values() if name)
 
     @property
     def shapes(self) -> dict[str, Any]:
@@ -77,7 +83,9 @@ class Pushforward(Derivative):
         return self.operands_with(seeds, self.statements.sizes)
 
 
-def pushforward_of(source: DifferentiatedText, options: tuple[Any, ...]) -> Pushforward:
+def pushforward_of(
+    source: DifferentiatedText, options: tuple[Any, ...], memory_limit: int | None = None
+) -> Pushforward:
     """Make the statements of the tangents. Raises DerivativeError."""
     forwarder = Forwarder(
         source.statements, source.outputs, source.wrt, source.sparse, source.dense,
@@ -86,4 +94,4 @@ def pushforward_of(source: DifferentiatedText, options: tuple[Any, ...]) -> Push
     statements = forwarder.forward()
     outputs = tuple(dict.fromkeys(name for name in statements.tangents.values() if name))
     turns = turns_of(needed(statements.statements, outputs), outputs)
-    return Pushforward(source, turns, options, statements)
+    return Pushforward(source, turns, options, memory_limit, statements)

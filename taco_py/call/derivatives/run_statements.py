@@ -13,6 +13,7 @@ from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Assignment
 from taco_py.values.keys import call_key
 from taco_py.values.settings import settings_of
+from taco_py.values.traced_operands import taken_over, taker_of
 
 NO_SHAPES: Mapping[str, Any] = MappingProxyType({})
 
@@ -54,24 +55,35 @@ def run_statements(
     options: tuple[Any, ...],
     identity: tuple[object, ...],
     shapes: Mapping[str, Any] = NO_SHAPES,
+    border: str = "error",
 ) -> dict[str, Any]:
     """Compute statements; the operands and what was computed, by name.
 
     identity  what tells the statements from others
     shapes    of what is scattered to, by name, where the call says it
+    border    what a subscript outside of its operand is
     """
     found = dict(objects)
+    if (taker := taker_of(objects.values())) is not None:
+        said = {} if border == "error" else {"border": border}
+        statements = [each for part, _ in turns for each in part]
+        return {**found, **taken_over(taker, "tp.statements", (statements, objects), said)}
     for number, (part, names) in enumerate(turns):
         own = {name: found[name] for name in _operands(part) if name in found}
         key = call_key((*identity, number, *own), own.values())
         read = [Understood(each, ()) for each in part]
-        if part[0].target.subscripts:
-            asks = Asks(shape=shapes.get(part[0].target.tensor))
+        if part[0].target.subscripts or _is_shaped(part, shapes):
+            asks = Asks(border, shapes.get(part[0].target.tensor))
             found[names[0]] = compute_read(read, own, options, asks, key)
         else:
-            made = compute_read(read, own, options, Asks(outputs=names), key)
+            made = compute_read(read, own, options, Asks(border, outputs=names), key)
             found |= zip(names, made, strict=True)
     return found
+
+
+def _is_shaped(part: Sequence[Assignment], shapes: Mapping[str, Any]) -> bool:
+    """Whether a turn is one statement of whose result the call says the shape."""
+    return len(part) == 1 and part[0].target.tensor in shapes
 
 
 def explain_statements(
@@ -79,6 +91,7 @@ def explain_statements(
     objects: Mapping[str, Any],
     options: tuple[Any, ...],
     shapes: Mapping[str, Any] = NO_SHAPES,
+    border: str = "error",
 ) -> str:
     """Say what computes each turn; what later ones read is computed for that."""
     found, told = dict(objects), []
@@ -86,12 +99,13 @@ def explain_statements(
         own = {name: found[name] for name in _operands(part) if name in found}
         read = [Understood(each, ()) for each in part]
         target = part[0].target
-        asks = Asks(outputs=names)
-        if target.subscripts:
-            asks = Asks(shape=shapes.get(target.tensor))
+        asks = Asks(border, outputs=names)
+        if target.subscripts or _is_shaped(part, shapes):
+            asks = Asks(border, shapes.get(target.tensor))
         told.append(explain_read(read, own, settings_of(None, *options), asks, None))
         if len(turns) > 1:
-            found = run_statements([(part, names)], found, options, ("explained",), shapes)
+            key = ("explained",)
+            found = run_statements([(part, names)], found, options, key, shapes, border)
     return "\n\n".join(told)
 
 

@@ -8,6 +8,9 @@ from typing import Any
 from taco_py.call.derivatives.differentiated_text import read_text
 from taco_py.call.derivatives.pullback import Pullback, pullback_of
 from taco_py.call.derivatives.pushforward import Pushforward, pushforward_of
+from taco_py.call.over_semirings import Over, over_of
+from taco_py.notation.rewrites.semirings import Semiring
+from taco_py.values.byte_counts import check_memory_limit
 from taco_py.values.settings import merged
 
 Shape = int | Sequence[int] | Mapping[str, int | Sequence[int]] | None
@@ -21,7 +24,11 @@ def vjp(
     wrt: str | Iterable[str] | None = None,
     outputs: str | Iterable[str] | None = None,
     shape: Shape = None,
+    border: str = "error",
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
     threads: int | None = None,
+    memory_limit: int | str | None = None,
     **named: Any,
 ) -> Pullback:
     """Return what computes the cotangents of operands, from that of a text's result: v ↦ vᵀ J.
@@ -43,15 +50,19 @@ def vjp(
     outputs  the names that are differentiated of several statements; by default the last one's
     shape    of what a statement scatters to, as `tp.evaluate` has it, or shapes by name, where a
              later statement reads it
+    border, semiring, mask  as `tp.evaluate` has them; of a text without subscripts that are more
+             than indices. What a mask leaves out has no derivative.
     threads  to use at most
+    memory_limit  bytes that a call of what is returned may take at once, as in `tp.evaluate`
 
     Sparse operands have cotangents with their own pattern, in their own format. Equal values share
     the cotangent of their minimum or maximum; a constant has none of it. Complex values have
     ∂L/∂Re + i ∂L/∂Im. Raises DerivativeError where there is no derivative, with the place, and what
     `tp.evaluate` raises for texts and operands.
     """
-    source = read_text(text, merged(operands, named), wrt, outputs, shape)
-    return pullback_of(source, _options(threads))
+    over = read_over(semiring, mask)
+    source = read_text(text, merged(operands, named), wrt, outputs, shape, border, over)
+    return pullback_of(source, _options(threads), check_memory_limit(memory_limit))
 
 
 def jvp(
@@ -62,7 +73,11 @@ def jvp(
     wrt: str | Iterable[str] | None = None,
     outputs: str | Iterable[str] | None = None,
     shape: Shape = None,
+    border: str = "error",
+    semiring: Semiring | str | None = None,
+    mask: Any = None,
     threads: int | None = None,
+    memory_limit: int | str | None = None,
     **named: Any,
 ) -> Pushforward:
     """Return what computes the tangent of a text's result, from those of operands: v ↦ J v.
@@ -80,12 +95,18 @@ def jvp(
              complex numbers that the text reads
     outputs  the names whose tangents are computed of several statements; by default the last one's
     shape    of what a statement scatters to, as `tp.evaluate` has it, or shapes by name
-    threads  to use at most
+    border, semiring, mask, threads, memory_limit  as in `tp.vjp`
 
     Raises what `tp.vjp` raises.
     """
-    source = read_text(text, merged(operands, named), wrt, outputs, shape)
-    return pushforward_of(source, _options(threads))
+    over = read_over(semiring, mask)
+    source = read_text(text, merged(operands, named), wrt, outputs, shape, border, over)
+    return pushforward_of(source, _options(threads), check_memory_limit(memory_limit))
+
+
+def read_over(semiring: Any, mask: Any) -> Over | None:
+    """Read the semiring and the mask; None where a call leaves both out."""
+    return None if semiring is None and mask is None else over_of(semiring, mask, False)
 
 
 def _options(threads: int | None) -> tuple[Any, ...]:

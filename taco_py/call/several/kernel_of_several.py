@@ -46,6 +46,7 @@ from taco_py.values.operands import Given, check_given, check_orders, check_size
 from taco_py.values.result_table import ResultKind
 from taco_py.values.results import container, hand_out
 from taco_py.values.settings import Settings, check_static_size, check_threads, merged
+from taco_py.values.traced_operands import taken_over, taker_of
 
 if TYPE_CHECKING:
     from taco_py.show.graphs import Drawing
@@ -167,6 +168,13 @@ class KernelOfSeveral:
             result = call(given, *outs, limit)
             if result is not None:
                 return result
+        if (taker := taker_of(given.values())) is not None:
+            names = [self.statements.outputs[name] for name in self.outputs]
+            wanted = names[0] if self.alone else names
+            told = {"out": out, "threads": threads}
+            return taken_over(
+                taker, "tp.kernel", (self.statements.assignments, given, wanted), told
+            )
         begun = {n: o for n, o in asked.outs.items() if n in self.formats and n not in given}
         objects, _ = placed({**given, **begun}, self.settings.target)
         place = place_of(objects.values())

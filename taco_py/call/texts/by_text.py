@@ -28,7 +28,7 @@ from taco_py.values.device_tensor import place_of
 from taco_py.values.keys import call_key
 from taco_py.values.operands import taken
 from taco_py.values.settings import Settings, settings_of
-from taco_py.values.traced_operands import taken_over, taker_of
+from taco_py.values.traced_operands import options_said, taken_over, taker_of
 
 if TYPE_CHECKING:
     from taco_py.call.over_semirings import Over
@@ -51,6 +51,14 @@ class Asks:
     format: Any = None
     out: Any = None
     over: Over | None = None
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The arguments by the names that calls have for them, None of those left out."""
+        return {
+            "border": self.border, "shape": self.shape, "path": self.path,
+            "outputs": self.outputs, "format": self.format, "out": self.out,
+        }  # fmt: skip
 
     def several(self, read: Sequence[Understood]) -> bool:
         """Whether a text is computed as several statements are."""
@@ -90,11 +98,11 @@ def compute_text(
              are
     key      under which to remember the short way for calls like this one
     """
-    if key is None and (taker := taker_of(objects.values())) is not None:
-        told = {"outputs": asks.outputs, "out": asks.out, "format": asks.format, "over": asks.over}
-        named = {"schedule": options[0], "dtype": options[2], "shape": asks.shape, **told}
-        return taken_over(taker, "tp.evaluate", (text, objects), named)
-    objects, where = placed(objects, options[-1], () if asks.over is None else asks.over.arrays)
+    masks = () if asks.over is None else asks.over.arrays
+    if key is None and (taker := taker_of((*objects.values(), *masks))) is not None:
+        said = options_said((None, *options), asks.named, asks.over)
+        return taken_over(taker, "tp.evaluate", (text, objects), said)
+    objects, where = placed(objects, options[-1], masks)
     options = (*options[:-1], where)
     read = statements_of(text, objects)
     if not concerns(objects.values(), asks.format):

@@ -54,6 +54,7 @@ from taco_py.values.remapped_tensor import blocks_of, in_format
 from taco_py.values.result_table import TENSOR
 from taco_py.values.settings import Settings
 from taco_py.values.tensor import Tensor, as_data
+from taco_py.values.traced_operands import taken_over, taker_of
 
 LARGE = 100_000
 ROW_ENTRIES = 10
@@ -140,6 +141,9 @@ class KernelInBlocks:
         """
         objects = by_place_and_name(tuple(self.forms), operands, named) if operands else named
         assignment = self.read.assignment
+        if (taker := taker_of(objects.values())) is not None:
+            given, told = [assignment], {"out": out, "threads": threads}
+            return taken_over(taker, "tp.kernel", (given, objects, assignment.target.tensor), told)
         check_names(accumulated(assignment, objects), objects, ("out", "threads"))
         for name, obj in objects.items():
             self._check(name, obj)

@@ -25,7 +25,7 @@ from taco_py.call.prepare import Understood, accumulated
 from taco_py.diagnostics.errors import DimensionError, FormatError, OperandTypeError
 from taco_py.formats import Format
 from taco_py.indexed.domains import Stated, bounds
-from taco_py.indexed.indexed_call import IndexedCall
+from taco_py.indexed.indexed_call import IndexedCall, stated_of
 from taco_py.indexed.indexed_statements import OVER_SEMIRINGS, refuse_scatter
 from taco_py.indexed.make_operands import Layout, Made, told_operands
 from taco_py.notation.checks import accesses, operand_names
@@ -39,6 +39,7 @@ from taco_py.values.device_tensor import place_of
 from taco_py.values.operands import check_names, describe, taken
 from taco_py.values.settings import Settings
 from taco_py.values.tensor import Tensor
+from taco_py.values.traced_operands import taken_over, taker_of
 
 SAMPLE_SIZE = 4
 """Of each index of samples, where arrays among the operands do not say."""
@@ -126,6 +127,8 @@ class KernelOfSubscripts:
         Raises as `evaluate` does, and FormatError for another format.
         """
         objects = by_place_and_name(tuple(self.formats), operands, named) if operands else named
+        if (taker := taker_of(objects.values())) is not None:
+            return self._noted(taker, objects, {"out": out, "threads": threads})
         objects, _ = placed(objects, self.told.settings.target)
         place = place_of(objects.values())
         target = self.read.assignment.target.tensor
@@ -142,6 +145,13 @@ class KernelOfSubscripts:
         asked: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit}
         found = kernel(**made.objects, **mask, out=out, **asked)
         return to_device(found, place) if place and out is None else found
+
+    def _noted(self, taker: Any, objects: dict[str, Any], told: dict[str, Any]) -> Any:
+        """Leave the text to a trace that an operand is of."""
+        over, read = self.told.over, self.read.assignment
+        told["semiring"] = None if over is None or over.is_usual else over
+        told["border"] = None if self.stated == stated_of("error", None) else self.stated
+        return taken_over(taker, "tp.kernel", ([read], objects, read.target.tensor), told)
 
     @property
     def _masked(self) -> bool:

@@ -70,6 +70,7 @@ def free_variables(function: Callable[..., Any]) -> FreeVariables:
         if isinstance(found, MethodType):
             roots.append(found.__self__)
             found = found.__func__
+        found = getattr(found, "__wrapped__", found)  # of tp.fuse, tp.grad and others
         if not isinstance(found, FunctionType) or id(found) in seen:
             continue
         seen.add(id(found))
@@ -97,6 +98,15 @@ def _globals(function: FunctionType) -> list[tuple[dict[str, Any], str, Any]]:
     space = function.__globals__
     names = dict.fromkeys(name for name in _names(function.__code__) if name in space)
     return [(space, name, space[name]) for name in names if not isinstance(space[name], ModuleType)]
+
+
+def global_values(function: FunctionType) -> list[Any]:
+    """Return what the global names of a function stand for, but for functions of other modules."""
+    found = [value for *_, value in _globals(function)]
+    return [
+        value for value in found
+        if not callable(value) or getattr(value, "__module__", None) == function.__module__
+    ]  # fmt: skip
 
 
 def _names(code: CodeType) -> Iterator[str]:

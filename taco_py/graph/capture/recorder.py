@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ class Recorder:
     guards      numbers of the operands with the values for which alone the trace holds
     operations  what traced arrays do, by NumPy's names
     origin      the function of `tp.nn` whose operators are noted, if any
+    differentiated  the values that gradients inside the function depend on, though these may not
     """
 
     def __init__(self, operands: Mapping[str, Any], operations: Mapping[str, Any]) -> None:
@@ -43,6 +45,7 @@ class Recorder:
         self.matrices = {*operations["matrices"]}
         self.closed = False
         self.origin = NOWHERE
+        self.differentiated: set[str] = set()
         self._values: dict[Extent, Any] = {}
 
     # ------------------------------------------------------------ sizes
@@ -140,10 +143,13 @@ class Recorder:
     def _number(self, size: Size) -> str:
         weak = weak_name(size.value)
         dtype = weak or str(np.asarray(size.value).dtype)
-        key = (size.extent, dtype)
+        return self.number(size.extent, Fact((), dtype, weak=bool(weak)))
+
+    def number(self, extent: Extent, fact: Fact) -> str:
+        """Name a number that each call computes of sizes."""
+        key = (extent, fact.dtype)
         if key not in self.numbers:
-            fact = Fact((), dtype, weak=bool(weak))
-            number = Number(f"n{len(self.numbers)}", fact, size.extent)
+            number = Number(f"n{len(self.numbers)}", fact, extent)
             self.numbers[key] = number
             self.facts[number.name] = fact
         return self.numbers[key].name
@@ -200,6 +206,16 @@ class Recorder:
         if read and len(shape) == 2 and (not every or read == {*inputs}) and operator != "to_dense":
             self.matrices.add(node.name)  # as SciPy's classes have it
         return self.traced(node.name, True)
+
+    def argument(self, obj: Any) -> Any:
+        """Note a value as the argument of a gradient, which others that it is read by are not."""
+        name = self.name_of(obj)
+        made = self.add("argument", (name,), self.facts[name].shape, self.facts[name].dtype)
+        self.facts[made.name] = self.facts[name]
+        self.nodes[-1] = replace(self.nodes[-1], fact=self.facts[name])
+        if name in self.matrices:
+            self.matrices.add(made.name)
+        return made
 
     @contextmanager
     def part_of(self, function: str) -> Iterator[None]:

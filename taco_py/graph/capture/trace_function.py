@@ -27,6 +27,7 @@ class Trace:
 
     template  what is returned, with an `Output` for each array
     guards    from the operands to numbers that have to be `expected`
+    differentiated  values that gradients inside of the function depend on
     """
 
     graph: Graph
@@ -35,6 +36,7 @@ class Trace:
     expected: tuple[Any, ...]
     conditions: tuple[Extent, ...]
     free: FreeVariables
+    differentiated: frozenset[str] = frozenset()
 
     def holds(self, operands: Sequence[Any]) -> bool:
         """Tell whether the graph is what the function computes of operands."""
@@ -98,7 +100,7 @@ def trace_function(
     names_ = tuple(operands)
     return Trace(
         graph, template, compiled(tuple(guards), names_) if guards else None,
-        tuple(guards.values()), tuple(guards), free,
+        tuple(guards.values()), tuple(guards), free, frozenset(recorder.differentiated),
     )  # fmt: skip
 
 

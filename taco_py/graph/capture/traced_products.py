@@ -7,20 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.call.prepare import statements_of
 from taco_py.diagnostics.errors import DimensionError
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.traced_layouts import astype
 from taco_py.graph.capture.traced_line import refuse
+from taco_py.graph.capture.traced_texts import REMEDIES
 from taco_py.graph.capture.traced_ufuncs import axes_of
 from taco_py.graph.extents import Extent
-from taco_py.graph.nodes import Shape
 from taco_py.graph.samples import sample
 from taco_py.notation.checks import accesses
-from taco_py.notation.dtypes import result_dtype
 from taco_py.notation.einsum import parse_einsum, split_operands
 from taco_py.notation.nodes import Assignment
-from taco_py.notation.printer import to_text
 
 Labels = tuple[int, ...]
 
@@ -44,8 +41,12 @@ def contract(
 def einsum(recorder: Recorder, *operands: Any, optimize: Any = None, **options: Any) -> Any:
     """Note np.einsum, or tp.einsum. Raises what they raise for subscripts."""
     dtype = options.pop("dtype", None)
-    if {key for key, each in options.items() if each is not None and key != "order"}:
-        refuse(f"Expected einsum without {'=, '.join(options)}=, found it", "leave it away")
+    for key, each in options.items():
+        if each is not None and key != "order":
+            refuse(
+                f"Expected einsum without {key}= in a traced function, found it",
+                REMEDIES.get(key, "leave it out: all of the function is planned as a whole"),
+            )
     subscripts, arrays = split_operands(operands)
     names = [recorder.name_of(each) for each in arrays]
     found = parse_einsum(subscripts, [recorder.facts[name].order for name in names])
@@ -164,55 +165,3 @@ def _square_of(recorder: Recorder, name: str, *begins: tuple[int, int]) -> str:
     for axis, begin in begins:
         key[axis] = slice(begin, begin + length)
     return recorder.name_of(x[tuple(key)])
-
-
-def evaluate(recorder: Recorder, text: Any, given: Any, outputs: Any = None, **options: Any) -> Any:
-    """Note tp.evaluate of a text whose subscripts are indices alone."""
-    if options:
-        refuse(f"Expected tp.evaluate without {'=, '.join(options)}=, found it", "leave it away")
-    names = {name: recorder.name_of(each) for name, each in given.items()}
-    known = {name: recorder.facts[each] for name, each in names.items()}
-    arrays = dict(names)
-    for each in statements_of(text, given):
-        assignment = each.assignment
-        target = assignment.target.tensor
-        read = tuple(dict.fromkeys(access.tensor for access in accesses(assignment.value)))
-        missing = [name for name in read if name not in known]
-        plain = not any(access.subscripts for access in accesses(assignment))
-        if missing or not plain or assignment.operator is not None:
-            refuse(
-                f"Expected index notation over {', '.join(known)} with = and indices alone, found "
-                f"{to_text(assignment) if plain else text}",
-                "compute what has other subscripts, or +=, outside of the traced function",
-            )
-        shape = _shape_of(recorder, assignment, {name: known[name].shape for name in read})
-        dtype = result_dtype(assignment, {name: np.dtype(known[name].dtype) for name in read}).name
-        made = recorder.add(
-            "evaluate",
-            [arrays[name] for name in read],
-            shape,
-            dtype,
-            text=to_text(assignment),
-            names=read,
-        )
-        arrays[target], known[target] = made.name, recorder.facts[made.name]
-    if outputs is None:
-        return recorder.traced(arrays[target])
-    if isinstance(outputs, str):
-        return recorder.traced(arrays[outputs])
-    return tuple(recorder.traced(arrays[name]) for name in outputs)
-
-
-def _shape_of(recorder: Recorder, assignment: Assignment, shapes: dict[str, Shape]) -> Shape:
-    sizes: dict[str, Extent] = {}
-    for access in accesses(assignment.value):
-        if len(access.indices) != len(shapes[access.tensor]):
-            refuse(
-                f"Expected {len(shapes[access.tensor])} indices of {access.tensor}, found "
-                f"{len(access.indices)}",
-                "an operand has an index for each mode",
-                DimensionError,
-            )
-        for index, size in zip(access.indices, shapes[access.tensor], strict=True):
-            (sizes[index],) = recorder.stretched((sizes.get(index, size),), (size,))
-    return tuple(sizes[index] for index in assignment.target.indices)

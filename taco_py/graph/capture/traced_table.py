@@ -16,6 +16,7 @@ from taco_py.graph.capture import traced_ufuncs as ufuncs
 from taco_py.graph.capture.traced_array import TracedArray
 from taco_py.graph.capture.traced_calls import CALLS
 from taco_py.graph.capture.traced_programs import program
+from taco_py.graph.capture.traced_texts import evaluate, kernel, statements_on
 
 REDUCTIONS = ("sum", "prod", "mean", "var", "std", "min", "max", "any", "all")
 
@@ -70,7 +71,8 @@ LAYOUTS: Table = MappingProxyType({
 })  # fmt: skip
 
 PRODUCTS: Table = MappingProxyType({
-    "einsum": products.einsum, "tp.einsum": products.einsum, "tp.evaluate": products.evaluate,
+    "einsum": products.einsum, "tp.einsum": products.einsum, "tp.evaluate": evaluate,
+    "tp.statements": statements_on, "tp.kernel": kernel,
     "tp.program": program,
     "matmul": products.matmul, "dot": products.dot, "tensordot": products.tensordot,
     "outer": products.outer, "trace": products.trace, "diagonal": products.diagonal,

@@ -13,6 +13,8 @@ from taco_py.graph.extents import ONE
 from taco_py.graph.fission.expressible import are_computed
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Node
+from taco_py.notation.checks import has_subscripts
+from taco_py.notation.parser import parse_assignment
 
 Labels = tuple[int, ...]
 
@@ -62,9 +64,12 @@ def matrix_of_diagonal(builder: GraphBuilder, node: Node, inputs: Sequence[str])
 
 
 def text(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
-    """Split a text in index notation: it is a primitive as it is."""
+    """Split a text in index notation: it is a primitive as it is; with subscripts that are more
+    than indices, a call of its own."""
     facts = [builder.facts[each] for each in inputs]
-    if not are_computed((*facts, node.fact)) or any(each.weak for each in facts):
+    statement = parse_assignment(node.get("text"))
+    whole = has_subscripts(statement) or statement.operator is not None
+    if whole or not are_computed((*facts, node.fact)) or any(each.weak for each in facts):
         return builder.numpy(node, inputs)
     attributes = dict(node.attributes)
     return builder.add("notation", inputs, node.shape, node.dtype, **attributes)

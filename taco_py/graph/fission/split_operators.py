@@ -39,10 +39,17 @@ SPLITS: Mapping[str, Split] = MappingProxyType({
         ("einsum", "matmul", "tensordot", "outer", "diagonal", "contract"), product
     ),
     "copy": lambda builder, node, inputs: inputs[0],  # see own_results
-    "custom_derivative": lambda builder, node, inputs: inputs[0],
+    **dict.fromkeys(("custom_derivative", "argument"), lambda builder, node, inputs: inputs[0]),
+    "primitive": lambda builder, node, inputs: primitive(builder, node, inputs),
     "diag": matrix_of_diagonal, "evaluate": text,
 })  # fmt: skip
 """How operators are split. Functions of elements need no entry; what has none is NumPy's."""
+
+
+def primitive(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
+    """Make a primitive that a gradient inside of the function has noted."""
+    told = dict(node.attributes)
+    return builder.add(told.pop("primitive"), inputs, node.shape, node.dtype, **told)
 
 
 def split_operators(graph: Graph, whole: Collection[str] = ()) -> Graph:
@@ -53,7 +60,8 @@ def split_operators(graph: Graph, whole: Collection[str] = ()) -> Graph:
     builder = GraphBuilder(graph)
     for node in graph.nodes:
         builder.place = node.place
-        builder.origin = node.origin if node.origin.operator else Origin(node.name)
+        known = node.origin.operator or node.operator == "primitive"
+        builder.origin = node.origin if known else Origin(node.name)
         inputs = [builder.renamed[each] for each in node.inputs]
         if node.operator in whole:
             builder.renamed[node.name] = builder.copy(node)

@@ -10,19 +10,33 @@ from types import MappingProxyType
 
 import numpy as np
 
-from taco_py.autodiff.cotangents import cotangent_of
-from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.autodiff.cotangents import ARGUMENTS, cotangent_of, entry
+from taco_py.autodiff.sides import HALF, NO_SIDES, Sides, key_of
+from taco_py.graph.fission.dense_values import is_dense
+from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
 from taco_py.graph.nodes import Node
 from taco_py.graph.primitives.functions_of_elements import OTHER_NAMES, call
 from taco_py.notation.checks import accesses
 from taco_py.notation.functions.function_table import ALIASES
 from taco_py.notation.nodes import Access, Call, Expr, Literal
+from taco_py.notation.tree import map_accesses
 
 NUMPY_NAMES: Mapping[str, str] = MappingProxyType({
     ours: numpys for numpys, ours in (*ALIASES.items(), *OTHER_NAMES.items())
 })  # fmt: skip
 """What maps call functions of index notation, where NumPy's ufunc does not have that name."""
 OF_SCIPY = ("expit", "erf")
+ORDERS = ("less", "less_equal", "greater", "greater_equal")
+CHOICES = ("maximum", "minimum", "fmax", "fmin", "where")
+"""Functions that take one of their arguments."""
+
+_APART = "where(isinf(a) and a == b, 0, {})"
+SMOOTH: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "logaddexp": (
+        f"d * sigmoid({_APART.format('a - b')})", f"d * sigmoid({_APART.format('b - a')})"
+    ),
+})  # fmt: skip
+"""Cotangents of smooth functions that are written by others with kinks, also of higher order."""
 
 
 def cotangents_of_map(
@@ -47,12 +61,116 @@ def cotangents_of_map(
         for own, name in zip(names, inputs, strict=True)
         if np.dtype(builder.facts[name].dtype).kind in "fc"
     }
-    for name, found in _below(made, Access("d", ()), is_complex, real):
-        yield names.index(name), build(builder, found, values)
+    known = dict(zip(inputs, args, strict=True))
+    sides = sides_at(builder, node, known)
+    share, tied = _tied(builder, node, inputs)
+    if node.get("function") in SMOOTH:
+        pairs = _by_table(SMOOTH[node.get("function")], args, real)
+    else:
+        pairs = _below(made, Access("d", ()), is_complex, real, sides)
+    for name, found in pairs:
+        place = names.index(name)
+        own = build(builder, found, values)
+        if tied:
+            half = builder.map("multiply", cotangent, builder.literal(share[place]))
+            own = builder.map("where", tied, half, own)
+        if node.get("function") in CHOICES:
+            own = _where_stored(builder, inputs[place], own)
+        yield place, own
+
+
+def _by_table(
+    texts: Sequence[str], args: Sequence[Expr], real: Collection[str]
+) -> Iterator[tuple[str, Expr]]:
+    """The cotangents of a function's real arguments, by their texts."""
+    given = {**dict(zip(ARGUMENTS, args, strict=False)), "d": Access("d", ())}
+    for text, arg in zip(texts, args, strict=True):
+        if isinstance(arg, Access) and arg.tensor in real:
+            yield arg.tensor, map_accesses(entry(text), lambda access: given[access.tensor])
+
+
+def sides_at(builder: GraphBuilder, node: Node, known: Mapping[str, Expr]) -> Sides:
+    """The sides on which a function is used, of its arguments and numbers."""
+    found = builder.sides.get(builder.renamed.get(node.name, node.name), NO_SIDES)
+    texts = {value_key(builder, name): key_of(arg) for name, arg in known.items()}
+    return frozenset((texts.get(one, one), texts.get(other, other)) for one, other in found)
+
+
+def value_key(builder: GraphBuilder, name: str) -> str:
+    """Name a value: numbers of different types are one."""
+    constant = builder.constants.get(name)
+    plain = constant is not None and isinstance(constant.value, bool | int | float | np.number)
+    if constant is None or not plain or np.iscomplexobj(constant.value):
+        return name
+    return str(float(constant.value))
+
+
+def comparison_of(builder: GraphBuilder, name: str) -> tuple[Node | None, list[Node]]:
+    """The comparison by order that a condition is, and the layouts of it."""
+    layouts = []
+    while name in builder.nodes and builder.nodes[name].operator in LAYOUTS:
+        layouts.append(builder.nodes[name])
+        (name,) = builder.nodes[name].inputs
+    made = builder.nodes.get(name)
+    known = made is not None and made.operator == "map" and made.get("function") in ORDERS
+    return made if known else None, layouts
+
+
+def sides_of(builder: GraphBuilder, outputs: Collection[str]) -> dict[str, Sides]:
+    """The sides of comparisons that each value is used on, by all of its readers."""
+    found: dict[str, Sides] = dict.fromkeys(outputs, NO_SIDES)
+    for node in reversed(builder.nodes.values()):
+        own = found.get(node.name)
+        if own is None:
+            continue
+        made = None
+        if node.operator != "map":
+            own = NO_SIDES
+        elif node.get("function") == "where":
+            made, layouts = comparison_of(builder, node.inputs[0])
+            made = None if layouts else made
+        for place, name in enumerate(node.inputs):
+            sides = own
+            if made is not None and place:
+                one, other = (value_key(builder, each) for each in made.inputs)
+                ahead = made.get("function") in ORDERS[:2]
+                sides = own | {(one, other) if ahead == (place == 1) else (other, one)}
+            found[name] = found[name] & sides if name in found else sides
+    return {name: sides for name, sides in found.items() if sides}
+
+
+def _tied(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> tuple[Sequence[float], str]:
+    """The shares of arguments where both sides of an active comparison that chooses are equal, and
+    both values, and where that is; "" of other functions."""
+    if node.get("function") != "where":
+        return (), ""
+    made, layouts = comparison_of(builder, inputs[0])
+    if made is None or builder.active.isdisjoint(made.inputs):
+        return (), ""
+    sides = builder.map("equal", *made.inputs)
+    for each in reversed(layouts):
+        sides = builder.layout(each.operator, sides, each.get("source"), each.shape)
+    around = builder.sides.get(builder.renamed.get(node.name, node.name), NO_SIDES)
+    one, other = (value_key(builder, each) for each in made.inputs)
+    ahead = made.get("function") in ORDERS[:2]
+    share = [0.0, HALF, HALF]
+    if (one, other) in around or (other, one) in around:
+        first = ((one, other) in around) == ahead
+        share = [0.0, float(first), float(not first)]
+    return share, builder.map("logical_and", sides, builder.map("equal", *inputs[1:]))
+
+
+def _where_stored(builder: GraphBuilder, name: str, cotangent: str) -> str:
+    """A cotangent where a value that may be sparse stores something: elsewhere it is no variable,
+    though it equals what it is compared with."""
+    if name not in builder.sparse or is_dense(builder, name):
+        return cotangent
+    stored = builder.map("stored", name, dtype="bool")
+    return builder.map("multiply", stored, cotangent, dtype=builder.facts[cotangent].dtype)
 
 
 def _below(
-    expr: Expr, cotangent: Expr, is_complex: bool, real: Collection[str]
+    expr: Expr, cotangent: Expr, is_complex: bool, real: Collection[str], sides: Sides
 ) -> Iterator[tuple[str, Expr]]:
     """The cotangents of the accesses in an expression that are real or complex."""
     if isinstance(expr, Access):
@@ -60,9 +178,9 @@ def _below(
     elif isinstance(expr, Call):
         for place, arg in enumerate(expr.args):
             if any(each.tensor in real for each in accesses(arg)):
-                found = cotangent_of(expr, place, cotangent, is_complex)
+                found = cotangent_of(expr, place, cotangent, is_complex, sides=sides)
                 if found is not None:
-                    yield from _below(arg, found, is_complex, real)
+                    yield from _below(arg, found, is_complex, real, sides)
 
 
 def build(builder: GraphBuilder, expr: Expr, values: Mapping[str, str]) -> str:

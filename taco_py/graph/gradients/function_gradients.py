@@ -4,6 +4,7 @@ softmax        y, g          →   y * (g - sum(y * g))
 log_softmax    y, g          →   g - exp(y) * sum(g)
 logsumexp      x, y, g       →   exp(x - y) * g
 cross_entropy  logp, y, g    →   (exp(logp) - y) * g,  y a truth or a probability for each class
+relu           x, g          →   where(x > 0, g, 0)
 dropout        m, g          →   g * m,  m computed again, not stored
 
 An operator `custom_derivative` names its entry: its first input is the value, whose own parts have
@@ -55,6 +56,13 @@ def _cross_entropy(
     yield 1, builder.map("multiply", apart, over_elements(builder, node, logits, cotangent))
 
 
+def _relu(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Cotangents:
+    zero = builder.literal(0)
+    yield 1, builder.map("where", builder.map("greater", inputs[1], zero), cotangent, zero)
+
+
 def _dropout(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Cotangents:
@@ -95,6 +103,6 @@ def _placed(rule: Rule) -> Rule:
 OF_FUNCTIONS: Mapping[str, Rule] = MappingProxyType({
     "softmax": _placed(_softmax), "log_softmax": _placed(_log_softmax),
     "logsumexp": _placed(_logsumexp), "cross_entropy": _placed(_cross_entropy),
-    "dropout": _placed(_dropout),
+    "dropout": _placed(_dropout), "relu": _placed(_relu),
 })  # fmt: skip
 """By the names that operators `custom_derivative` have for them."""

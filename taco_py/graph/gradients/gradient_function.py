@@ -12,6 +12,7 @@ import numpy as np
 from taco_py.diagnostics.errors import DerivativeError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.graph.backends.registered import NONE, Preference
+from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.signature_of_call import leaves_of, replaced
 from taco_py.graph.capture.trace_function import Trace
 from taco_py.graph.fuse import FusedFunction
@@ -21,6 +22,7 @@ from taco_py.graph.gradients.gradient_graph import (
     with_gradients,
     with_own_gradients,
 )
+from taco_py.graph.gradients.gradients_inside import gradients_inside
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.rules.rewrite import rewritten, rules_of
@@ -54,6 +56,19 @@ class GradientFunction(FusedFunction):
                     hint=with_suggestion(f"the arguments are {', '.join(known)}", name, known),
                 )
 
+    def _inside(self, recorder: Recorder, args: Any, named: Any) -> Any:
+        """Note the gradients, and the value, in another trace."""
+        arguments = self._bound(args, named)
+        names = (self.wrt,) if isinstance(self.wrt, str) else self.wrt
+        value, found = gradients_inside(
+            recorder,
+            lambda stands: self._called({**arguments, **stands}),
+            {name: arguments[name] for name in names},
+            self.passes,
+        )
+        gradients = found[self.wrt] if isinstance(self.wrt, str) else tuple(found.values())
+        return (value, gradients) if self.value else gradients
+
     def _planned(
         self, trace: Trace, arguments: dict[str, Any], operands: tuple[Any, ...]
     ) -> GraphCall:
@@ -63,7 +78,7 @@ class GradientFunction(FusedFunction):
         own = names_of(arguments)
         for name in names:
             _check_arrays(trace, own[name])
-            if not any(is_read(trace.graph, leaf) for leaf in own[name]):
+            if not any(is_used(trace, leaf) for leaf in own[name]):
                 raise DerivativeError(
                     f"Expected arguments that the function uses for gradients, found {name}, which "
                     "it does not",
@@ -91,6 +106,11 @@ class GradientFunction(FusedFunction):
     def _results(self, count: int) -> slice:
         """Which of the value and the gradients are computed."""
         return slice(not self.value and self.passes.loss_elimination, 1 + count)
+
+
+def is_used(trace: Trace, name: str) -> bool:
+    """Tell whether a function reads an argument, be it only where its derivative is taken."""
+    return is_read(trace.graph, name) or name in trace.differentiated
 
 
 def check_number(trace: Trace) -> None:

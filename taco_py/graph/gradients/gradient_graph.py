@@ -11,6 +11,7 @@ import numpy as np
 from taco_py.diagnostics.errors import DerivativeError
 from taco_py.graph.fission.dense_values import is_dense
 from taco_py.graph.fission.own_results import own_copy, shown_value
+from taco_py.graph.gradients.element_gradients import sides_of
 from taco_py.graph.gradients.function_gradients import OF_FUNCTIONS
 from taco_py.graph.gradients.primitive_gradients import cotangents_of
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
@@ -20,17 +21,21 @@ SUMS = Origin(derivative=True)
 """Of what adds the cotangents of a value that is read several times."""
 
 
-def with_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
+def with_gradients(graph: Graph, wrt: Sequence[str], again: bool = False) -> Graph:
     """Add the gradients of the first output by operands to the outputs, in reverse mode.
 
     graph  of primitives; the first output has no modes
     wrt    the names of operands
+    again  whether the gradients may be differentiated again
 
     The gradient of a sparse operand is taken where that stores something. Raises DerivativeError.
     """
     builder = rebuilt(graph)
+    builder.again = again
     active = _active(graph, wrt)
+    builder.active = {builder.renamed[name] for name in active}
     loss = graph.outputs[0]
+    builder.sides = sides_of(builder, [builder.renamed[loss]])
     contributions: dict[str, list[str]] = {}
     if loss in active:
         dtype = graph.facts[loss].dtype

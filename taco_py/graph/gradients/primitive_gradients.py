@@ -18,6 +18,7 @@ import numpy as np
 from taco_py.diagnostics.errors import DerivativeError
 from taco_py.graph.extents import ONE, Extent, const, product
 from taco_py.graph.gradients.element_gradients import cotangents_of_map
+from taco_py.graph.gradients.text_gradients import cotangents_of_text
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Node, Origin
 
@@ -141,6 +142,9 @@ def _one_and_zero(builder: GraphBuilder, dtype: str) -> tuple[str, str]:
 def _of_product(builder: GraphBuilder, node: Node, name: str, value: str, cotangent: str) -> str:
     """The cotangent times the product of the others: of one 0, it has all of them."""
     dtype, axes = builder.facts[name].dtype, node.get("axes")
+    if builder.again:
+        others = _other_products(builder, name, axes, dtype)
+        return builder.map("multiply", over_elements(builder, node, name, cotangent), others)
     one, zero = _one_and_zero(builder, dtype)
     is_zero = builder.map("equal", name, zero)
     ones = builder.map("where", is_zero, one, zero)
@@ -150,6 +154,35 @@ def _of_product(builder: GraphBuilder, node: Node, name: str, value: str, cotang
     alone = builder.map("equal", count, ones)
     found = builder.map("where", alone, builder.map("divide", others, rest), zero)
     return builder.map("multiply", over_elements(builder, node, name, cotangent), found)
+
+
+def _other_products(builder: GraphBuilder, name: str, axes: Sequence[int], dtype: str) -> str:
+    """The product of the other elements for each, of which no 0 is told apart: it may be
+    differentiated, and takes as many products as elements are reduced for each.
+
+    x[i]    →    prod(j, where(i == j, 1, x[j]))
+    """
+    shape = builder.facts[name].shape
+    order = len(shape)
+    wide = (*shape, *(shape[axis] for axis in axes))
+    rest = [None if axis in axes else axis for axis in range(order)]
+    found = spread_over(builder, name, (*rest, *axes), wide)
+    alike = ""
+    for place, axis in enumerate(axes):
+        if shape[axis].constant == 1:
+            continue
+        own = builder.add("numpy", (), (shape[axis],), "int64", call="places")
+        one, other = (
+            spread_over(builder, own, [0 if n == mode else None for n in range(len(wide))], wide)
+            for mode in (axis, order + place)
+        )
+        equal = builder.map("equal", one, other)
+        alike = builder.map("logical_and", alike, equal) if alike else equal
+    one = _one_and_zero(builder, dtype)[0]
+    kept = builder.map("where", alike, one, found, dtype=dtype) if alike else one
+    if not alike:
+        return spread_over(builder, one, [None] * order, shape)
+    return builder.reduce("prod", kept, tuple(range(order, len(wide))), dtype)
 
 
 OF_REDUCTIONS = MappingProxyType({
@@ -211,6 +244,13 @@ def _of_contract(
         yield place, spread_over(builder, made, source, shape)
 
 
+def _of_text(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    for place, found in cotangents_of_text(builder, node, inputs, value, cotangent):
+        yield place, unspread(builder, found, builder.facts[inputs[place]].shape)
+
+
 def _of_gather(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Iterator[tuple[int, str]]:
@@ -237,6 +277,28 @@ def _of_subscript(
     given = (cotangent, *inputs[1:])
     key = node.get("key")
     yield 0, builder.add("numpy", given, fact.shape, fact.dtype, call="scatter", key=key)
+
+
+def _of_scatter(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    fact, key = builder.facts[inputs[0]], node.get("key")
+    call = "index" if len(inputs) > 1 else "slice"
+    given = (cotangent, *inputs[1:])
+    yield 0, builder.add("numpy", given, fact.shape, fact.dtype, call=call, key=key)
+
+
+def _of_parts(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    """Take from the cotangent what each array was added to."""
+    entries = iter(node.get("key"))
+    for place, (name, count) in enumerate(zip(inputs, node.get("counts"), strict=True)):
+        fact, key = builder.facts[name], tuple(next(entries) for _ in range(count))
+        yield (
+            place,
+            builder.add("numpy", (cotangent,), fact.shape, fact.dtype, call="slice", key=key),
+        )
 
 
 def _of_reshape(
@@ -291,7 +353,7 @@ def _none(
 
 
 RULES: Mapping[str, Rule] = MappingProxyType({
-    "map": _of_map, "reduce": _of_reduce, "contract": _of_contract,
+    "map": _of_map, "reduce": _of_reduce, "contract": _of_contract, "notation": _of_text,
     **dict.fromkeys(("gather", "scatter"), _of_gather),
     **dict.fromkeys(("broadcast", "transpose", "expand", "squeeze"), _of_layout),
 })  # fmt: skip
@@ -299,7 +361,8 @@ RULES: Mapping[str, Rule] = MappingProxyType({
 OF_NUMPY: Mapping[str, Rule] = MappingProxyType({
     "slice": _of_subscript, "index": _of_subscript, "reshape": _of_reshape, "copy": _of_copy,
     "concatenate": _of_concatenate, "astype": _of_copy, "to_dense": _of_copy,
-    "cumsum": _of_cumsum,
+    "cumsum": _of_cumsum, "scatter": _of_scatter, "parts": _of_parts,
+    "evaluate": _of_text,
     **dict.fromkeys(("einsum", "matmul", "tensordot", "outer"), _of_contract),
     **dict.fromkeys(("argmax", "argmin", "argsort", "any", "all", "places", "sign"), _none),
     "broadcast_to": lambda builder, node, inputs, value, cotangent: iter(

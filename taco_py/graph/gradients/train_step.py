@@ -12,21 +12,31 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import DerivativeError, OperandError, OperandTypeError
+from taco_py.diagnostics.errors import (
+    DerivativeError,
+    InternalError,
+    OperandError,
+    OperandTypeError,
+)
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.graph.backends.registered import NONE, Preference
+from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.trace_function import Trace
+from taco_py.graph.capture.traced_array import TracedArray
+from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import Extent
-from taco_py.graph.fuse import FusedFunction
+from taco_py.graph.fuse import FusedFunction, trace_of
 from taco_py.graph.gradients.element_gradients import build
-from taco_py.graph.gradients.gradient_function import check_number, names_of
-from taco_py.graph.gradients.gradient_graph import is_read, with_gradients, with_own_gradients
+from taco_py.graph.gradients.gradient_function import check_number, is_used, names_of
+from taco_py.graph.gradients.gradient_graph import with_gradients, with_own_gradients
+from taco_py.graph.gradients.gradients_inside import gradients_inside
 from taco_py.graph.gradients.optimizers import Optimizer, optimizer_of, settings_of
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
 from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.rules.rewrite import rewritten, rules_of
 from taco_py.graph.selection.strategies import DEFAULT
+from taco_py.notation.nodes import Access, Call, Expr, Literal
 from taco_py.notation.parser import parse_assignment
 
 PARAMETERS, STATE, NUMBERS = "parameters", "state", "numbers"
@@ -95,7 +105,7 @@ class TrainStep:
                     f"Expected parameters among {', '.join(self.names)}, found {name}",
                     hint=with_suggestion("they are arguments of the loss", name, self.names),
                 )
-            if not isinstance(each, np.ndarray) or each.dtype.kind not in "fc":
+            if not isinstance(each, np.ndarray | TracedArray) or each.dtype.kind not in "fc":
                 raise OperandError(
                     f"Expected parameters to be arrays of real or complex numbers, found {name} of "
                     f"{type(each).__name__}",
@@ -104,6 +114,11 @@ class TrainStep:
         if not given:
             raise OperandError(
                 "Expected a parameter at least, found none", hint="as in step.begin(W=W)"
+            )
+        if self.in_place and trace_of(given) is not None:
+            refuse(
+                "Expected parameters that can be changed in place, found traced arrays",
+                "leave out in_place= of a step that is part of a traced function",
             )
         if self.in_place:
             _check_places(given)
@@ -205,6 +220,35 @@ class _Updated(FusedFunction):
         super().__init__(whole, optimize, preferred)
         self.optimizer = optimizer
 
+    def _inside(self, recorder: Recorder, args: Any, named: Any) -> Any:
+        """Note a step in another trace: its value, its parameters and its state."""
+        parameters, state, numbers, data = args
+        value, found = gradients_inside(
+            recorder,
+            lambda stands: self.function(stands[PARAMETERS], state, numbers, data),
+            {PARAMETERS: parameters},
+            self.passes,
+        )
+        updated = {
+            name: self._updated(parameters[name], gradient, numbers, state, name)
+            for name, gradient in found[PARAMETERS].items()
+        }
+        return (
+            value if self.value else None,
+            {name: each["p"] for name, each in updated.items()},
+            {kind: {name: each[kind] for name, each in updated.items()} for kind in state},
+        )
+
+    def _updated(
+        self, parameter: Any, gradient: Any, numbers: Any, state: Any, name: str
+    ) -> dict[str, Any]:
+        """The new values of a traced parameter and its state."""
+        values = {"p": parameter, "g": gradient, **numbers}
+        values |= {kind: each[name] for kind, each in state.items()}
+        for kind, text in self.optimizer.updates.items():
+            values[kind] = _computed(parse_assignment(f"y = {text}").value, values)
+        return values
+
     def _planned(
         self, trace: Trace, arguments: dict[str, Any], operands: tuple[Any, ...]
     ) -> GraphCall:
@@ -214,7 +258,7 @@ class _Updated(FusedFunction):
         parameters, kept = [*arguments[PARAMETERS]], self.optimizer.state
         leaves = dict(zip(parameters, own[PARAMETERS], strict=True))
         for name, leaf in leaves.items():
-            if not is_read(trace.graph, leaf):
+            if not is_used(trace, leaf):
                 raise DerivativeError(
                     f"Expected parameters that the loss uses, found {name}, which it does not",
                     hint="leave it out of begin(): no step changes it",
@@ -270,6 +314,18 @@ class _Updated(FusedFunction):
         for kind, text in self.optimizer.updates.items():
             values[kind] = build(builder, parse_assignment(f"y = {text}").value, values)
         return tuple(self.optimizer.updates)
+
+
+def _computed(expr: Expr, values: Mapping[str, Any]) -> Any:
+    """Compute an expression of numbers with arrays in their places."""
+    match expr:
+        case Access(tensor):
+            return values[tensor]
+        case Literal(value):
+            return value
+        case Call(operator, args):
+            return operator.evaluate(*(_computed(arg, values) for arg in args))
+    raise InternalError(f"an optimiser's text with {expr}")
 
 
 def _typed(builder: GraphBuilder, numbers: Mapping[str, str], leaf: str) -> dict[str, str]:

@@ -25,6 +25,7 @@ from taco_py.notation.operators import (
     ADD,
     COMPILER,
     DIV,
+    KEPT,
     MUL,
     NEG,
     QUOTIENT,
@@ -108,8 +109,8 @@ def _power(x: Any, y: Any) -> Any:
 
 def _extremum(name: str, evaluate: np.ufunc, limit: int, other: str) -> Operator:
     ahead = "<" if limit > 0 else ">"
-    chosen = f"where(a {ahead} b, d, where(a == b, t * d, 0))"
-    second = f"where(b {ahead} a, d, where(a == b, t * d, 0))"
+    chosen = f"where(a {ahead} b, d, where(a == b, 0.5 * d, 0))"
+    second = f"where(b {ahead} a, d, where(a == b, 0.5 * d, 0))"
     return _binary(
         name, evaluate, commutative=True, associative=True, idempotent=True, limit=limit,
         kinds=REAL, needs_elements=True, cotangents=(chosen, second),
@@ -265,15 +266,15 @@ FUNCTIONS: dict[str, Operator] = {
         _binary(
             "fmin", np.fmin, kinds=REAL, commutative=True, associative=True, idempotent=True,
             cotangents=(
-                "where(a < b or isnan(b), d, where(a == b, t * d, 0))",
-                "where(b < a or isnan(a), d, where(a == b, t * d, 0))",
+                "where(a < b or isnan(b), d, where(a == b, 0.5 * d, 0))",
+                "where(b < a or isnan(a), d, where(a == b, 0.5 * d, 0))",
             ),
         ),
         _binary(
             "fmax", np.fmax, kinds=REAL, commutative=True, associative=True, idempotent=True,
             cotangents=(
-                "where(a > b or isnan(b), d, where(a == b, t * d, 0))",
-                "where(b > a or isnan(a), d, where(a == b, t * d, 0))",
+                "where(a > b or isnan(b), d, where(a == b, 0.5 * d, 0))",
+                "where(b > a or isnan(a), d, where(a == b, 0.5 * d, 0))",
             ),
         ),
         MIN, MAX, AND, OR, XOR, NOT, WHERE, POWER,
@@ -348,7 +349,9 @@ def called() -> tuple[str, ...]:
     return (*FUNCTIONS, *COMPOSED, *DEFINED.operators)
 
 
-WRITTEN: Mapping[str, Operator] = MappingProxyType({"value": VALUE, "quotient": QUOTIENT})
+WRITTEN: Mapping[str, Operator] = MappingProxyType(
+    {"value": VALUE, "quotient": QUOTIENT, "kept": KEPT}
+)
 """What derivatives write, and texts of them read, besides functions: of arguments in brackets."""
 
 

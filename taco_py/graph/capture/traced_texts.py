@@ -1,0 +1,141 @@
+"""Texts in index notation of traced arrays, and kernels compiled of them.
+
+tp.evaluate("m[i] = A[i,j] * x[j]; s = m[i] * m[i]", …)   →   evaluate(A, x), evaluate(m)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from taco_py.call.prepare import statements_of
+from taco_py.diagnostics.errors import DimensionError
+from taco_py.graph.capture.recorder import Recorder
+from taco_py.graph.capture.traced_line import refuse
+from taco_py.graph.extents import Extent
+from taco_py.graph.nodes import Shape
+from taco_py.notation.checks import accesses
+from taco_py.notation.dtypes import result_dtype
+from taco_py.notation.nodes import Assignment
+from taco_py.notation.printer import to_text
+
+REMEDIES: Mapping[str, str] = MappingProxyType({
+    "mask": "write np.where(mask, y, 0) of what it gives",
+    "semiring": "name what is reduced by in the text: min(k, A[i,k] + B[k,j])",
+    "dtype": "convert the operands: x.astype(dtype)",
+    "format": "formats of what is traced are chosen; convert the result of the traced function",
+    "border": "read a padded array, as np.pad gives it",
+    "shape": "add to np.zeros of that shape by +=",
+    "memory_limit": "say tp.set_memory_limit(…), which holds for calls of the traced function",
+    "out": "np.copyto the result of the traced function",
+})  # fmt: skip
+"""What to do without an option that traced texts do not take."""
+
+
+def evaluate(recorder: Recorder, text: Any, given: Any, outputs: Any = None, **options: Any) -> Any:
+    """Note tp.evaluate of a text with = whose results have sizes that operands say."""
+    statements = [each.assignment for each in statements_of(text, given)]
+    last = statements[-1].target.tensor if outputs is None else outputs
+    return kernel(recorder, statements, given, last, "tp.evaluate", **options)
+
+
+def kernel(
+    recorder: Recorder,
+    statements: Sequence[Assignment],
+    given: Mapping[str, Any],
+    outputs: str | Sequence[str],
+    called: str = "kernels",
+    **options: Any,
+) -> Any:
+    """Note what a kernel computes that was compiled of statements. Refuses options."""
+    _refuse_options(called, options)
+    _check_names(statements, given)
+    made = statements_on(recorder, statements, given)
+    for name in (outputs,) if isinstance(outputs, str) else outputs:
+        if name not in made:
+            refuse(
+                f"Expected names that the text assigns in outputs=, found {name!r}",
+                f"it assigns {', '.join(made)}",
+            )
+    return made[outputs] if isinstance(outputs, str) else tuple(made[name] for name in outputs)
+
+
+def statements_on(
+    recorder: Recorder, statements: Sequence[Assignment], given: Mapping[str, Any], **options: Any
+) -> dict[str, Any]:
+    """Note statements, and return what stands for what they make, by name. Refuses options."""
+    _refuse_options("derivatives of texts", options)
+    arrays = {name: recorder.name_of(each) for name, each in given.items()}
+    made: dict[str, Any] = {}
+    for assignment in statements:
+        target = assignment.target.tensor
+        read = [access.tensor for access in accesses(assignment)]
+        if assignment.operator is not None:
+            read.insert(0, target)
+        names = tuple(dict.fromkeys(read))
+        missing = [name for name in names if name not in arrays]
+        if missing or (assignment.target.subscripts and assignment.operator is None):
+            refuse(
+                f"Expected index notation over {', '.join(arrays)}, found {to_text(assignment)}",
+                "pass what += adds to; where = scatters, add to np.zeros of the shape by +=",
+            )
+        facts = {name: recorder.facts[arrays[name]] for name in names}
+        dtypes = {name: np.dtype(fact.dtype) for name, fact in facts.items()}
+        added = facts.get(target) if assignment.operator is not None else None
+        shape = _shape_of(recorder, assignment, {name: facts[name].shape for name in names})
+        dtype = result_dtype(assignment, dtypes).name if added is None else added.dtype
+        told = {"text": to_text(assignment), "names": names}
+        inputs = [arrays[name] for name in names]
+        own = shape if added is None else added.shape
+        made[target] = recorder.add("evaluate", inputs, own, dtype, **told)
+        arrays[target] = made[target].name
+    return made
+
+
+def _refuse_options(called: str, options: Mapping[str, Any]) -> None:
+    for name in options:
+        refuse(
+            f"Expected {called} without {name}= in a traced function, found it",
+            REMEDIES.get(name, "leave it out: all of the traced function is planned as a whole"),
+        )
+
+
+def _check_names(statements: Sequence[Assignment], given: Mapping[str, Any]) -> None:
+    """Refuse operands that no statement reads."""
+    read = {access.tensor for each in statements for access in accesses(each)}
+    read |= {each.target.tensor for each in statements if each.operator is not None}
+    for name in given:
+        if name not in read:
+            refuse(
+                f"Expected operands that the text reads, found {name} besides",
+                "leave it out of the call",
+            )
+
+
+def _shape_of(recorder: Recorder, assignment: Assignment, shapes: dict[str, Shape]) -> Shape:
+    """The shape of what a statement makes, of the indices that stand alone as subscripts."""
+    sizes: dict[str, Extent] = {}
+    for access in accesses(assignment):
+        shape = shapes[access.tensor]
+        if len(access.modes) != len(shape):
+            refuse(
+                f"Expected {len(shape)} indices of {access.tensor}, found {len(access.modes)}",
+                "an operand has an index for each mode",
+                DimensionError,
+            )
+        for mode, size in zip(access.modes, shape, strict=True):
+            if mode.index is not None:
+                (sizes[mode.index],) = recorder.stretched((sizes.get(mode.index, size),), (size,))
+    if assignment.operator is not None:
+        return ()
+    for index in assignment.target.indices:
+        if index not in sizes:
+            refuse(
+                f"Expected an operand with the index {index} alone as a subscript, which says its "
+                f"size, found none in {to_text(assignment)}",
+                "compute it outside of the traced function, or write it by slices",
+            )
+    return tuple(sizes[index] for index in assignment.target.indices)

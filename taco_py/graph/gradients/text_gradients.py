@@ -1,0 +1,92 @@
+"""The cotangents of what a text in index notation reads, in graphs: its statements are texts.
+
+y = notation "y[i] = sum(j, A[i,j] * x[j])" of A, x
+→   d_x = notation "d_x[j] = sum(i, d_y[i] * A[i,j])" of d_y, A
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from taco_py.autodiff.needed_statements import needed
+from taco_py.autodiff.reverse_mode import Reverser
+from taco_py.diagnostics.errors import DerivativeError
+from taco_py.graph.extents import Extent
+from taco_py.graph.fission.of_products import text
+from taco_py.graph.graph_builder import GraphBuilder
+from taco_py.graph.nodes import NOWHERE, Fact, Node, Shape
+from taco_py.notation.checks import accesses
+from taco_py.notation.dtypes import result_dtype
+from taco_py.notation.nodes import Assignment
+from taco_py.notation.parser import parse_assignment
+from taco_py.notation.printer import to_text
+from taco_py.notation.rewrites.reduce import insert_reductions
+
+
+def cotangents_of_text(
+    builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
+) -> Iterator[tuple[int, str]]:
+    """Make the cotangents of a text's operands. Raises DerivativeError."""
+    statement = insert_reductions(parse_assignment(node.get("text")))
+    known = dict(zip(node.get("names"), inputs, strict=True))
+    facts = {name: builder.facts[each] for name, each in known.items()}
+    wanted = tuple(
+        name for name, fact in facts.items()
+        if np.dtype(fact.dtype).kind in "fc" and known[name] in builder.active
+    )  # fmt: skip
+    masks = {name for name, fact in facts.items() if fact.sparsity and not fact.fill}
+    is_complex = any(fact.dtype.startswith("complex") for fact in (*facts.values(), node.fact))
+    target = statement.target.tensor
+    reverser = Reverser(
+        (statement,), (target,), wanted, (), facts, masks, is_complex
+    )  # fmt: skip
+    try:
+        found = reverser.cotangents()
+    except DerivativeError as error:
+        place = f", in {node.place}" if node.place else ""
+        raise DerivativeError(f"{error.message}{place}", error.span, error.hint) from None
+    if statement.operator is None:
+        known[target] = value
+    known[found.seeds[target]] = cotangent
+    real = str(np.zeros(0, node.dtype).real.dtype)
+    for name, (tensor, mode) in found.sizes.items():
+        known[name] = builder.number(builder.facts[known[tensor]].shape[mode], real)
+    for name, operand in found.scattered.items():
+        fact = builder.facts[known[operand]]
+        zero = builder.literal(np.dtype(node.dtype).type(0))
+        known[name] = builder.add("numpy", (zero,), fact.shape, node.dtype, call="broadcast_to")
+    outputs = [name for name in found.cotangents.values() if name]
+    for each in needed(found.statements, outputs):
+        if each.target.tensor != target:
+            known[each.target.tensor] = note_statement(builder, each, known)
+    for name in wanted:
+        made = found.cotangents[name]
+        if made:
+            yield node.get("names").index(name), known[made]
+
+
+def note_statement(builder: GraphBuilder, statement: Assignment, known: Mapping[str, str]) -> str:
+    """Make the primitive of a statement over values by name."""
+    own = statement.target.tensor
+    before = (own,) if statement.operator is not None else ()
+    names = tuple(dict.fromkeys((*before, *(each.tensor for each in accesses(statement)))))
+    facts = {name: builder.facts[known[name]] for name in names}
+    dtypes = {name: np.dtype(fact.dtype) for name, fact in facts.items()}
+    dtype = facts[own].dtype if before else str(result_dtype(statement, dtypes))
+    shape = facts[own].shape if before else shape_of(statement, facts)
+    attributes = (("names", names), ("text", to_text(statement)))
+    inputs = tuple(known[name] for name in names)
+    node = Node("", "evaluate", inputs, attributes, Fact(shape, dtype), builder.place, NOWHERE)
+    return text(builder, node, inputs)
+
+
+def shape_of(statement: Assignment, facts: Mapping[str, Fact]) -> Shape:
+    """The shape of what a statement without subscripts on the left makes."""
+    sizes: dict[str, Extent] = {}
+    for access in accesses(statement):
+        for mode, size in zip(access.modes, facts[access.tensor].shape, strict=True):
+            if mode.index is not None and (mode.index not in sizes or size.constant != 1):
+                sizes[mode.index] = size
+    return tuple(sizes[index] for index in statement.target.indices)
