@@ -19,7 +19,8 @@ from taco_py.graph.backends.interpret_region import interpreted
 from taco_py.graph.backends.offloaded_run import OffloadedRun
 from taco_py.graph.backends.registered import REGISTERED
 from taco_py.graph.nodes import Graph, Node
-from taco_py.graph.plain_graphs import plain_graph, read_graph
+from taco_py.graph.plain_graphs import plain_graph
+from taco_py.graph.read_graphs import read_graph
 from tests.graph.blocks import BLOCKS, operands_of, reference
 from tests.graph.random_programs import failures, registered_as_greedy
 

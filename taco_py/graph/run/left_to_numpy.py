@@ -15,8 +15,9 @@ from taco_py.api.einsum import einsum
 from taco_py.api.evaluate import evaluate
 from taco_py.api.program import program
 from taco_py.api.tensor import tensor
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.diagnostics.errors import InternalError, OperandTypeError
 from taco_py.graph.nodes import Node
+from taco_py.graph.number_functions import element_function
 from taco_py.graph.position_operands import POSITIONS
 from taco_py.graph.run.check_positions import positions_operand
 from taco_py.graph.samples import numpy_function
@@ -58,12 +59,10 @@ def handed_out(found: Any, tensors: bool, dtype: str) -> Any:
 
 
 def _element(operator: str, arrays: Sequence[Any]) -> Any:
-    """One of NumPy's or SciPy's functions of elements."""
-    function = getattr(np, operator, None)
+    """One of NumPy's or SciPy's functions of elements. Raises InternalError for others."""
+    function = element_function(operator)
     if function is None:
-        from scipy import special
-
-        function = getattr(special, operator)
+        raise InternalError(f"Expected a function of elements, found {operator!r:.80}")
     return function(*arrays)
 
 
