@@ -15,7 +15,7 @@ from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.run.graph_program import KernelRun, NumpyRun, Step, has_short_way
 from taco_py.graph.run.left_to_numpy import compute
 from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.values.source_text import whole_number
+from taco_py.replay.source_text import whole_number
 from taco_py.values.tensor import Tensor
 
 MOST_STEPS = 12
