@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.diagnostics.errors import InternalError
+
 OF_ARRAYS = ("where", "clip", "real", "imag", "angle")
 """NumPy's functions of elements that are no ufuncs."""
 
@@ -33,6 +35,14 @@ def element_function(name: str) -> Callable[..., Any] | None:
         function = getattr(special, name, None)
     if not isinstance(function, np.ufunc) or function.nout != 1 or function.signature is not None:
         return None
+    return function
+
+
+def function_of_elements(name: str) -> Callable[..., Any]:
+    """Return a function of elements by its name. Raises InternalError where there is none."""
+    function = element_function(name)
+    if function is None:
+        raise InternalError(f"Expected a function of elements, found {name!r:.80}")
     return function
 
 

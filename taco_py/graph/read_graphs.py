@@ -34,14 +34,8 @@ from taco_py.graph.nodes import (
 from taco_py.graph.number_functions import is_number_type, number_function
 from taco_py.graph.plain_graphs import SAME
 from taco_py.graph.samples import WEAK, weak_name
+from taco_py.interop.scipy_arrays import CLASSES
 from taco_py.storage.containers.npy import read_npy
-
-SPARSE: Mapping[str, Any] = MappingProxyType({
-    f"{form}_{family}": getattr(sp, f"{form}_{family}")
-    for form in ("coo", "csr", "csc", "bsr", "dia", "lil", "dok")
-    for family in ("array", "matrix")
-})  # fmt: skip
-"""SciPy's classes by their names."""
 
 MOST_PLACES = 1 << 26
 """Rows, columns or diagonals' elements that a sparse constant may have besides 64 an entry."""
@@ -345,7 +339,7 @@ def _number(given: Any) -> Any:
 
 def _sparse(given: Any) -> Any:
     name, shape, *parts = _list(given, "a sparse array") or [None, None]
-    if type(name) is not str or name not in SPARSE:
+    if type(name) is not str or name not in CLASSES:
         refuse("a class of scipy.sparse", name)
     sizes = _list(shape, "sizes")
     if not parts or len(parts) != len(sizes) + 1 or not all(map(_is_place, sizes)):
@@ -358,4 +352,4 @@ def _sparse(given: Any) -> Any:
         refuse("sizes that the entries explain", sizes)
     if name.startswith("dia") and len({*(coords[1] - coords[0])}) * sizes[1] > MOST_PLACES:
         refuse("diagonals that the entries explain", sizes)
-    return SPARSE[name](sp.coo_array((data, tuple(coords)), shape=tuple(sizes)))
+    return CLASSES[name](sp.coo_array((data, tuple(coords)), shape=tuple(sizes)))

@@ -61,7 +61,7 @@ def call_code(text: str, names: Collection[str]) -> CodeType:
     InternalError for any other text.
     """
     try:
-        code = compile(text, "<a call's short way>", "exec")
+        code = compile(text, "<a call's short way>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InternalError(f"Expected the text of a short way, found {text!r:.80}") from error
     functions = _functions(code)
