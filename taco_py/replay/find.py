@@ -171,7 +171,7 @@ def recall(key: tuple[object, ...]) -> ShortCall | None:
         found = None if note is None else _restored(note)
     except (
         TypeError, ValueError, KeyError, SyntaxError, ToolchainError, OSError, AttributeError,
-        ImportError, InternalError,
+        ImportError, InternalError, RecursionError, IndexError, OverflowError,
     ):  # fmt: skip
         return None
     KERNELS.memo.put(key, no_short_way if found is None else found)
