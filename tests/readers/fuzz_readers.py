@@ -79,23 +79,30 @@ class Fuzzer:
         self.mutator = Mutator(seed, str(self.mark))
         self.watch = Watch()
         self.samples: dict[str, dict[str, bytes]] = {}
+        self.checked: set[tuple[str, str]] = set()
         self.counts: Counter[str] = Counter()
         self.failures: list[str] = []
         self.told = ""
 
     def begin(self, reader: Reader) -> None:
         """Make the files that a reader begins with, which it reads as they are."""
-        if reader.name in self.samples:
+        if reader.name not in self.samples:
+            self.samples[reader.name] = dict(reader.samples(self.folder))
+
+    def check_sample(self, reader: Reader, name: str) -> None:
+        """See that a reader reads the file that is changed next as it is."""
+        if (reader.name, name) in self.checked:
             return
-        self.samples[reader.name] = dict(reader.samples(self.folder))
-        for name, content in self.samples[reader.name].items():
-            failure = self.failure(reader, content)
-            assert self.counts.pop("read", 0), f"{reader.name}: {name}: {failure or self.told}"
+        self.checked.add((reader.name, name))
+        before = self.counts["read"]
+        failure = self.failure(reader, self.samples[reader.name][name])
+        assert self.counts["read"] > before, f"{reader.name}: {name}: {failure or self.told}"
 
     def one(self, reader: Reader) -> None:
         """Read one changed file."""
         self.begin(reader)
         name = self.mutator.draw.choice([*self.samples[reader.name]])
+        self.check_sample(reader, name)
         content = reader.change(self.mutator, self.samples[reader.name][name])
         failure = self.failure(reader, content)
         self.counts[reader.name] += 1
@@ -150,6 +157,7 @@ def main() -> int:
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reader", default="")
+    parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--keep", default="")
     options = parser.parse_args()
     most = 6 << 30
@@ -161,9 +169,11 @@ def main() -> int:
     drawn = rounds(options.count) if len(names) > 1 else (names[0] for _ in range(options.count))
     for number, reader in enumerate(drawn, 1):
         fuzzer.one(reader)
+        seconds = time.perf_counter() - begin
         if number % 5000 == 0:
-            seconds = time.perf_counter() - begin
             print(f"{number} in {seconds:.0f} s, {len(fuzzer.failures)} failures", flush=True)
+        if seconds > options.seconds:
+            break
     for each, times in Counter(fuzzer.failures).most_common(40):
         print(f"--- {times} times\n{each}")
     print(dict(fuzzer.counts), f"{len(fuzzer.failures)} failures in {folder}")

@@ -104,7 +104,10 @@ class Mutator:
         """A file of JSON: its tree changed, or its text."""
         if self.draw.random() < 0.1:
             return self.written(content)
-        return deep(json.dumps(self.tree(json.loads(content)))).encode()
+        try:
+            return deep(json.dumps(self.tree(json.loads(content)))).encode()
+        except (ValueError, RecursionError):  # it was changed before
+            return self.written(content)
 
     def lines(self, content: bytes) -> bytes:
         """A file of lines of JSON, one of them changed."""

@@ -51,6 +51,7 @@ class Reader:
     read     reads a file, and uses what it read
     named    whether errors have the file's name
     slow     how many times as long as others it takes: it is drawn so much less often
+    needs    libraries that may be missing
     """
 
     name: str
@@ -60,6 +61,7 @@ class Reader:
     read: Callable[[Path], Any]
     named: bool = True
     slow: int = 1
+    needs: tuple[str, ...] = ()
 
 
 # ---------------------------------------------------------------- graphs
@@ -507,7 +509,7 @@ def _put_call(call: Callable[..., Any]) -> None:
 
 READERS: tuple[Reader, ...] = (
     Reader("graphs", ".json", graph_files, Mutator.json, load_graph),
-    Reader("graphs called", ".json", graph_files, Mutator.json, call_graph, slow=4),
+    Reader("graphs called", ".json", graph_files, Mutator.json, call_graph, slow=40),
     Reader("messages of jsonvm", ".bin", messages, change_message, answer_messages),
     Reader("commands", ".txt", commands, Mutator.written, evaluate_commands, False, slow=4),
     Reader("plans", ".plan", lambda f: {"plan": PLAN.encode()}, Mutator.written, parse_plan, False),
@@ -517,9 +519,14 @@ READERS: tuple[Reader, ...] = (
     Reader("outcomes", ".jsonl", outcomes, Mutator.lines, read_batch, slow=2),
     Reader("tasks", ".toml", lambda f: {"tasks": TASKS}, Mutator.written, read_tasks, slow=4),
     Reader("npz", ".npz", written("m.npz"), change_arrays, read_tensor, slow=2),
-    Reader("hdf5", ".h5", hdf5_files, change_hdf5, read_tensor, slow=4),
-    Reader("binsparse", ".bsp.h5", written("m.bsp.h5"), change_hdf5, read_tensor, slow=4),
-    Reader("parquet", ".parquet", written("m.parquet"), change_parquet, read_tensor, slow=2),
+    Reader("hdf5", ".h5", hdf5_files, change_hdf5, read_tensor, True, 4, ("h5py",)),
+    Reader(
+        "binsparse", ".bsp.h5", written("m.bsp.h5"), change_hdf5, read_tensor, True, 4, ("h5py",)
+    ),
+    Reader(
+        "parquet", ".parquet", written("m.parquet"), change_parquet, read_tensor, True, 2,
+        ("pyarrow",),
+    ),
     Reader("matrix market", ".mtx", written("m.mtx"), Mutator.written, read_tensor),
     Reader("frostt", ".tns", written("m.tns"), Mutator.written, read_tensor),
     Reader("taco", ".ttx", written("m.ttx"), Mutator.written, read_tensor),
