@@ -223,7 +223,7 @@ def use_store(path: Path) -> None:
         tp.tuning.write_batch(store, path.with_suffix(".jobs"), "c@pi")
     path.with_suffix(".jobs").unlink(missing_ok=True)
     with tp.tuning_store(path):
-        tp.evaluate(TEXT, A=A, x=x, schedule="tuned")
+        _use(lambda: tp.evaluate(TEXT, A=A, x=x, schedule="tuned"))
 
 
 def logs(folder: Path) -> dict[str, bytes]:
@@ -299,7 +299,17 @@ def read_tasks(path: Path) -> None:
         small = all(np.prod(e.shape) < 10_000 for e in task.described.values())
         task.job("c")
         if small:
-            tp.evaluate(task.text, task.make_operands())
+            _use(lambda task=task: tp.evaluate(task.text, task.make_operands()))
+
+
+def _use(act: Callable[[], Any]) -> None:
+    """Use what was read: it may not fit together, which is no fault of the file's reader."""
+    try:
+        act()
+    except tp.InternalError:
+        raise
+    except tp.TacoError:
+        return
 
 
 # ---------------------------------------------------------------- tensors
@@ -330,7 +340,7 @@ def written(*names: str) -> Samples:
 def read_tensor(path: Path) -> Any:
     tensor = tp.read(path)
     if tensor.ndim == 2 and np.prod(tensor.shape) < 10_000:
-        return tp.evaluate("y[i] = A[i,j] * x[j]", A=tensor, x=np.ones(tensor.shape[1]))
+        _use(lambda: tp.evaluate("y[i] = A[i,j] * x[j]", A=tensor, x=np.ones(tensor.shape[1])))
     return tensor
 
 

@@ -11,7 +11,7 @@ from tests.readers.fuzz_readers import Fuzzer
 from tests.readers.mutations import WORD, Mutator, payloads
 from tests.readers.readers import READERS, Reader
 
-COUNT = 120
+COUNT = 60
 """Inputs of the readers that are fast."""
 
 
