@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from keyword import iskeyword
 
 C_KEYWORDS = frozenset(
     re.findall(
@@ -68,6 +69,18 @@ Also what begins with `atomic` or `make_`.
 """
 
 _NOT_IN_A_NAME = re.compile(r"\W", re.ASCII)
+
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def is_plain_name(text: object) -> bool:
+    """Tell whether an object is an ASCII identifier and no keyword of Python: safe in any text.
+
+    >>> is_plain_name("v1"), is_plain_name("lambda"), is_plain_name("x=open('f')")
+    (True, False, False)
+    """
+    return type(text) is str and _PLAIN.fullmatch(text) is not None and not iskeyword(text)
 
 
 def is_reserved(name: str) -> bool:

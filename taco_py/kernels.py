@@ -17,6 +17,8 @@ from codegen.runtime.kernel_cache import KernelCache
 KERNELS = KernelCache(sources=(Path(__file__).parent, Path(polyhedral.__file__).parent))
 """Every kernel of this process; `KERNELS.clear()` forgets them, on disk too."""
 _ROUTINE = "routine "
+MAKERS = frozenset(("codegen.runtime.blas:library_product",))
+"""What makes routines of texts: a name that is kept on disk has no other."""
 
 
 def routine_name(maker: str, text: str) -> str:
@@ -32,6 +34,8 @@ def is_routine(name: str) -> bool:
 def find_routine(name: str) -> Callable[..., Any]:
     """The function with a name. Raises ValueError where it is not there."""
     maker, _, text = name.removeprefix(_ROUTINE).partition(" ")
+    if maker not in MAKERS:
+        raise ValueError(f"no routine: {maker:.80}")
     module, _, function = maker.partition(":")
     found: Callable[..., Any] = getattr(import_module(module), function)(text)
     return found

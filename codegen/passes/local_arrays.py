@@ -8,7 +8,9 @@ A size that depends on what arrays hold is left out: nobody knows it before the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+import operator
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
@@ -104,3 +106,39 @@ def size_text(expr: Any, known: dict[str, str]) -> str | None:
 def _joined(form: str, left: Any, right: Any, known: dict[str, str]) -> str | None:
     parts = [size_text(left, known), size_text(right, known)]
     return None if None in parts else form.format(*parts)
+
+
+EVALUATED: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+}  # fmt: skip
+
+
+def evaluated_size(text: str, values: Mapping[str, int]) -> int:
+    """Compute the number of a text of `size_text`, as a tree: the text is not run.
+
+    >>> evaluated_size("8 * max(0, (n - 1))", {"n": 4})
+    24
+
+    Raises KeyError for a name without a value, ValueError for another text.
+    """
+    try:
+        return _number(ast.parse(text, mode="eval").body, values)
+    except (SyntaxError, RecursionError, MemoryError, ZeroDivisionError) as error:
+        raise ValueError(f"no size: {text:.80}") from error
+
+
+def _number(node: ast.expr, values: Mapping[str, int]) -> int:
+    match node:
+        case ast.Constant(int(number)):
+            return number
+        case ast.Name(name):
+            return values[name]
+        case ast.UnaryOp(ast.USub(), operand):
+            return -_number(operand, values)
+        case ast.BinOp(left, op, right) if type(op) in EVALUATED:
+            return EVALUATED[type(op)](_number(left, values), _number(right, values))
+        case ast.Call(ast.Name("min" | "max" as name), [one, other], []):
+            choose = min if name == "min" else max
+            return choose(_number(one, values), _number(other, values))
+    raise ValueError(f"no size: {ast.unparse(node):.80}")

@@ -29,6 +29,10 @@ Array = np.ndarray[Any, Any]
 Answer = Callable[[Mapping[str, Any], Sequence[Array]], tuple[Mapping[str, Any], Sequence[Any]]]
 ENDING = 0.2
 """Seconds that a process that closed its pipes may take to end."""
+KINDS = "biufcSUV"
+"""Kinds of types that are sent: none of them holds objects."""
+PART = 1 << 24
+"""Bytes of a head that are read at once."""
 SECONDS = 2.0
 """After which a process looks whether the one that started it is there."""
 START = "import sys; sys.path[:0] = {path!r}; from {own} import serve; serve({target!r}, {parent})"
@@ -191,16 +195,37 @@ def send(pipe: IO[bytes], head: Mapping[str, Any], arrays: Sequence[Any]) -> Non
 
 
 def receive(pipe: IO[bytes]) -> tuple[dict[str, Any], list[Array]]:
-    """Read a message. Raises EOFError where the other side has closed the pipe."""
+    """Read a message.
+
+    Raises EOFError where the other side has closed the pipe, ValueError for what is no message: the
+    pipe is of no use then.
+    """
     length = int.from_bytes(_read(pipe, 8), "little")
-    head = json.loads(_read(pipe, length))
-    arrays = []
-    for dtype, shape in head.pop("arrays"):
-        array = np.empty(tuple(shape), np.dtype(dtype))
-        if array.size:
-            _read_into(pipe, _bytes_of(array))
-        arrays.append(array)
-    return head, arrays
+    try:
+        head = json.loads(_read(pipe, length))
+        told = head.pop("arrays")
+    except (RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"no head of a message: {error}") from error
+    if not isinstance(told, list):
+        raise ValueError("no list of arrays in a message")
+    return head, [_read_array(pipe, each) for each in told]
+
+
+def _read_array(pipe: IO[bytes], told: Any) -> Array:
+    """Read an array of a type and a shape. Raises ValueError for what is none of numbers."""
+    try:
+        name, shape = told
+        dtype = np.dtype(name) if isinstance(name, str) else None
+        if dtype is None or dtype.kind not in KINDS or dtype.subdtype or dtype.names:
+            raise ValueError(f"no type of numbers in a message: {name!r:.40}")
+        if not all(type(size) is int and size >= 0 for size in shape):
+            raise ValueError(f"no shape in a message: {shape!r:.40}")
+        array = np.empty(tuple(shape), dtype)
+    except (TypeError, SyntaxError, OverflowError, MemoryError) as error:
+        raise ValueError(f"no array in a message: {error}") from error
+    if array.size:
+        _read_into(pipe, _bytes_of(array))
+    return array
 
 
 def _bytes_of(array: Any) -> memoryview:
@@ -215,8 +240,12 @@ def _write(pipe: IO[bytes], content: memoryview) -> None:
 
 
 def _read(pipe: IO[bytes], length: int) -> bytes:
-    found = bytearray(length)
-    _read_into(pipe, memoryview(found))
+    """So many bytes, in room that is made as they come: a length may be wrong."""
+    found = bytearray()
+    while len(found) < length:
+        part = bytearray(min(length - len(found), PART))
+        _read_into(pipe, memoryview(part))
+        found += part
     return bytes(found)
 
 
@@ -248,7 +277,7 @@ def serve(target: str, parent: int) -> None:
     while True:
         try:
             head, arrays = receive(sys.stdin.buffer)
-        except EOFError:
+        except (EOFError, ValueError):
             return
         try:
             told, found = answer(head, arrays)

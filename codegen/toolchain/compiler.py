@@ -35,7 +35,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -230,6 +230,12 @@ def _wishes(kind: str) -> tuple[Alternatives, ...]:
     if platform.machine().lower() in ("x86_64", "amd64") and kind != "zig":
         return (*wishes, _NO_GATHER)
     return wishes
+
+
+def may_have_left(compiler: Compiler, flags: Iterable[str], openmp: str) -> bool:
+    """Tell whether a probe of a compiler can have left such flags: it tries no others."""
+    tried = {*compiler.flags, *(flag for wish in _wishes(compiler.kind) for flag in wish)}
+    return {*flags} <= tried and openmp in ("", compiler.openmp, *_OPENMP)
 
 
 def _likely(wish: Alternatives, kind: str, program: Path) -> str:

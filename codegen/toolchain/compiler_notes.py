@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from codegen.toolchain.compiler import Compiler
+from codegen.toolchain.compiler import Compiler, may_have_left
 from codegen.toolchain.processor import digest
 from codegen.toolchain.store import Store
 
@@ -24,6 +24,8 @@ def as_noted(store: Store, compiler: Compiler) -> Compiler:
         flags, openmp = json.loads(note)
         kept = tuple(str(flag) for flag in flags)
     except (ValueError, TypeError):
+        return compiler
+    if not may_have_left(compiler, kept, openmp):
         return compiler
     return replace(compiler, flags=kept, openmp=str(openmp), probed=True)
 

@@ -18,6 +18,7 @@ from math import prod
 
 import numpy as np
 
+from codegen.passes.local_arrays import evaluated_size
 from codegen.records import dataclass
 from taco_py.concrete.terms import split_terms
 from taco_py.cost.machine import Machine
@@ -323,8 +324,8 @@ def _inside(
     found = []
     for name, each, text in kernel.arrays:
         try:
-            size = int(eval(text, {"__builtins__": {}, "min": min, "max": max}, dict(values)))
-        except NameError:  # of a size that the kernel computes
+            size = evaluated_size(text, values)
+        except KeyError:  # of a size that the kernel computes
             continue
         size = max(0, size) * (threads if each else 1)
         times = f" of {threads} threads" if each and threads > 1 else ""

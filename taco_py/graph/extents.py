@@ -3,7 +3,8 @@
     Q.shape[-1]             Extent("size", ("a0", 2))
     np.sqrt(Q.shape[-1])    Extent("np.sqrt", (Extent("size", ("a0", 2)),))
 
-An extent prints as the Python expression that computes it.
+An extent prints as a Python expression, for readers. The function that computes it is made of a
+table of operators and of names of its own: no text of an extent becomes source text.
 """
 
 from __future__ import annotations
@@ -12,12 +13,22 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from codegen.records import dataclass
+from taco_py.diagnostics.errors import InternalError
+from taco_py.graph.number_functions import number_function
+from taco_py.replay.source_text import LARGEST, whole_number
 
 INFIX = ("+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=")
 """The operators that stand between their arguments."""
+
+CALLED: Mapping[str, int] = {"neg": 1, "abs": 1, "max": 2, "min": 2}
+"""Python's functions of numbers, with how many they take."""
+
+MOST_NESTED = 40
+"""Parentheses in each other, in a line of text: Python's parser takes 200."""
+
+MOST_BITS = 1 << 16
+"""Of a whole number that a power may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +37,7 @@ class Extent:
 
     operator  "const" of a number; "size" of an operand's name and an axis; "value" of the name of
               an operand that is a number; "slice" of a size, and where a slice of it begins, ends
-              and how far it steps; else one of `INFIX`, "neg", "abs", or NumPy's as "np.sqrt"
+              and how far it steps; else one of `INFIX`, of `CALLED`, or NumPy's as "np.sqrt"
     """
 
     operator: str
@@ -97,10 +108,95 @@ def total(extents: Sequence[Extent]) -> Extent:
     return found
 
 
+def power(base: Any, exponent: Any) -> Any:
+    """Raise a number to a power. Raises OverflowError for whole numbers beyond `MOST_BITS`."""
+    if type(base) is int and type(exponent) is int and base.bit_length() * exponent > MOST_BITS:
+        raise OverflowError(f"Expected a power of at most {MOST_BITS} bits, found a larger one")
+    return base**exponent
+
+
+class ExtentWriter:
+    """Expressions of extents, made of names of their own and a table of operators.
+
+    places  the text that each operand goes by, which is no text of its name
+    space   what the text names besides
+    lines   assignments that come before the expressions, of what is nested too deeply
+    """
+
+    def __init__(self, places: Mapping[str, str], space: dict[str, Any]) -> None:
+        self.places = places
+        self.space = space
+        self.lines: list[str] = []
+
+    def write(self, extent: Extent) -> str:
+        """Write the expression of an extent. Raises InternalError for what is no operator."""
+        return self._write(extent)[0]
+
+    def _write(self, extent: Extent) -> tuple[str, int]:
+        """The expression, and how many parentheses are in each other."""
+        operator, args = extent.operator, extent.args
+        if operator == "const":
+            return self._const(args[0]), 0
+        if operator in ("size", "value"):
+            place = self.places.get(args[0])
+            if place is None:
+                raise InternalError(f"Expected the name of an operand, found {args[0]!r:.80}")
+            axis = f".shape[{whole_number(args[1])}]" if operator == "size" else ""
+            return f"{place}{axis}", 0
+        parts, depth = [], 0
+        for each in args:
+            text, nested = ("None", 0) if each is None else self._write(each)
+            parts.append(text)
+            depth = max(depth, nested + 1)
+        return self._spilled(self._applied(operator, parts, args), depth)
+
+    def _applied(self, operator: str, parts: Sequence[str], args: tuple[Any, ...]) -> str:
+        if operator in INFIX and len(parts) == 2:
+            if operator == "**" and not _is_small(args[1]):
+                return f"{self._held(power)}({', '.join(parts)})"
+            return f"({parts[0]} {operator} {parts[1]})"
+        if operator == "slice" and len(parts) == 4:
+            return f"len(range({parts[0]})[{':'.join(parts[1:])}])"
+        if CALLED.get(operator) == len(parts):
+            return f"(-{parts[0]})" if operator == "neg" else f"{operator}({', '.join(parts)})"
+        function = number_function(operator.removeprefix("np."))
+        if not operator.startswith("np.") or function is None:
+            raise InternalError(f"Expected an operator of numbers, found {operator!r:.80}")
+        return f"{self._held(function)}({', '.join(parts)})"
+
+    def _spilled(self, text: str, depth: int) -> tuple[str, int]:
+        if depth < MOST_NESTED:
+            return text, depth
+        name = f"part{len(self.space)}"
+        self.space[name] = None
+        self.lines.append(f"{name} = {text}")
+        return name, 0
+
+    def _const(self, number: Any) -> str:
+        if type(number) is int and -LARGEST < number < LARGEST:
+            return f"({whole_number(number)})" if number < 0 else whole_number(number)
+        return self._held(number)
+
+    def _held(self, value: Any) -> str:
+        """A name for an object that the text has."""
+        name = f"held{len(self.space)}"
+        self.space[name] = value
+        return name
+
+
+def _is_small(exponent: Any) -> bool:
+    number = exponent.constant if isinstance(exponent, Extent) else None
+    return type(number) is int and 0 <= number <= 8
+
+
 def compiled(extents: Sequence[Extent], names: Sequence[str]) -> Callable[..., tuple[Any, ...]]:
     """Make the function from operands, by position, to the numbers."""
-    body = "".join(f"{each}, " for each in extents)
-    found: Callable[..., tuple[Any, ...]] = eval(f"lambda {', '.join(names)}: ({body})", {"np": np})
+    places = {name: f"p{place}" for place, name in enumerate(names)}
+    writer = ExtentWriter(places, {})
+    body = "".join(f"{writer.write(each)}, " for each in extents)
+    lines = [f"def numbers({', '.join(places.values())}):", *(f"    {e}" for e in writer.lines)]
+    exec("\n".join((*lines, f"    return ({body})")), writer.space)
+    found: Callable[..., tuple[Any, ...]] = writer.space["numbers"]
     return found
 
 

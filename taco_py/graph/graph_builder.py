@@ -21,6 +21,7 @@ import numpy as np
 
 from taco_py.graph.extents import Extent
 from taco_py.graph.nodes import NOWHERE, Constant, Fact, Graph, Node, Number, Shape
+from taco_py.graph.number_functions import function_of_elements
 from taco_py.graph.position_operands import letters_of
 from taco_py.graph.samples import dtype_of, weak_name
 
@@ -165,7 +166,7 @@ class GraphBuilder:
         """
         facts = [self.facts[each] for each in inputs]
         shape = self.stretched(facts)
-        made = dtype or dtype_of(getattr(np, function), *facts)
+        made = dtype or dtype_of(function_of_elements(function), *facts)
         strong = [fact for fact in facts if not fact.weak]
         if function == "where":
             strong = [fact for fact in facts[1:] if not fact.weak]

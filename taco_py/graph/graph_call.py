@@ -28,6 +28,7 @@ class GraphCall:
     program what runs without backends
     chosen  how its kernels were chosen
     offload what runs instead at the sizes of a call, None without backends
+    is_derived  whether the primitives compute what was derived from the trace, as its gradients
     """
 
     trace: Trace
@@ -35,6 +36,7 @@ class GraphCall:
     program: GraphProgram
     chosen: Chosen
     offload: Offload | None = None
+    is_derived: bool = False
 
     def run(self, operands: Sequence[Any]) -> Any:
         """Compute what the function returns of operands by the trace's names."""
@@ -68,7 +70,21 @@ def call_of(
     primitives = rewritten(split_operators(trace.graph, whole))
     primitives = derived(primitives) if derived else with_own_results(trace.graph, primitives)
     primitives = with_sizes_there(sample_values(primitives))
-    chosen = choose_regions(primitives, operands, passes.strategy(strategy))
+    return planned_call(trace, primitives, operands, passes.strategy(strategy), preferred,
+                        settings, is_derived=derived is not None)  # fmt: skip
+
+
+def planned_call(
+    trace: Trace,
+    primitives: Graph,
+    operands: Sequence[Any] = (),
+    strategy: str = DEFAULT,
+    preferred: Preference = NONE,
+    settings: Settings = MANY_CALLS,
+    is_derived: bool = True,
+) -> GraphCall:
+    """Choose what runs for primitives, as of what was derived from a trace."""
+    chosen = choose_regions(primitives, operands, strategy)
     program = make_program(primitives, lambda _: chosen.taken.regions, settings=settings)
     offload = Offload(primitives, program, preferred) if preferred.backends else None
-    return GraphCall(trace, primitives, program, chosen, offload)
+    return GraphCall(trace, primitives, program, chosen, offload, is_derived)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from taco_py.diagnostics.errors import InternalError
 from taco_py.graph.nodes import Fact
 
 WEAK = {"bool": True, "int": 1, "float": 1.0, "complex": 1j}
@@ -27,8 +29,34 @@ def dtype_of(function: Callable[..., Any], *facts: Fact) -> str:
     return str(np.asarray(found).dtype)
 
 
+_OVER = ("axis", "keepdims")
+_QUANTILES = ("axis", "method", "keepdims")
+
+NUMPY_CALLS: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    **dict.fromkeys(
+        ("linalg.solve", "linalg.inv", "linalg.cholesky", "linalg.det", "linalg.eigvalsh",
+         "linalg.eigvals", "isin"), ()),
+    "linalg.matrix_power": ("n",), "linalg.pinv": ("rcond", "hermitian"),
+    "pad": ("pad_width", "mode", "constant_values"),
+    **dict.fromkeys(("median", "nanmedian", "nanmin", "nanmax", "nanvar", "nanstd"), _OVER),
+    **dict.fromkeys(("quantile", "percentile", "nanquantile", "nanpercentile"), _QUANTILES),
+    "interp": ("left", "right", "period"), "searchsorted": ("side",), "digitize": ("right",),
+    "convolve": ("mode",),
+    **dict.fromkeys(
+        ("fft.fft", "fft.ifft", "fft.rfft", "fft.irfft"), ("n", "axis", "norm")),
+    **dict.fromkeys(("fft.fft2", "fft.ifft2", "fft.fftn", "fft.ifftn"), ("axes", "norm")),
+    **dict.fromkeys(
+        ("maximum.accumulate", "minimum.accumulate", "add.accumulate", "multiply.accumulate"),
+        ("axis",)),
+    "argpartition": ("kth", "axis"), "partition": ("kth", "axis"),
+})  # fmt: skip
+"""Functions of NumPy that NumPy computes in a graph, with the arguments that are no arrays."""
+
+
 def numpy_function(name: str) -> Callable[..., Any]:
-    """Find a function of NumPy by its name, as "linalg.solve"."""
+    """Find a function of `NUMPY_CALLS`, as "linalg.solve". Raises InternalError for others."""
+    if name not in NUMPY_CALLS:
+        raise InternalError(f"Expected a function of NumPy that graphs call, found {name!r:.80}")
     found: Any = np
     for part in name.split("."):
         found = getattr(found, part)

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.graph.extents import Extent
+from taco_py.graph.extents import Extent, ExtentWriter
 from taco_py.graph.graph_builder import LAYOUTS
 from taco_py.graph.graph_call import GraphCall
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.run.graph_program import KernelRun, NumpyRun, Step, has_short_way
 from taco_py.graph.run.left_to_numpy import compute
 from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.replay.source_text import whole_number
 from taco_py.values.tensor import Tensor
 
 MOST_STEPS = 12
@@ -83,17 +84,25 @@ def _by_sizes(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | 
 
 
 class _Text:
-    """The text of the function and what it names."""
+    """The text of the function and what it names.
+
+    names  of the graph's values, in the text: v0, v1, …; no name of a graph becomes a part of it
+    """
 
     def __init__(self, call: GraphCall) -> None:
         self.call = call
         self.space: dict[str, Any] = {"np": np}
         self.made: set[str] = set()
+        graph = call.program.graph
+        values = dict.fromkeys([*(each.name for each in graph.inputs), *graph.by_name])
+        self.names = {name: f"v{number}" for number, name in enumerate(values)}
+        places = {each.name: self.names[each.name] for each in graph.inputs}
+        self.extents = ExtentWriter(places, self.space)
 
     def function(self, operands: Sequence[Any]) -> Callable[..., Any] | None:
         """Define the function, given the operands of the call that was made."""
         program, trace = self.call.program, self.call.trace
-        names = [each.name for each in program.graph.inputs]
+        names = [self.names[each.name] for each in program.graph.inputs]
         values = program.begin(operands)
         lines = [f"def route({', '.join(names)}):"]
         if conditions := self._conditions():
@@ -106,12 +115,14 @@ class _Text:
             own = self._step(step, values)
             if own is None:
                 return None
-            body += [*own, *(f"del {each}" for each in last if each in self.made)]
+            body += [*own, *(f"del {self.names[each]}" for each in last if each in self.made)]
         if len(program.steps) == 1:
             lines += [f"    {line}" for line in (*body, f"return {self._result()}")]
         else:  # the long way tells what is wrong
             inner = [f"        {line}" for line in (*body, f"return {self._result()}")]
             lines += ["    try:", *inner, "    except Exception:", "        return None"]
+        if self.extents.lines:
+            return None  # numbers of that many parts are left to the long way
         exec("\n".join(lines), self.space)
         found: Callable[..., Any] = self.space["route"]
         return found
@@ -133,50 +144,50 @@ class _Text:
         facts = self.call.program.graph.facts
         if kernel is None or None in args or any(facts[name].sparsity for name in results):
             return None
-        name = f"call{len(self.space)}"
-        self.space[name] = kernel
-        target = results[0] if len(results) == 1 else "found"
-        text = f"{target} = {name}({', '.join(map(str, args))})"
+        call = f"call{len(self.space)}"
+        self.space[call] = kernel
+        own = [self.names[each] for each in results]
+        target = own[0] if len(results) == 1 else "found"
+        text = f"{target} = {call}({', '.join(map(str, args))})"
         lines = [text, f"if {target} is None:", "    return None"]
         if len(results) > 1:
-            lines.append(f"{', '.join(results)}, = found")
-        for each in results:
+            lines.append(f"{', '.join(own)}, = found")
+        for name, each in zip(own, results, strict=True):
             if any(facts[each].units):
                 if each in step.written.stored:
                     return None  # the long way puts modes of size 1 into what is sparse
                 key = ", ".join("None" if unit else ":" for unit in facts[each].units)
-                lines.append(f"{each} = np.asarray({each})[{key}]")
+                lines.append(f"{name} = np.asarray({name})[{key}]")
         return lines
 
     def _numpy(self, step: NumpyRun) -> list[str]:
-        node = step.node
+        node, target = step.node, self.names[step.node.name]
         args = [self._value(name) for name in node.inputs]
         if node.get("call") == "slice" and node.operator == "numpy":
-            return [f"{node.name} = {args[0]}[{subscripts(node.get('key'))}]"]
+            return [f"{target} = {args[0]}[{subscripts(node.get('key'), self.extents.write)}]"]
         if node.operator in LAYOUTS and node.operator != "broadcast":
             order = self.call.program.graph.facts[node.inputs[0]].order
-            return [f"{node.name} = {args[0]}{view_of(node.get('source'), order)}"]
+            return [f"{target} = {args[0]}{view_of(node.get('source'), order)}"]
         place = len(self.space)
         self.space[f"run{place}"] = partial(compute, node, node.get("call", node.operator))
         numbers = "()"
         if step.numbers is not None:
             self.space[f"numbers{place}"] = step.numbers
-            inputs = (each.name for each in self.call.program.graph.inputs)
+            inputs = (self.names[each.name] for each in self.call.program.graph.inputs)
             numbers = f"numbers{place}({', '.join(inputs)})"
-        return [f"{node.name} = run{place}(({''.join(f'{a}, ' for a in args)}), {numbers})"]
+        return [f"{target} = run{place}(({''.join(f'{a}, ' for a in args)}), {numbers})"]
 
     def _value(self, name: str) -> str:
         """The name of a value that is there in the text."""
         program = self.call.program
         if name in self.made or name in {each.name for each in program.graph.inputs}:
-            return name
+            return self.names[name]
         for number in program.graph.numbers:
             if number.name == name:
-                self.space[f"make_{name}"] = dict(program.makers)[name]
-                return f"make_{name}({number.extent})"
+                make = self._held(dict(program.makers)[name])
+                return f"{make}({self.extents.write(number.extent)})"
         constants = {each.name: each.value for each in program.graph.constants}
-        self.space[f"const_{name}"] = constants[name]
-        return f"const_{name}"
+        return self._held(constants[name])
 
     def _operand(self, name: str, values: dict[str, Any]) -> str | None:
         """The expression of an operand of a kernel; None where there is none."""
@@ -200,12 +211,13 @@ class _Text:
             if _is_equality(extent):
                 continue
             self.space[f"expected{place}"] = expected
-            told.append(f"{extent} != expected{place}")
+            told.append(f"{self.extents.write(extent)} != expected{place}")
         return " or ".join(told)
 
     def _result(self) -> str:
         """The expression of what is returned of the values."""
-        return self._template(self.call.trace.template, self.call.program.graph.outputs)
+        outputs = [self.names[each] for each in self.call.program.graph.outputs]
+        return self._template(self.call.trace.template, outputs)
 
     def _template(self, template: Any, parts: Sequence[str]) -> str:
         if isinstance(template, Output):
@@ -234,10 +246,10 @@ def _is_equality(extent: Extent) -> bool:
     return extent.operator == "==" and sizes
 
 
-def subscripts(key: Sequence[tuple[Any, ...]]) -> str:
-    """Write subscripts as Python's text, sizes by the operands' names.
+def subscripts(key: Sequence[tuple[Any, ...]], write: Callable[[Extent], str]) -> str:
+    """Write subscripts as Python's text, sizes as `write` does.
 
-    >>> subscripts((("at", const(0)), ("slice", const(1), None, None), ("new",)))
+    >>> subscripts((("at", const(0)), ("slice", const(1), None, None), ("new",)), str)
     '0, 1::, None,'
     """
     found = []
@@ -245,9 +257,9 @@ def subscripts(key: Sequence[tuple[Any, ...]]) -> str:
         if kind == "new":
             found.append("None")
         elif kind == "at":
-            found.append(str(ends[0]))
+            found.append(write(ends[0]))
         else:
-            found.append(":".join("" if end is None else str(end) for end in ends))
+            found.append(":".join("" if end is None else write(end) for end in ends))
     return "".join(f"{each}, " for each in found).rstrip() or "()"
 
 
@@ -257,7 +269,7 @@ def view_of(source: Sequence[int | None], order: int) -> str:
     >>> view_of((1, None, 0), 3)
     '.transpose(1, 0, 2)[:, None, :, 0]'
     """
-    kept = [each for each in source if each is not None]
+    kept = [int(whole_number(each)) for each in source if each is not None]
     modes = (*kept, *(axis for axis in range(order) if axis not in kept))
     moved = f".transpose({', '.join(map(str, modes))})" if modes != tuple(range(order)) else ""
     key = ["None" if each is None else ":" for each in source] + ["0"] * (order - len(kept))

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import FileFormatError, OperandError
+from taco_py.diagnostics.errors import (
+    FileFormatError,
+    InternalError,
+    OperandError,
+    OutOfMemoryError,
+    TacoError,
+)
 from taco_py.graph.backends.registered import NONE, preference_of
 from taco_py.graph.capture.signature_of_call import kind_of
-from taco_py.graph.graph_call import GraphCall, call_of
-from taco_py.graph.graph_files import from_json, to_json
+from taco_py.graph.graph_call import GraphCall, call_of, planned_call
+from taco_py.graph.graph_files import from_json, to_json, wrong_file
 from taco_py.graph.graph_picture import draw_graph
 from taco_py.graph.graph_report import told
 from taco_py.graph.nodes import Fact, Graph
@@ -24,6 +31,7 @@ class TracedGraph:
     """The graph of a call: its operators, its primitives, and what runs.
 
     waiting  chooses what runs for the first operands that it is called with, None once it has
+    file     that it was read from, "" of a graph that was traced here
     """
 
     def __init__(
@@ -32,11 +40,13 @@ class TracedGraph:
         operands: Sequence[Any],
         name: str,
         waiting: Callable[[Sequence[Any]], GraphCall] | None = None,
+        file: str = "",
     ) -> None:
         self.call = call
         self.operands = tuple(operands)
         self.name = name
         self.waiting = waiting
+        self.file = file
 
     @property
     def operators(self) -> Graph:
@@ -51,11 +61,13 @@ class TracedGraph:
     def __call__(self, *operands: Any) -> Any:
         """Compute what the graph does of operands, by default those that it was traced with.
 
-        Raises OperandError where it was made for others.
+        Raises OperandError where it was made for others, FileFormatError where it was read from a
+        file and cannot be computed.
         """
         given = operands or self.operands
-        self._check(given)
-        return self._call_for(given).run(given)
+        with believed(self.file):
+            self._check(given)
+            return self._call_for(given).run(given)
 
     def _call_for(self, operands: Sequence[Any]) -> GraphCall:
         """What runs, chosen for operands where it waits for such."""
@@ -97,8 +109,9 @@ class TracedGraph:
                 "Expected operands to explain a graph for, found none: it was read from a file",
                 hint=f"write g.explain({names}); print(g) shows its operators",
             )
-        self._check(given)
-        return told(self._call_for(given), given, self.name)
+        with believed(self.file):
+            self._check(given)
+            return told(self._call_for(given), given, self.name)
 
     def save(self, file: str | Path) -> None:
         """Write the graph to a file: in JSON, or as a picture in SVG.
@@ -109,7 +122,7 @@ class TracedGraph:
         if path.suffix == ".svg":
             draw_graph(self.call, self.name, self.operands).save(path)
         elif path.suffix == ".json":
-            path.write_text(to_json(self.call.trace))
+            path.write_text(to_json(self.call), encoding="utf-8")
         else:
             raise FileFormatError(
                 f"Expected a file that ends in .json or .svg, found {path.name}",
@@ -135,10 +148,48 @@ def load(file: str | Path, optimize: str = DEFAULT, backends: Sequence[str] = ()
     """
     path, strategy = Path(file), check_strategy(optimize)
     preferred = preference_of(backends) if backends else NONE
-    trace = from_json(path.read_text(), path.name)
-    chosen = partial(call_of, trace, strategy=strategy, preferred=preferred)
-    waiting = None if strategy == DEFAULT else chosen
-    return TracedGraph(call_of(trace, preferred=preferred), (), path.stem, waiting)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise wrong_file(path.name, error) from error
+    with believed(path.name, reading=True):
+        saved = from_json(text, path.name)
+        planned: Callable[..., GraphCall] = (
+            partial(call_of, saved.trace)
+            if saved.derived is None
+            else partial(planned_call, saved.trace, saved.derived)
+        )
+        chosen = partial(planned, strategy=strategy, preferred=preferred)
+        waiting = None if strategy == DEFAULT else chosen
+        return TracedGraph(planned(preferred=preferred), (), path.stem, waiting, path.name)
+
+
+@contextmanager
+def believed(file: str, reading: bool = False) -> Iterator[None]:
+    """Raise FileFormatError for what goes wrong because a file says what no graph is.
+
+    file     "" of a graph that was traced here, whose faults are ours
+    reading  whether no operands are there yet, whose faults other errors say
+    """
+    try:
+        yield
+    except (OutOfMemoryError, FileFormatError):
+        raise
+    except MemoryError as error:
+        if not file:
+            raise
+        raise OutOfMemoryError(
+            f"Expected memory for what the graph in {file} computes, found too little",
+            hint="pass smaller operands; a size in the file may be wrong",
+        ) from error
+    except Exception as error:
+        ours = isinstance(error, TacoError) and not isinstance(error, InternalError)
+        if not file:
+            raise
+        if (ours and not reading) or isinstance(error, np.linalg.LinAlgError):
+            error.add_note(f"in the graph of {file}")
+            raise
+        raise wrong_file(file, error) from error
 
 
 def _fits(fact: Fact, value: Any) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import scipy.sparse as sp
-
+from taco_py.interop.scipy_arrays import CLASSES
 from taco_py.storage.tensor_data import TensorData, on_host
 from taco_py.values.device_tensor import DeviceTensor
 
@@ -31,4 +30,4 @@ def kind_on_host(obj: Any) -> Any:
     """An object of the kind that an operand is on the host: itself where it is there."""
     if not isinstance(obj, DeviceTensor) or obj.kind in ("ndarray", "tensor"):
         return obj
-    return getattr(sp, obj.kind)(obj.shape, dtype=obj.dtype)
+    return CLASSES[obj.kind](obj.shape, dtype=obj.dtype)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from functools import lru_cache
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -20,6 +21,13 @@ from taco_py.storage.tensor_data import Array, TensorData, ordered
 
 COMPRESSED_VECTOR = Format((LETTERS["s"],), (0,))
 ASCENDS = {np.dtype(f"int{bits}"): f"taco_ascends_int{bits}" for bits in (32, 64)}
+CLASSES: Mapping[str, Any] = MappingProxyType({
+    f"{form}_{family}": getattr(sp, f"{form}_{family}")
+    for form in ("coo", "csr", "csc", "bsr", "dia", "lil", "dok")
+    for family in ("array", "matrix")
+})  # fmt: skip
+"""SciPy's classes by their names: no name leads to a function of SciPy's."""
+
 KINDS = ("csr_array", "csc_array", "coo_array", "csr_matrix", "csc_matrix", "coo_matrix")
 
 
@@ -176,7 +184,7 @@ def empty(kind: str, shape: tuple[int, ...]) -> Any:
 
     scipy's constructor takes 13 µs, a shallow copy 2: as much as a product of 5000 entries.
     """
-    made = getattr(sp, kind)(shape)
+    made = CLASSES[kind](shape)
     made.indptr = made.indices = made.data = np.zeros(0)
     return made
 
@@ -187,7 +195,7 @@ def to_coo(data: TensorData, kind: str) -> Any:
     coords = [coords[level] for level in np.argsort(data.format.mode_order)]
     if len(coords) > 2:
         coords = [crd.astype(np.int64, copy=False) for crd in coords]
-    made = getattr(sp, kind)(data.shape, dtype=computed_dtype(data.dtype))  # scipy makes no halves
+    made = CLASSES[kind](data.shape, dtype=computed_dtype(data.dtype))  # scipy makes no halves
     made.coords, made.data = tuple(coords), data.values
     made.has_canonical_format = bool(data.sorted and data.unique)
     return made

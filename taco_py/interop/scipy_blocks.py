@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from taco_py.diagnostics.errors import FormatError, StructureError
 from taco_py.formats.remapped import BSR, RemappedFormat
-from taco_py.interop.scipy_arrays import require_zero_fill
+from taco_py.interop.scipy_arrays import CLASSES, require_zero_fill
 from taco_py.storage.borrow import index_vectors, plain, require_dtype
 from taco_py.storage.tensor_data import LevelArrays, TensorData
 
@@ -112,4 +112,4 @@ def to_bsr(stored: TensorData, format: RemappedFormat, shape: tuple[int, ...], k
 @lru_cache(maxsize=64)
 def _empty(kind: str, shape: tuple[int, ...], blocks: tuple[int, int]) -> Any:
     """A matrix whose arrays are to be replaced, in a copy: scipy's constructor takes 20 µs."""
-    return getattr(sp, kind)(shape, blocksize=blocks)
+    return CLASSES[kind](shape, blocksize=blocks)

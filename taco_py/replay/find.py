@@ -15,8 +15,10 @@ import numpy as np
 
 from codegen.records import dataclass
 from codegen.toolchain.errors import ToolchainError
+from taco_py.diagnostics.errors import InternalError
 from taco_py.kernels import KERNELS, find_routine, is_routine
 from taco_py.replay.call_watch import WATCH
+from taco_py.replay.source_text import BUILTINS, call_code
 from taco_py.values.byte_counts import sizes_of_objects
 
 ShortCall = Callable[..., Any]
@@ -92,6 +94,8 @@ def define(
 
     limit  threads to use at most
     more   what the text calls besides what is here
+
+    Raises InternalError for a text that is none of a short way.
     """
     namespace: dict[str, Any] = {
         "threads": limit,
@@ -113,7 +117,9 @@ def define(
         namespace[f"kernel{number}"] = kernel
         namespace[f"make{number}"] = array_maker(made)
         namespace[f"dtype{number}"] = np.dtype(dtype)
-    exec(parts.text, namespace)
+    code = call_code(parts.text, namespace)
+    namespace["__builtins__"] = dict(BUILTINS)
+    exec(code, namespace)
     call: ShortCall = namespace["call"]
     call.__doc__ = parts.text
     return call
@@ -165,7 +171,7 @@ def recall(key: tuple[object, ...]) -> ShortCall | None:
         found = None if note is None else _restored(note)
     except (
         TypeError, ValueError, KeyError, SyntaxError, ToolchainError, OSError, AttributeError,
-        ImportError,
+        ImportError, InternalError, RecursionError, IndexError, OverflowError,
     ):  # fmt: skip
         return None
     KERNELS.memo.put(key, no_short_way if found is None else found)

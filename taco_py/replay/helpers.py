@@ -15,7 +15,32 @@ from importlib import import_module
 from typing import Any
 
 from codegen.records import dataclass
+from taco_py.diagnostics.errors import InternalError
 from taco_py.formats import Format
+
+PLACES = frozenset(
+    f"taco_py.{module}:{name}"
+    for module, names in {
+        "convert.in_type": ("in_type", "values_in_type"),
+        "execute.new_array": ("new_array",),
+        "interop.in_order": ("in_order",),
+        "interop.numpy_arrays": ("from_numpy",),
+        "interop.scipy_arrays": ("from_scipy", "is_ascending", "is_canonical"),
+        "interop.transforms": (
+            "diagonal", "located", "size_of", "fused", "reformatted", "gathered", "values_of",
+            "squeeze", "cast",
+        ),
+        "storage.grown": ("of_grown",),
+        "storage.tensor_data": (
+            "arrays_of", "converted_to", "dense_data", "number_of", "row_major",
+        ),
+        "values.hand_out": ("handed_out",),
+        "values.shown_modes": ("show_array", "show_sparse"),
+        "values.tensor": ("operand_data",),
+    }.items()
+    for name in names
+)  # fmt: skip
+"""The functions that short ways call: what is kept on disk names no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +55,9 @@ class Helper:
     keywords: Mapping[str, Any] | None = None
 
     def function(self) -> Callable[..., Any]:
-        """The function itself, imported."""
+        """The function itself, imported. Raises InternalError for one that is not in `PLACES`."""
+        if self.place not in PLACES:
+            raise InternalError(f"Expected a function of short ways, found {self.place!r:.80}")
         module, _, name = self.place.partition(":")
         found: Callable[..., Any] = getattr(import_module(module), name)
         return partial(found, **self.keywords) if self.keywords else found

@@ -4,7 +4,8 @@ in the table of `containers`; each also compressed."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -17,7 +18,10 @@ from numpy.typing import DTypeLike
 from taco_py.diagnostics.errors import (
     FileFormatError,
     FormatError,
+    InternalError,
+    MissingExtraError,
     NumberOverflowError,
+    TacoError,
 )
 from taco_py.fill import Fill, as_number, fill_of
 from taco_py.formats import COO, CSF, CSR, Format, named
@@ -67,12 +71,37 @@ def read(
     """
     wanted_dtype = None if dtype is None else as_dtype(dtype, "dtype")
     sizes = None if shape is None else check_shape(shape)
-    with room(f"the tensor in {str(path)!r}"):
+    with room(f"the tensor in {str(path)!r}"), named_faults(path):
         data, name = found_in(path, format, sizes, reader, key)
         if wanted_dtype is None:
             return data
         values = converted(data.values, wanted_dtype, name)
         return replace(data, values=values, fill=converted_fill(data, wanted_dtype, name))
+
+
+@contextmanager
+def named_faults(path: Any) -> Iterator[None]:
+    """Raise FileFormatError with a file's name for whatever a reader raises because of its content.
+
+    Errors of the system, as for a file that is not there or may not be read, stay what they are.
+    """
+    name = str(path if isinstance(path, str | os.PathLike) else getattr(path, "name", ""))
+    try:
+        yield
+    except (MemoryError, MissingExtraError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        if isinstance(error, TacoError) and not isinstance(error, InternalError):
+            if name not in str(error):
+                error.add_note(f"in {name}")
+            raise
+        raise FileFormatError(
+            f"{name or 'the file'}: Expected a tensor, found a file that is damaged, or of another "
+            f"kind ({type(error).__name__}: {error})",
+            hint="fetch the file again, or write it with tp.write",
+        ) from error
 
 
 def found_in(

@@ -15,7 +15,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.call.tuning.tuning_store import TuningStore
-from taco_py.diagnostics.errors import FileFormatError
+from taco_py.diagnostics.errors import FileFormatError, TacoError
 from taco_py.tune.store.job_journal import TUNING, Job, code_of
 from taco_py.tune.store.journal import Journal
 from taco_py.tuning.run_job import Outcome, TuneTask, outcome_of, run_job
@@ -52,7 +52,7 @@ class Batch:
 
     def complete(self, journal: Journal) -> int:
         """Put jobs into the file that were claimed for it and do not stand there; how many."""
-        there = {_attempt(each) for each in _lines(self.jobs)} if self.jobs.exists() else set()
+        there = {_attempt(each) for each in _jobs(self.jobs)} if self.jobs.exists() else set()
         own = [job for job in journal.jobs(TUNING) if job.worker == f"batch {self.jobs}"]
         left = [job for job in own if (job.hash, job.attempts) not in there]
         for job in left:
@@ -68,7 +68,7 @@ class Batch:
             return []
         waiting = {job.hash: job for job in journal.jobs(TUNING)}
         found = []
-        for line in _lines(self.log):
+        for line in _outcomes(self.log):
             job = waiting.get(line["hash"])
             if job is not None and job.attempts == line["attempts"]:
                 found.append((job, outcome_of(line)))
@@ -121,9 +121,9 @@ def run_batch(
 
     It may be interrupted and begun again, and needs no store. Raises FileFormatError, OSError.
     """
-    jobs = list(_lines(Path(path)))
+    jobs = _jobs(Path(path))
     logged = Path(log)
-    done = {_attempt(each) for each in _lines(logged)} if logged.exists() else set()
+    done = {_attempt(each) for each in _outcomes(logged)} if logged.exists() else set()
     left = [each for each in jobs if _attempt(each) not in done]
     for number, each in enumerate(left, 1):
         folder = str(Path(path).absolute().parent)
@@ -149,7 +149,7 @@ def read_batch(store: TuningStore, log: str | Path) -> tuple[int, int]:
     Refused is what others have finished, or were given, in the meantime. Raises FileFormatError,
     before anything is written, and OSError.
     """
-    lines = [(each, outcome_of(each)) for each in _lines(Path(log))]
+    lines = [(each, outcome_of(each)) for each in _outcomes(Path(log))]
     journal, finished, refused = store.journal, 0, 0
     for line, outcome in lines:
         job = journal.job(line["hash"])
@@ -178,20 +178,34 @@ def _attempt(line: Mapping[str, Any]) -> tuple[str, int]:
     return line["hash"], line["attempts"]
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of jobs or outcomes. A last line that is cut off is not there yet."""
+def _jobs(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file of jobs."""
+    return _lines(path, _check_job)
+
+
+def _outcomes(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file of outcomes."""
+    return _lines(path, outcome_of)
+
+
+def _check_job(line: Mapping[str, Any]) -> None:
+    if not all(isinstance(line[name], str) for name in ("workload", "options")):
+        raise TypeError("no job")
+
+
+def _lines(path: Path, check: Callable[[Any], object]) -> list[dict[str, Any]]:
+    """The lines of a file that pass a check. A last line that is cut off is not there yet."""
     found: list[dict[str, Any]] = []
     text = path.read_text(encoding="utf-8", errors="replace")
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         try:
             each = json.loads(line)
-            if "error" in each:
-                outcome_of(each)
-            elif not all(isinstance(each[name], str) for name in ("workload", "options")):
-                raise TypeError("no job")
+            if not isinstance(each, dict):
+                raise TypeError("no object")
+            check(each)
             each["hash"], each["attempts"] = str(each["hash"]), int(each["attempts"])
             found.append(each)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError, TacoError) as error:
             if line.startswith("{") and not line.endswith("\n"):
                 break
             raise FileFormatError(

@@ -97,11 +97,13 @@ def _done(workload: str, options: str, tune: TuneTask, folder: Path, store: Tuni
     """Tune into a store; the error code."""
     try:
         found = json.loads(options)
+        if not isinstance(found, dict) or not isinstance(found.get("target"), str):
+            raise ValueError(f"Expected options with a target, found {options[:60]}")
         target = found.pop("target")
         task = task_of(json.loads(workload))
         task = TuningTask(task.text, task.operands, options_of(found, ("options",)), task.name)
         operands = task.make_operands(folder)
-    except (TacoError, OSError, ValueError, KeyError, MemoryError) as error:
+    except (TacoError, OSError, ValueError, KeyError, MemoryError, RecursionError) as error:
         return with_reason(FAIL_TO_LOAD_WORKLOAD, error)
     kind = target.partition("@")[0]
     try:

@@ -181,15 +181,18 @@ class Backend:
                 raise OperandTypeError(
                     f"Expected {name} of {self.name} to be a function, found {call!r}"
                 )
-        if not self.launch >= 0 or not self.bytes_per_second >= 0:
+        costs = (self.launch, self.bytes_per_second)
+        if not all(isinstance(each, int | float) and each >= 0 for each in costs):
             raise ScheduleError(
                 f"Expected launch and bytes_per_second of {self.name} to be 0 or more, found "
-                f"{self.launch} and {self.bytes_per_second}"
+                f"{self.launch!r} and {self.bytes_per_second!r}",
+                hint="seconds of a call, and bytes that are moved in a second",
             )
-        if self.most_primitives is not None and self.most_primitives < 1:
+        most = self.most_primitives
+        if most is not None and not (isinstance(most, int) and most >= 1):
             raise ScheduleError(
-                f"Expected regions of {self.name} of at least 1 primitive, found "
-                f"{self.most_primitives}"
+                f"Expected regions of {self.name} of at least 1 primitive, found {most!r}",
+                hint="most_primitives is a whole number, or None for regions of any size",
             )
 
     def moved(self, size: float) -> float:

@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.diagnostics.errors import InternalError
 from taco_py.graph.extents import Extent, compiled
+from taco_py.graph.node_table import REDUCTIONS
 from taco_py.graph.nodes import Graph, Node
+from taco_py.graph.number_functions import element_function
 
 Numbers = Sequence[Any]
 Run = Callable[[Sequence[Any], Numbers], Any]
@@ -69,16 +72,14 @@ def _map(node: Node) -> Run:
 
 def function_of(name: str) -> Callable[..., Any] | None:
     """One of NumPy's or SciPy's functions of elements, None where neither has it."""
-    found: Callable[..., Any] | None = getattr(np, name, None)
-    if found is None:
-        from scipy import special
-
-        found = getattr(special, name, None)
-    return found
+    return element_function(name)
 
 
 def _reduce(node: Node) -> Run:
-    function, axes = getattr(np, node.get("function")), node.get("axes")
+    name, axes = node.get("function"), node.get("axes")
+    if name not in REDUCTIONS:
+        raise InternalError(f"Expected a reduction, found {name!r:.80}")
+    function = getattr(np, name)
     options = {"dtype": node.dtype} if node.get("function") in ("sum", "prod") else {}
     return lambda arrays, numbers: function(arrays[0], axis=axes, **options)
 

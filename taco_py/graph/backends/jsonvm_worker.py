@@ -11,7 +11,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.graph.backends.interpret_region import Interpreted, interpreted
 from taco_py.graph.nodes import Graph
-from taco_py.graph.plain_graphs import read_graph
+from taco_py.graph.read_graphs import read_graph
 
 
 @dataclass(slots=True, eq=False)

@@ -14,6 +14,8 @@ from dataclasses import replace
 from math import inf, isfinite
 from typing import Any
 
+import numpy as np
+
 from codegen.records import dataclass
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.diagnostics.suggest import with_suggestion
@@ -96,6 +98,19 @@ def _asked(backend: Backend, function: Callable[..., Any], *args: Any) -> Any:
         raise BackendFaultError(backend, error) from error
 
 
+def _seconds(function: Callable[..., Any], *args: Any) -> float:
+    """What a function gives as seconds. Raises ValueError for what is no number of them."""
+    found = function(*args)
+    known = isinstance(found, int | float | np.floating | np.integer)
+    if not known or not found >= 0:
+        raise ValueError(f"seconds gave {found!r:.60}, no number from 0 on")
+    return float(found)
+
+
+def _truth(function: Callable[..., Any], *args: Any) -> bool:
+    return bool(function(*args))
+
+
 class _Chooser:
     """Prices of regions of a graph at the sizes of a call."""
 
@@ -128,7 +143,7 @@ class _Chooser:
         if backend.supports is None or not self.values.is_free(primitive):
             return False
         node = self.values.dag.nodes[primitive]
-        return bool(_asked(backend, backend.supports, node, self.values.facts))
+        return bool(_asked(backend, _truth, backend.supports, node, self.values.facts))
 
     def pattern(self, backend: Backend, pattern: Pattern) -> CompositePattern:
         """A backend's pattern, with what has to hold of its matches."""
@@ -141,7 +156,7 @@ class _Chooser:
             bound["root"] = match.root
             nodes = {n: self.values.dag.nodes[p] for n, p in bound.items() if p >= 0}
             facts = {n: self.values.facts[self.values.name_of(p)] for n, p in bound.items()}
-            return bool(_asked(backend, pattern.holds, nodes, facts))
+            return bool(_asked(backend, _truth, pattern.holds, nodes, facts))
 
         return pattern.compiled(holds)
 
@@ -169,7 +184,7 @@ class _Chooser:
         if backend.seconds is None:
             return 0.0
         region = self.region(members).graph
-        return float(_asked(backend, backend.seconds, region, self.values.facts))
+        return float(_asked(backend, _seconds, backend.seconds, region, self.values.facts))
 
     def gain(self, backend: Backend, members: int) -> float:
         """The seconds that a backend saves."""

@@ -6,6 +6,7 @@ What fails is computed by the host, told once, and left out from then on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.diagnostics.cautions import BackendWarning, caution, give
 from taco_py.graph.backends.backend import Backend, ProcessDiedError
+from taco_py.graph.backends.read_only import own_results, read_only
 from taco_py.graph.backends.region_graph import RegionGraph
 from taco_py.graph.nodes import Graph
 from taco_py.graph.run.graph_program import GraphProgram, RegionRun, make_program, places_of
@@ -74,17 +76,20 @@ class OffloadedTask:
         elements = tuple(map(_elements, self.part.arrays))
         found, restarts = self.compiled, self.backend.health.restarts
         if found is None or found[1:] != (elements, restarts):
-            made = self.backend.codegen(self.part.graph, self.part.constants)
+            shown = tuple(replace(e, value=read_only(e.value)) for e in self.part.graph.constants)
+            graph = replace(self.part.graph, constants=shown)
+            made = self.backend.codegen(graph, {each.name: each.value for each in shown})
             found = self.compiled = made, elements, restarts
         return found
 
     def _by_backend(self, arrays: Sequence[Any], results: Sequence[Result]) -> Sequence[Any]:
-        found = self.backend.runtime(self.prepare()[0], arrays)
-        if len(results) == 1 and isinstance(found, np.ndarray | np.generic):
-            found = (found,)
+        given = [read_only(each) for each in arrays]
+        found = [self.backend.runtime(self.prepare()[0], given)]
+        if len(results) != 1 or not isinstance(found[0], np.ndarray | np.generic):
+            (found,) = found
         _check(found, results)
         self.calls += 1
-        return tuple(_own(each, arrays) for each in found)
+        return own_results(found, arrays)
 
     def _restart(self, error: Exception, seen: int) -> None:
         """Restart a backend whose process ended, or leave it out, once for all threads.
@@ -165,14 +170,6 @@ def _check(found: Any, results: Sequence[Result]) -> None:
             raise WrongResultError(f"a result of shape {value.shape} instead of {shape}")
         if value.dtype != dtype:
             raise WrongResultError(f"a result of {value.dtype} instead of {dtype}")
-
-
-def _own(value: Any, arrays: Sequence[Any]) -> Any:
-    """A result in memory of its own, that may be written."""
-    dense = (each for each in arrays if isinstance(each, np.ndarray))
-    shares = any(np.may_share_memory(value, each) for each in dense)
-    written = isinstance(value, np.generic) or value.flags.writeable
-    return value.copy() if shares or not written else value
 
 
 def _line(error: Exception) -> str:

@@ -21,19 +21,20 @@ from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.capture.traced_ufuncs import axes_of, reduced_shape
 from taco_py.graph.extents import Extent, const, product, total
 from taco_py.graph.nodes import Fact, Shape
-from taco_py.graph.samples import numpy_function, sample
+from taco_py.graph.samples import NUMPY_CALLS, numpy_function, sample
 
 ShapeRule = Callable[[Recorder, Sequence[Fact], Mapping[str, Any]], Shape]
 """From what is known of the arrays, and the other arguments by name, to the shape of the result."""
 
 
-def call(name: str, arrays: Sequence[str], others: Sequence[str], rule: ShapeRule) -> Any:
+def call(name: str, arrays: Sequence[str], rule: ShapeRule) -> Any:
     """Make what notes a function of NumPy.
 
-    name    as "linalg.solve"
+    name    as "linalg.solve"; `NUMPY_CALLS` has its other arguments, in NumPy's order after the
+            arrays, each a literal or a tuple of them
     arrays  the arguments that are arrays
-    others  the other arguments, in NumPy's order after the arrays; a literal or a tuple of them
     """
+    others = NUMPY_CALLS[name]
 
     def note(recorder: Recorder, *args: Any, **options: Any) -> Any:
         given = dict(zip((*arrays, *others), args, strict=False)) | options
@@ -205,45 +206,38 @@ def _transformed(half: str = "") -> ShapeRule:
 
 # ---------------------------------------------------------------- the table
 
-_AXIS = ("axis",)
-_OVER = ("axis", "keepdims")
-
 CALLS: Mapping[str, Any] = MappingProxyType({
-    "linalg.solve": call("linalg.solve", ("a", "b"), (), _solved),
+    "linalg.solve": call("linalg.solve", ("a", "b"), _solved),
     **{
-        name: call(name, ("a",), (), _of_square(lambda shape: shape, name))
-        for name in ("linalg.inv", "linalg.cholesky")
+        name: call(name, ("a",), _of_square(lambda shape: shape, name))
+        for name in ("linalg.inv", "linalg.cholesky", "linalg.matrix_power")
     },
-    "linalg.det": call("linalg.det", ("a",), (), _of_square(lambda s: s[:-2], "linalg.det")),
+    "linalg.det": call("linalg.det", ("a",), _of_square(lambda s: s[:-2], "linalg.det")),
     **{
-        name: call(name, ("a",), (), _of_square(lambda shape: shape[:-1], name))
+        name: call(name, ("a",), _of_square(lambda shape: shape[:-1], name))
         for name in ("linalg.eigvalsh", "linalg.eigvals")
     },
-    "linalg.matrix_power": call(
-        "linalg.matrix_power", ("a",), ("n",), _of_square(lambda s: s, "linalg.matrix_power")
-    ),
-    "linalg.pinv": call("linalg.pinv", ("a",), ("rcond", "hermitian"),
+    "linalg.pinv": call("linalg.pinv", ("a",),
                         lambda _, f, o: (*f[0].shape[:-2], f[0].shape[-1], f[0].shape[-2])),
-    "pad": call("pad", ("array",), ("pad_width", "mode", "constant_values"), _padded),
-    **{name: call(name, ("a",), _OVER, _reduced) for name in ("median", "nanmedian", "nanmin",
-       "nanmax", "nanvar", "nanstd")},
-    **{name: call(name, ("a", "q"), ("axis", "method", "keepdims"), _quantiles)
+    "pad": call("pad", ("array",), _padded),
+    **{name: call(name, ("a",), _reduced) for name in ("median", "nanmedian", "nanmin", "nanmax",
+       "nanvar", "nanstd")},
+    **{name: call(name, ("a", "q"), _quantiles)
        for name in ("quantile", "percentile", "nanquantile", "nanpercentile")},
-    "interp": call("interp", ("x", "xp", "fp"), ("left", "right", "period"), _first),
-    "searchsorted": call("searchsorted", ("a", "v"), ("side",), _searched),
-    "digitize": call("digitize", ("x", "bins"), ("right",), _first),
-    "convolve": call("convolve", ("a", "v"), ("mode",), _convolved),
-    **{name: call(name, ("a",), ("n", "axis", "norm"), _transformed())
-       for name in ("fft.fft", "fft.ifft")},
-    "fft.rfft": call("fft.rfft", ("a",), ("n", "axis", "norm"), _transformed("forward")),
-    "fft.irfft": call("fft.irfft", ("a",), ("n", "axis", "norm"), _transformed("back")),
-    **{name: call(name, ("a",), ("axes", "norm"), _first) for name in ("fft.fft2", "fft.ifft2")},
-    **{name: call(name, ("array",), _AXIS, _first)
+    "interp": call("interp", ("x", "xp", "fp"), _first),
+    "searchsorted": call("searchsorted", ("a", "v"), _searched),
+    "digitize": call("digitize", ("x", "bins"), _first),
+    "convolve": call("convolve", ("a", "v"), _convolved),
+    **{name: call(name, ("a",), _transformed()) for name in ("fft.fft", "fft.ifft")},
+    "fft.rfft": call("fft.rfft", ("a",), _transformed("forward")),
+    "fft.irfft": call("fft.irfft", ("a",), _transformed("back")),
+    **{name: call(name, ("a",), _first)
+       for name in ("fft.fft2", "fft.ifft2", "fft.fftn", "fft.ifftn")},
+    **{name: call(name, ("array",), _first)
        for name in ("maximum.accumulate", "minimum.accumulate", "add.accumulate",
                     "multiply.accumulate")},
-    **{name: call(name, ("a",), ("axes", "norm"), _first) for name in ("fft.fftn", "fft.ifftn")},
-    "argpartition": call("argpartition", ("a",), ("kth", "axis"), _lines),
-    "partition": call("partition", ("a",), ("kth", "axis"), _lines),
-    "isin": call("isin", ("element", "test_elements"), (), _first),
+    "argpartition": call("argpartition", ("a",), _lines),
+    "partition": call("partition", ("a",), _lines),
+    "isin": call("isin", ("element", "test_elements"), _first),
 })  # fmt: skip
-"""Functions by their names in NumPy."""
+"""Functions by their names in NumPy; `NUMPY_CALLS` has their other arguments."""

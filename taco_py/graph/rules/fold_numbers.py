@@ -17,6 +17,7 @@ import numpy as np
 from taco_py.graph.extents import Extent, const
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Node
+from taco_py.graph.number_functions import element_function
 from taco_py.graph.rules.base import GraphRule
 
 INFIX: Mapping[str, str] = MappingProxyType({
@@ -39,7 +40,7 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
 def _literal(builder: GraphBuilder, node: Node) -> str | None:
     """The number of numbers that are the same in all calls, as NumPy computes it."""
     values = [builder.constants[name].value for name in node.inputs]
-    function = getattr(np, node.get("function"), None)
+    function = element_function(node.get("function"))
     alone = all(isinstance(each, int | float | complex | np.generic) for each in values)
     if not isinstance(function, np.ufunc) or not alone:
         return None

@@ -17,6 +17,7 @@ from taco_py.api.program import program
 from taco_py.api.tensor import tensor
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.graph.nodes import Node
+from taco_py.graph.number_functions import function_of_elements
 from taco_py.graph.position_operands import POSITIONS
 from taco_py.graph.run.check_positions import positions_operand
 from taco_py.graph.samples import numpy_function
@@ -37,7 +38,9 @@ def compute(node: Node, operator: str, arrays: Sequence[Any], numbers: Numbers) 
     given = [tensor(each) if is_scipy_sparse(each) else each for each in arrays]
     with np.errstate(all="ignore"):
         found = (
-            RUN[operator](node, given, numbers) if operator in RUN else _element(operator, given)
+            RUN[operator](node, given, numbers)
+            if operator in RUN
+            else function_of_elements(operator)(*given)
         )
     return handed_out(found, any(isinstance(each, Tensor) for each in arrays), node.dtype)
 
@@ -55,16 +58,6 @@ def handed_out(found: Any, tensors: bool, dtype: str) -> Any:
         elif found.ndim <= 2:
             found = found.to_scipy()
     return found if found.dtype == dtype else found.astype(dtype)
-
-
-def _element(operator: str, arrays: Sequence[Any]) -> Any:
-    """One of NumPy's or SciPy's functions of elements."""
-    function = getattr(np, operator, None)
-    if function is None:
-        from scipy import special
-
-        function = getattr(special, operator)
-    return function(*arrays)
 
 
 def _reduction(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:

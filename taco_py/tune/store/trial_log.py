@@ -49,8 +49,19 @@ _BEST = f"""
     GROUP BY plan ORDER BY min(seconds), plan LIMIT {KEPT}"""
 
 
+class DamagedRowError(sqlite3.DatabaseError):
+    """A row of a store is no trial."""
+
+
 def record_of(row: tuple[Any, ...]) -> TuningRecord:
-    """The record of a row of `COLUMNS`."""
+    """The record of a row of `COLUMNS`. Raises DamagedRowError for what others wrote."""
+    try:
+        return _record_of(row)
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+        raise DamagedRowError(f"a row that is no trial: {error}") from error
+
+
+def _record_of(row: tuple[Any, ...]) -> TuningRecord:
     kind, processor, cores, instructions, compiler, version = row[:6]
     problem, measures, buckets, names, plan, label, seconds, spread = row[6:14]
     target = Target(kind, processor, cores, instructions, compiler, version)

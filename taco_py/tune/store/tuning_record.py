@@ -19,6 +19,8 @@ RESULTS = (OK, SLOWER, EXPECTED, "wrong", "crashed", "timed out", "refused")
 """How a trial ended. One that was slower took turns with a plan that was not beaten; one that is
 expected was not run, and its seconds are its price; the result of a wrong plan differs from the
 oracle's."""
+LARGEST = 2**63
+"""Whole numbers of a store are below it."""
 DISPROVED = ("wrong", "crashed")
 """What keeps a plan from being the best, whatever its other trials took."""
 
@@ -124,7 +126,7 @@ def _check(record: TuningRecord) -> None:
         value = getattr(record, name)
         if value is not None and not _is_number(value, low):
             raise _unexpected(name, f"a finite number from {low:g}", value)
-    if int(record.trials) != record.trials:
+    if int(record.trials) != record.trials or record.trials >= LARGEST:
         raise _unexpected("trials", "a whole number", record.trials)
 
 
@@ -196,4 +198,6 @@ def _text(value: Any) -> str:
 def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"Expected a whole number, found {value!r}")
+    if not -LARGEST < value < LARGEST:
+        raise ValueError(f"Expected a whole number of 63 bits, found {value}")
     return value

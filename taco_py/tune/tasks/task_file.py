@@ -45,19 +45,30 @@ def read_tasks(path: str | Path) -> tuple[TuningTask, ...]:
 
     Raises OSError, and FileFormatError that names line, table and key.
     """
-    return tasks_in(Path(path).read_text(encoding="utf-8"), str(path))[0]
+    return tasks_in(_text_of(path), str(path))[0]
 
 
 def read_targets(path: str | Path) -> tuple[str, ...]:
     """The targets that a file of tasks names. Raises OSError and FileFormatError."""
-    return tasks_in(Path(path).read_text(encoding="utf-8"), str(path))[1]
+    return tasks_in(_text_of(path), str(path))[1]
+
+
+def _text_of(path: str | Path) -> str:
+    """The text of a file. Raises FileFormatError for bytes that are none."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FileFormatError(
+            f"Expected a file of TOML in {path}, found bytes that are no text: {error}",
+            hint="TOML is written in UTF-8",
+        ) from error
 
 
 def tasks_in(text: str, path: str) -> tuple[tuple[TuningTask, ...], tuple[str, ...]]:
     """The tasks of a text, and the targets that it names. Raises FileFormatError."""
     try:
         found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise FileFormatError(
             f"Expected a file of TOML in {path}, found an error: {error}",
             hint="docs/tuning.md shows such a file",
