@@ -289,7 +289,10 @@ def _evaluate(expr: Expr, world: _World) -> _Value:
             value = np.asarray(expr.operator.evaluate(*values))
             fills = [arg.fill for arg in args]
             fill = call_fill(expr.operator, fills, dtype)
-            stored = np.broadcast_to(_stored(expr.operator, places, fills), value.shape)
+            stored = _stored(expr.operator, places, fills)
+            if expr.operator.condition is not None:
+                stored = stored & (values[expr.operator.condition] != 0)
+            stored = np.broadcast_to(stored, value.shape)
             if fill is None and None not in fills:
                 stored = np.ones_like(stored)
             if fill is not None and _constant(expr.operator, fills):

@@ -34,17 +34,19 @@ def tells_absent(env: Environment, where: Where) -> bool:
             return asks(assign.value, access) and not listed
         return differs_where_absent(assign.value, access, special)
 
-    return any(map(reads, assignments(where.consumer))) and not _is_stored(env, where)
+    return any(map(reads, assignments(where.consumer))) and not has_terms(env, where)
 
 
-def _is_stored(env: Environment, where: Where) -> bool:
-    """Whether a sum has a term that is stored whatever sparse operands store."""
+def has_terms(env: Environment, where: Where) -> bool:
+    """Tell whether a sum has a term that is stored whatever sparse operands store."""
     inner = {w.workspace.name: w for w in walk(where.producer) if isinstance(w, Where)}
 
     def full(name: str) -> bool:
         if name in inner:
-            return _is_stored(env, inner[name])
-        return name in env.workspaces or is_full(env.tensors[name].type.format)
+            return has_terms(env, inner[name])
+        if name in env.workspaces:
+            return env.workspaces[name].present is None
+        return is_full(env.tensors[name].type.format)
 
     name = where.workspace.name
     adding = (each for each in assignments(where.producer) if each.target.tensor == name)
