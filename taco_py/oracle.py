@@ -292,6 +292,7 @@ def _evaluate(expr: Expr, world: _World) -> _Value:
             stored = _stored(expr.operator, places, fills)
             if expr.operator.condition is not None:
                 stored = stored & (values[expr.operator.condition] != 0)
+                fill = 0 if fill is None else fill
             stored = np.broadcast_to(stored, value.shape)
             if fill is None and None not in fills:
                 stored = np.ones_like(stored)

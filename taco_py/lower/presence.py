@@ -98,8 +98,21 @@ class _Asking:
 
     def other_than(self, expr: Expr, nothing: Number) -> LoopExpr:
         """Return whether an expression is stored where `nothing` is not."""
-        fill = self.regions.fill(expr)
+        fill = self.fill(expr)
         return self.stored(expr) if fill is None or same(fill, nothing) else TRUE
+
+    def fill(self, expr: Expr) -> Number | None:
+        """Return what an expression is where nothing is stored of it; where a condition is false
+        nothing is."""
+        match expr:
+            case Call(operator) if operator.condition is not None:
+                return 0
+            case Call(operator, args):
+                return call_fill(operator, self._fills(operator, args))
+        return self.regions.fill(expr)
+
+    def _fills(self, operator: Operator, args: Sequence[Expr]) -> list[Number | None]:
+        return [arg_fill(operator, arg, self.fill(arg)) for arg in args]
 
     def stored(self, expr: Expr) -> LoopExpr:
         """Return whether an expression has another value than its fill by what is stored."""
@@ -111,7 +124,7 @@ class _Asking:
             case Call(operator, args) if operator.everywhere:
                 return TRUE
             case Call(operator, args):
-                fills = [arg_fill(operator, arg, self.regions.fill(arg)) for arg in args]
+                fills = self._fills(operator, args)
                 if call_fill(operator, fills) is None and None not in fills:
                     return TRUE
                 groups = differing(operator, fills)
@@ -130,7 +143,7 @@ class _Asking:
         return TRUE if TRUE in asked else build.or_(*asked)
 
     def _argument(self, arg: Expr, operator: Operator) -> LoopExpr:
-        fill = self.regions.fill(arg)
+        fill = self.fill(arg)
         counts = fill is not None and arg_fill(operator, arg, fill) is None
         return TRUE if counts else self.stored(arg)
 
