@@ -14,7 +14,8 @@ from taco_py.legal.stored import is_full, is_sparse
 from taco_py.legal.types import has_special_values
 from taco_py.lower.environment import Environment
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Call
+from taco_py.notation.nodes import Call, Expr
+from taco_py.notation.tree import walk as nodes
 
 
 def tells_absent(env: Environment, where: Where) -> bool:
@@ -38,7 +39,10 @@ def tells_absent(env: Environment, where: Where) -> bool:
 
 
 def has_terms(env: Environment, where: Where) -> bool:
-    """Tell whether a sum has a term that is stored whatever sparse operands store."""
+    """Tell whether a sum has a term that is stored whatever sparse operands store.
+
+    Where a condition is false nothing is.
+    """
     inner = {w.workspace.name: w for w in walk(where.producer) if isinstance(w, Where)}
 
     def full(name: str) -> bool:
@@ -50,7 +54,17 @@ def has_terms(env: Environment, where: Where) -> bool:
 
     name = where.workspace.name
     adding = (each for each in assignments(where.producer) if each.target.tensor == name)
-    return any(is_everywhere(each.value, full, where.workspace.initial) for each in adding)
+    return any(
+        is_everywhere(each.value, full, where.workspace.initial) and not is_conditional(each.value)
+        for each in adding
+    )
+
+
+def is_conditional(value: Expr) -> bool:
+    """Tell whether an expression has a condition without which nothing of it is stored."""
+    return any(
+        isinstance(node, Call) and node.operator.condition is not None for node, _ in nodes(value)
+    )
 
 
 def only_values(env: Environment, consumer: Statement) -> bool:

@@ -255,7 +255,7 @@ class _Stored:
         match expr:
             case Access() if self.loses(expr):
                 there = self.in_temporary(self.stored(expr) or expr)
-                return expr if there in told else Call(KEPT, (expr, there))
+                return expr if there in told else self.asked(expr, there)
             case Reduce():
                 return replace(expr, body=self.listed(expr.body, told))
             case Call(operator, (value, number)) if operator == FILLED and number != Literal(0):
@@ -271,6 +271,15 @@ class _Stored:
                 told = told.union(_conditions(expr))
                 return replace(expr, args=tuple(self.listed(arg, told) for arg in expr.args))
         return expr
+
+    def asked(self, access: Access, there: Access) -> Expr:
+        """A temporary, which is its fill value where it stores nothing."""
+        fill = self.fill(access)
+        if fill is None or same(fill, 0):
+            return Call(KEPT, (access, there))
+        dtype = self.program.dtypes[access.tensor]
+        nothing = Literal(fill, dtype=dtype.name)
+        return Call(FILLED, (Call(SELECTED, (there, access, nothing)), nothing))
 
     def _number(self, expr: Call) -> Number | None:
         """What an expression is filled with."""
@@ -332,12 +341,14 @@ class _Stored:
                 return self._of_call(expr)
 
     def _of_call(self, expr: Call) -> Expr | None:
-        if self.fill(expr) is None:
+        if self.fill(expr) is None and expr.operator.condition is None:
             return None
         operator, args = expr.operator, expr.args
         fills = [arg_fill(operator, arg, self.fill(arg)) for arg in args]
         groups = differing(operator, fills)
         parts = [self._of_any([args[place] for place in group]) for group in groups]
+        if operator.condition is not None:
+            parts.append(args[operator.condition])
         return _joined(MUL, parts) if any(parts) else None
 
     def _of_any(self, args: Sequence[Expr]) -> Expr | None:
