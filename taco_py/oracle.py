@@ -290,7 +290,11 @@ def _evaluate(expr: Expr, world: _World) -> _Value:
             fills = [arg.fill for arg in args]
             operator = operator_of(expr)
             fill = call_fill(operator, fills, dtype)
-            stored = np.broadcast_to(_stored(operator, places, fills), value.shape)
+            stored = _stored(operator, places, fills)
+            if operator.condition is not None:
+                stored = stored & (values[operator.condition] != 0)
+                fill = 0 if fill is None else fill
+            stored = np.broadcast_to(stored, value.shape)
             if fill is None and None not in fills:
                 stored = np.ones_like(stored)
             if fill is not None and _constant(operator, fills):

@@ -144,8 +144,9 @@ def over_numbers(
 
     Raises DimensionError for a mask of another shape than the result's, and as `with_semiring`.
     """
+    asked = settings.dtype if over.semiring.computes_truths else None
     if over.semiring.computes_truths:
-        settings = replace(settings, wide_sums=False)
+        settings = replace(settings, wide_sums=False, dtype=None)
     names, target = operand_names(assignment), assignment.target.tensor
     added = assignment.operator is not None and target not in names
     check_names(assignment, [name for name in objects if not (added and name == target)])
@@ -156,7 +157,8 @@ def over_numbers(
     objects, given = unfilled, give(unfilled, settings.dtype, settings.weak)
     dtypes = {n: settings.dtype or g.data.dtype for n, g in given.items()}
     sparse = [name for name in names if not is_full(given[name].data.format)]
-    read = with_semiring(assignment, over.semiring, dtypes, sparse)
+    onto = dtypes.get(target) if assignment.operator is not None else None
+    read = with_semiring(assignment, over.semiring, dtypes, sparse, onto, asked)
     dtype = value_dtype(read.value, dtypes)
     zero = over.semiring.zero_of(dtype)
     zero = None if zero == 0 else zero
@@ -363,11 +365,12 @@ def written_over(
     dtypes = {name: type.promoted for name, type in types.items()}
     names = operand_names(assignment)
     sparse = [name for name in names if not is_full(types[name].format)]
-    read = with_semiring(assignment, over.semiring, dtypes, sparse)
+    target = types.get(assignment.target.tensor)
+    onto = None if target is None else target.promoted
+    read = with_semiring(assignment, over.semiring, dtypes, sparse, onto)
     dtype = value_dtype(read.value, dtypes)
     own = over.semiring.zero_of(dtype)
     zero = None if own is None or own == 0 else Literal(own, dtype=dtype.name)
-    target = types.get(assignment.target.tensor)
     if zero is not None and target is not None and not is_full(target.format):
         raise _no_sparse_sum(assignment.target.tensor, over.semiring, "sparse one", "dense(…)")
     if over.mask is None:

@@ -26,6 +26,7 @@ from taco_py.kernels import KERNELS
 from taco_py.notation.checks import check_assignment, operand_names, refuse_subscripts
 from taco_py.notation.dtypes import DType
 from taco_py.notation.einsum import Squeezed
+from taco_py.notation.functions.function_table import nonzero
 from taco_py.notation.half_types import computed_dtype, is_half
 from taco_py.notation.nodes import Access, Assignment, Call
 from taco_py.notation.parser import parse_assignment
@@ -309,7 +310,8 @@ def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignmen
         return replace(assignment, operator=None)
     taken = (*objects, *operand_names(assignment), target.tensor)
     name = Names(taken).fresh(f"{target.tensor}_new")
-    value = Call(assignment.operator, (target, assignment.value))
+    begin = nonzero(target) if assignment.operator.reduces_truths else target
+    value = Call(assignment.operator, (begin, assignment.value))
     return Assignment(Access(name, target.indices, target.span), value, None, assignment.span)
 
 

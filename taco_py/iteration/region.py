@@ -200,6 +200,10 @@ class Regions:
         """Whether `expr` is `nothing` because of the absent accesses."""
         return isinstance(self.expression(expr, "", nothing), Nothing)
 
+    def fill(self, expr: Expr) -> Number | None:
+        """The value of `expr` where nothing is stored of it; None where it always has another."""
+        return self._visit(expr, "")[1]
+
     def constant(self, expr: Expr) -> Number | None:
         """The fill value of `expr` if it is that here because of the absent accesses, else None."""
         region, fill = self._visit(expr, "")

@@ -111,10 +111,12 @@ def arg_fill(operator: Operator, arg: Expr, fill: Number | None) -> Number | Non
     """Find what an argument with a fill is to an operator where it is not stored.
 
     A reduction to another number than 0 is a value as any other, also of nothing: a maximum of -inf
-    does not annihilate a sum. The compiler's own operators ask for what was reduced.
+    does not annihilate a sum. The compiler's own operators ask for what was reduced, and the same
+    operator goes on with the reduction: min(d, min(i, b)) is absent where both are.
     """
     value = isinstance(arg, Reduce) and fill is not None and fill != 0
-    return None if value and operator.at_absent is None else fill
+    goes_on = isinstance(arg, Reduce) and arg.operator == operator
+    return None if value and not goes_on and operator.at_absent is None else fill
 
 
 def differing(operator: Operator, fills: Sequence[Number | None]) -> tuple[tuple[int, ...], ...]:

@@ -14,7 +14,8 @@ from taco_py.legal.stored import is_full, is_sparse
 from taco_py.legal.types import has_special_values
 from taco_py.lower.environment import Environment
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Call
+from taco_py.notation.nodes import Call, Expr
+from taco_py.notation.tree import walk as nodes
 
 
 def tells_absent(env: Environment, where: Where) -> bool:
@@ -34,21 +35,36 @@ def tells_absent(env: Environment, where: Where) -> bool:
             return asks(assign.value, access) and not listed
         return differs_where_absent(assign.value, access, special)
 
-    return any(map(reads, assignments(where.consumer))) and not _is_stored(env, where)
+    return any(map(reads, assignments(where.consumer))) and not has_terms(env, where)
 
 
-def _is_stored(env: Environment, where: Where) -> bool:
-    """Whether a sum has a term that is stored whatever sparse operands store."""
+def has_terms(env: Environment, where: Where) -> bool:
+    """Tell whether a sum has a term that is stored whatever sparse operands store.
+
+    Where a condition is false nothing is.
+    """
     inner = {w.workspace.name: w for w in walk(where.producer) if isinstance(w, Where)}
 
     def full(name: str) -> bool:
         if name in inner:
-            return _is_stored(env, inner[name])
-        return name in env.workspaces or is_full(env.tensors[name].type.format)
+            return has_terms(env, inner[name])
+        if name in env.workspaces:
+            return env.workspaces[name].present is None
+        return is_full(env.tensors[name].type.format)
 
     name = where.workspace.name
     adding = (each for each in assignments(where.producer) if each.target.tensor == name)
-    return any(is_everywhere(each.value, full, where.workspace.initial) for each in adding)
+    return any(
+        is_everywhere(each.value, full, where.workspace.initial) and not is_conditional(each.value)
+        for each in adding
+    )
+
+
+def is_conditional(value: Expr) -> bool:
+    """Tell whether an expression has a condition without which nothing of it is stored."""
+    return any(
+        isinstance(node, Call) and node.operator.condition is not None for node, _ in nodes(value)
+    )
 
 
 def only_values(env: Environment, consumer: Statement) -> bool:

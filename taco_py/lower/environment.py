@@ -50,6 +50,8 @@ class WorkspaceArrays:
     base    where in its arrays it begins
     shared  whether several threads add to it at once
     stored  set instead of adding to the workspace, where only that something is added counts
+    present  whether something was added, where readers ask that
+    sets    whether to add to the workspace says so
     bound   counts additions, of which nothing else is wanted, and the most of them in one filling
     keys    which coordinate lies at each place, -1 at those that are free
     ranked  the values in the order of the list
@@ -67,6 +69,8 @@ class WorkspaceArrays:
     base: Expr = FIRST
     shared: bool = False
     stored: Declare | None = None
+    present: Var | None = None
+    sets: bool = False
     bound: tuple[Var, Var] | None = None
     room: Expr = FIRST
     keys: Array | None = None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from codegen import build
+from codegen.ir import Assign as SetVar
 from codegen.ir import AtomicStore, Binary, Block, Declare, Expr, Role, Stmt, Store, Var
 from codegen.records import dataclass
 from codegen.types import BOOL, scalar
@@ -24,7 +25,7 @@ from taco_py.legal.stored import is_sparse
 from taco_py.levels import locate, locate_strided
 from taco_py.lower import dense_workspaces as dense
 from taco_py.lower import workspaces
-from taco_py.lower.absent_sums import only_values, tells_absent
+from taco_py.lower.absent_sums import has_terms, only_values, tells_absent
 from taco_py.lower.conditions import (
     ALWAYS,
     condition_of,
@@ -36,6 +37,15 @@ from taco_py.lower.conditions import (
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.lower.expressions import lower_value, value_position
 from taco_py.lower.loop_code import appending_level, lower_loop
+from taco_py.lower.presence import (
+    is_certain,
+    is_told_by_loops,
+    lists,
+    presence,
+    read_by,
+    shortened,
+    value_assigned,
+)
 from taco_py.lower.ranges import is_absent
 from taco_py.lower.sparse_result.result import Result
 from taco_py.lower.threads.atomic_updates import (
@@ -58,11 +68,36 @@ Strategy = Callable[[Environment, Forall, Scope, Lower], Iterator[Stmt]]
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry that a result lists: its level, the position above, and whether it was read."""
+
+    level: int
+    position: Expr
+    read: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Whether a block has an element that is stored, and the code that looks for one."""
+
+    looking: tuple[Stmt, ...]
+    there: Var
+
+
+@dataclass(frozen=True, slots=True)
 class Lowerer:
-    """Lowers the statements of one kernel."""
+    """Lowers the statements of one kernel.
+
+    entry   what an assignment to the result appends, where its value alone says whether it does
+    looks   set where an element of the result would be stored, instead of storing it
+    in_block  whether the result has an entry already that assignments are inside of
+    """
 
     env: Environment
     result: Result
+    entry: Entry | None = None
+    looks: Var | None = None
+    in_block: bool = False
 
     def statement(self, statement: Statement, scope: Scope) -> Iterator[Stmt]:
         """The code of `statement`, nothing where all it reads is absent."""
@@ -87,12 +122,26 @@ class Lowerer:
 
     def _assign(self, assign: Assign, scope: Scope) -> Iterator[Stmt]:
         nothing = self.env.initial.get(assign.target.tensor, 0)
+        into_result = assign.target == self.env.target
+        listed = into_result and (self.entry is not None or self.looks is not None)
         if scope.regions(self.env).is_absent(assign.value, nothing):
-            if scope.zeroing and assign.operator is None:
+            if scope.zeroing and assign.operator is None and not listed:
                 yield from self._stored(self._with_fill(assign), scope)
             return
-        code = tuple(self._stored(assign, scope))
-        yield from _if_true(build.and_(*self._marks(assign)), code)
+        code, condition = tuple(self._stored(assign, scope)), build.and_(*self._marks(assign))
+        if listed:
+            code = tuple(self._listed(code))
+            condition = presence(self.env, scope, assign.value, nothing)
+        yield from _if_true(condition, code)
+
+    def _listed(self, code: tuple[Stmt, ...]) -> Iterator[Stmt]:
+        """The code that stores an element, with the entry that it makes, or what says so."""
+        if self.looks is not None:
+            yield SetVar(self.looks, build.const(True))
+        elif self.entry is not None:
+            yield from self.result.open(self.entry.level, self.entry.position, self.entry.read)
+            yield from code
+            yield from self.result.close(self.entry.level, self.entry.position)
 
     def _with_fill(self, assign: Assign) -> Assign:
         """The assignment of its fill value, where a result with that lists a coordinate all the
@@ -129,14 +178,41 @@ class Lowerer:
     def _accumulated(self, assign: Assign, scope: Scope, op: str | None) -> Iterator[Stmt]:
         """A value added to a workspace; to one with a list of its entries under its condition."""
         arrays, added = self.env.workspaces[assign.target.tensor], assign.value
-        condition = None
-        if op is not None and (arrays.list is not None or arrays.table is not None):
-            condition, added = condition_of(added, arrays.workspace.initial)
+        condition: Value | None = None
+        there: Expr = ALWAYS
+        if op is not None and lists(self.env, assign.target.tensor):
+            nothing = arrays.workspace.initial
+            condition, added = condition_of(added, nothing)
+            there = presence(self.env, scope, added, nothing)
         value = lower_value(self.env, scope, added, arrays.element)
         code = tuple(workspaces.accumulate(self.env, scope, arrays, value, op))
-        yield from _if_true(lower_condition(self.env, scope, condition), code)
+        asked = lower_condition(self.env, scope, condition)
+        yield from _if_true(_both(there, asked), code)
+
+    def _asking(self, where: Where, scope: Scope) -> Lowerer:
+        """The same, with a variable for whether a sum has a term, where its readers ask that."""
+        env, name = self.env, where.workspace.name
+        arrays = env.workspaces[name]
+        readers = read_by(where.consumer, where.workspace.access)
+        if arrays.scalar is None or arrays.present is not None or has_terms(env, where):
+            return self
+        if not any(self._lists(each.target) for each in readers):
+            return self
+        there = Var(env.names.fresh(f"{name}_any"), BOOL)
+        sets = is_told_by_loops(env, scope, where.producer)
+        known = {**env.workspaces, name: replace(arrays, present=there, sets=sets)}
+        return replace(self, env=replace(env, workspaces=known))
+
+    def _lists(self, target: Access) -> bool:
+        """Whether an assignment to a target enters a coordinate."""
+        if target != self.env.target:
+            return lists(self.env, target.tensor)
+        return self.looks is not None or (self.result.is_sparse and not self.in_block)
 
     def _where(self, where: Where, scope: Scope) -> Iterator[Stmt]:
+        yield from self._asking(where, scope)._filled_and_read(where, scope)
+
+    def _filled_and_read(self, where: Where, scope: Scope) -> Iterator[Stmt]:
         arrays = self.env.workspaces[where.workspace.name]
         scope, before = dense.begin_tiles(self.env, scope, where.workspace)
         read = scope.regions(self.env).reads(where.consumer, where.workspace.access)
@@ -149,6 +225,9 @@ class Lowerer:
         yield from workspaces.begin(self.env, arrays)
         asked = self._asked(where, scope)
         yield build.if_(asked, Block(producer))
+        if arrays.present is not None and not arrays.sets:
+            flag = Declare(arrays.present, build.const(False))
+            yield build.if_(asked, Block(shortened(self._looked(where, scope, flag))))
         yield from workspaces.finish(self.env, arrays)
         yield from self._stored_besides(arrays)
         if arrays.scalar is not None and tells_absent(self.env, where):
@@ -206,19 +285,30 @@ class Lowerer:
         arrays = env.workspaces[name]
         stored = Declare(Var(env.names.fresh(f"{name}_stored"), BOOL), build.const(False))
         test = asked
-        if only_values(env, where.consumer):
+        if arrays.present is not None:
+            stored = replace(stored, value=arrays.present, constant=True)
+            test = build.const(False)
+        elif only_values(env, where.consumer):
             nonzero = build.ne(sum_, workspaces.initial(arrays))
             stored = replace(stored, value=nonzero, role=Role.VALUES)
             test = build.and_(asked, build.not_(stored.var))
-        looking = {**env.workspaces, name: replace(arrays, scalar=None, stored=stored)}
-        looker = Lowerer(replace(env, workspaces=looking), self.result)
         yield stored
-        alone = replace(scope, serial=True)
-        yield build.if_(test, Block(tuple(looker.statement(where.producer, alone))))
+        if arrays.present is None:
+            yield build.if_(test, Block(self._looked(where, scope, stored)))
         empty = replace(scope.within("", frozenset((where.workspace.access,))), zeroing=True)
         there = tuple(self.statement(where.consumer, scope))
         nothing = tuple(self.statement(where.consumer, empty))
         yield build.if_(stored.var, Block(there), Block(nothing) if nothing else None)
+
+    def _looked(self, where: Where, scope: Scope, stored: Declare) -> tuple[Stmt, ...]:
+        """The loops of a sum once more, which say whether they add anything."""
+        name = where.workspace.name
+        asking = replace(
+            self.env.workspaces[name], scalar=None, stored=stored, present=None, sets=False
+        )
+        looking = replace(self.env, workspaces={**self.env.workspaces, name: asking})
+        alone = replace(scope, serial=True)
+        return tuple(Lowerer(looking, self.result).statement(where.producer, alone))
 
     def _forall(self, forall: Forall, scope: Scope) -> Iterator[Stmt]:
         race = forall.mode.parallel
@@ -228,7 +318,7 @@ class Lowerer:
                 self.env,
                 forall,
                 scope,
-                lambda env, inner: Lowerer(env, self.result).statement(forall, inner),
+                lambda env, inner: replace(self, env=env).statement(forall, inner),
             )
             return
 
@@ -237,7 +327,8 @@ class Lowerer:
                 inner = replace(inner, atomic=forall.index)
             inner, located = self._enter(forall, inner)
             condition, rest = self._split(forall)
-            below = tuple(self.statement(rest, inner))
+            inside, entry = self._inside_entry(forall, rest, inner)
+            below = tuple(inside.statement(rest, inner))
             if below:
                 if race is not None and not self.env.graph.teams and inner.piece is None:
                     yield from self._own(forall)
@@ -246,7 +337,9 @@ class Lowerer:
                 yield from located
                 if forall is self.env.graph.zeroing:
                     yield zero_below(self.env, inner)
-                code = tuple(self._with_result(forall, inner, below))
+                code = below
+                if inside.entry is None:
+                    code = _where_there(entry, self._with_result(forall, inner, below))
                 yield from begin_sums(inner, forall.index)
                 yield from _if_true(lower_condition(self.env, inner, condition), code)
                 yield from keep_sums(self.env, inner, forall.index)
@@ -254,6 +347,33 @@ class Lowerer:
         code = tuple(lower_loop(self.env, self.result, forall, scope, body))
         if code:
             yield Block(code)
+
+    def _inside_entry(
+        self, forall: Forall, body: Statement, scope: Scope
+    ) -> tuple[Lowerer, Looked | None]:
+        """How the body of a loop is lowered that lists entries, which may store nothing.
+
+        One value is computed and listed where it is there. A block is looked for before it is
+        begun: whether one of its elements is there.
+        """
+        level = appending_level(self.env, self.result, forall)
+        position = None if level is None else scope.position(self.env.target, level)
+        group = None if level is None else self.result.group_of(level)
+        if level is None or position is None or group is None or group.last != level:
+            return self, None
+        if self.result.group_below(level) is not None:
+            return self, None
+        if is_certain(self.env, scope, body, self.env.target):
+            return replace(self, in_block=True), None
+        last = level + 1 == len(self.result.sizes)
+        if last and value_assigned(body, self.env.target) is not None:
+            entry = Entry(level, position, forall.index in scope.read)
+            return replace(self, entry=entry), None
+        there = Var(self.env.names.fresh(f"{self.env.target.tensor}_any"), BOOL)
+        looker = replace(self, looks=there)
+        looking = shortened(tuple(looker.statement(body, replace(scope, serial=True))))
+        begin = Declare(there, build.const(False))
+        return replace(self, in_block=True), Looked((begin, *looking), there)
 
     def _own(self, forall: Forall) -> Iterator[Stmt]:
         """The workspaces that each unit of a GPU has that takes an iteration: those that no loop
@@ -338,6 +458,18 @@ class Lowerer:
         if arrays.strides:
             return locate_strided(parent, coordinate, arrays.strides[level])
         return locate(parent, coordinate, self.env.sizes[index])
+
+
+def _where_there(block: Looked | None, code: Iterator[Stmt]) -> tuple[Stmt, ...]:
+    """The code of an entry, where its block has an element that is stored."""
+    if block is None:
+        return tuple(code)
+    return (*block.looking, build.if_(block.there, Block(tuple(code))))
+
+
+def _both(*conditions: Expr) -> Expr:
+    """All conditions but those that are plainly true."""
+    return build.and_(*(each for each in conditions if each != ALWAYS))
 
 
 def _if_true(condition: Expr, code: tuple[Stmt, ...]) -> Iterator[Stmt]:

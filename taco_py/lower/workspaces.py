@@ -54,6 +54,8 @@ def begin(env: Environment, arrays: WorkspaceArrays) -> Iterator[Stmt]:
     """Before the producer: the workspace is all zero, or all of it will be overwritten."""
     if arrays.scalar is not None:
         yield Declare(arrays.scalar, initial(arrays), role=Role.VALUES)
+        if arrays.present is not None:
+            yield Declare(arrays.present, build.const(False))
     elif arrays.bound is not None:
         yield Declare(arrays.bound[0], build.const(0))
     elif arrays.count is not None:
@@ -129,6 +131,8 @@ def accumulate(
         yield build.increment(arrays.bound[0])
     elif arrays.scalar is not None:
         yield Assign(arrays.scalar, value, op, Role.VALUES)
+        if arrays.present is not None and arrays.sets:
+            yield Assign(arrays.present, build.const(True))
     elif arrays.table is not None:
         yield from _into_table(env, arrays, value, op)
     elif arrays.values is not None and arrays.list is None:

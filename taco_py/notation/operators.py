@@ -78,6 +78,8 @@ class Operator:
     everywhere   of the compiler's own operators: whether f is a value also of what is not stored
     leads        whether the first argument alone says in which type f is computed
     root         n where f(x ** n) is x, or that without its sign
+    condition    of the compiler's own operators: the argument without which, where it is 0, nothing
+                 is computed or stored
     chooses      whether f is its second argument where the first is not 0, else its third
     exponent     n where f(x) = x ** n. Text alone has powers, of which `insert_reductions` makes
                  products.
@@ -122,6 +124,7 @@ class Operator:
     leads: bool = False
     compares: bool = field(default=False, compare=False, repr=False)
     chooses: bool = field(default=False, repr=False)
+    condition: int | None = field(default=None, compare=False, repr=False)
     everywhere: bool = False
     over: tuple[Law, ...] = field(default=(), compare=False, repr=False)
     root: int = field(default=0, repr=False)
@@ -305,7 +308,7 @@ PRESENT = replace(STORED, name="present", symbol="present", linear=(True,))
 compiler's own."""
 
 KEPT = Operator(
-    "kept", "kept", 2, "kept", 4, annihilators=(0, 0), linear=(True, False),
+    "kept", "kept", 2, "kept", 4, annihilators=(0, 0), linear=(True, False), condition=1,
     cotangents=("kept((d), b)", "0"),
     evaluate=lambda x, condition: np.where(np.not_equal(condition, 0), x, np.zeros_like(condition)),
 )  # fmt: skip
@@ -314,7 +317,8 @@ own."""
 
 SELECTED = Operator(
     "selected", "selected", 3, "selected", 4, annihilators=(0, 0, None),
-    linear=(False, False, False), cotangents=("0", "kept((d), a)", "0"), evaluate=np.where,
+    linear=(False, False, False), cotangents=("0", "kept((d), a)", "0"), condition=0,
+    evaluate=np.where,
 )  # fmt: skip
 """The second argument where the first is not 0, else the third; 0 where the first or the second is
 not stored. The compiler's own."""

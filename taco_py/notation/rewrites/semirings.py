@@ -2,6 +2,15 @@
 
     min_plus:  y[j] = sum(i, W[i,j] * d[i])   →   y[j] = min(i, filled(plus(W[i,j], d[i]), inf))
 
+    adds               products that are truths  sums               y += sum, y of numbers
+    plus, times        1 and 0 of int64          of the products    as numbers
+    or, and, xor       truths, as all factors    truths             y is read as a truth
+    any, with pair     True; 1 of the type of y  truths             the largest
+    min, max, any      truths                    of the products    as numbers
+
+These are GraphBLAS's types, the same in every call (`_World`): `dtype=` converts a sum of truths
+once it is made.
+
 A semiring is an operator that adds up, one that multiplies, and what the sum of nothing is, its
 zero, which stands for everything that sparse operands do not store. `with_semiring` says all of it
 in operators and fill values, so that regions, plans, kernels and the oracle follow from these.
@@ -267,6 +276,8 @@ def with_semiring(
     semiring: Semiring,
     dtypes: Mapping[str, DType],
     sparse: Collection[str] = (),
+    target: DType | None = None,
+    asked: DType | None = None,
 ) -> Assignment:
     """Read the sums and products of an assignment as those of a semiring.
 
@@ -274,6 +285,8 @@ def with_semiring(
 
     dtypes  of the operands, by name
     sparse  the operands that do not store all of their elements
+    target  of what is added to, None where nothing is
+    asked   that the result shall have, None for that of the semiring
 
     Raises NotationError for other operators than + and *, for products of more than two factors
     where the semiring's is not associative, OperandError where there is no zero for a sparse
@@ -287,12 +300,15 @@ def with_semiring(
             assignment.span,
             hint="say what is not stored: tp.Semiring(…, zero=…)",
         )
-    world = _World(semiring, dtypes)
+    added = target if assignment.operator is not None else None
+    world = _World(semiring, dtypes, added, asked is not None)
     operator = assignment.operator
     if operator is not None:
-        operator = world.add
+        operator = world.accumulate
     value = world.read(assignment.value)
     dtype = expression_dtype(value, dtypes)
+    if asked is not None and semiring.computes_truths:
+        value = Call(MUL, (Literal(1, dtype=asked.name), value), value.span)
     if dtype.kind not in world.add.kinds:
         raise OperandTypeError(
             f"Expected operands that the semiring {semiring.name} is defined for, found dtype "
@@ -313,17 +329,39 @@ class _World:
 
     semiring: Semiring
     dtypes: Mapping[str, DType]
+    target: DType | None = None
+    converted: bool = False
+
+    @property
+    def onto_numbers(self) -> bool:
+        """Whether sums are added to what are no truths."""
+        return self.target is not None and self.target.kind != "b"
+
+    @property
+    def computes_truths(self) -> bool:
+        """Whether truths are added up; the largest of them and of numbers is a number."""
+        return self.semiring.computes_truths and not (
+            self.onto_numbers and self.semiring.adds not in _TRUTHS
+        )
 
     @property
     def add(self) -> Operator:
-        """What sums are made by; of truths a plain sum is "or", which plans know more about."""
+        """What sums are made by; of truths a plain sum is "or", which plans know more about, where
+        nothing but truths is in it."""
         found = self.semiring.adds
-        if self.semiring.computes_truths and self.semiring.add != "and":
+        alone = not self.onto_numbers and not self.converted
+        if self.computes_truths and (alone or found == XOR) and self.semiring.add not in ("and", "land"):
             return _SUMS_OF_TRUTHS.get(found.name, found)
         zero = self.semiring.zero
         if zero is None or zero == found.identity_of(np.dtype(np.float64)):
             return found
         return replace(found, identity=zero, limit=0, needs_elements=False)
+
+    @property
+    def accumulate(self) -> Operator:
+        """What a sum is added to a tensor by, whose numbers are read as truths where those are
+        added up."""
+        return self.semiring.adds if self.onto_numbers and self.computes_truths else self.add
 
     @property
     def multiply(self) -> Operator | None:
@@ -339,7 +377,7 @@ class _World:
         """Read an expression that no product is around."""
         match expr:
             case Access():
-                return self.filled(self.truth(expr))
+                return self.filled(self.counted(self.truth(expr)))
             case Literal():
                 return self.truth(expr)
             case Reduce(operator, index, body) if operator == ADD:
@@ -347,7 +385,7 @@ class _World:
             case Call(operator, args) if operator == ADD:
                 return Call(self.add, tuple(map(self.read, args)), expr.span)
             case Call(operator, _) if operator == MUL:
-                return self.filled(self.truth(self.product(expr)))
+                return self.filled(self.counted(self.truth(self.product(expr))))
         assert isinstance(expr, Call | Reduce)
         raise NotationError(
             f"Expected + and * alone, which a semiring gives a meaning to, found {expr.operator}",
@@ -363,9 +401,16 @@ class _World:
             operator = replace(operator, of_none=zero)
         return Reduce(operator, index, body, span)
 
+    def counted(self, expr: Expr) -> Expr:
+        """Count truths where numbers are added up."""
+        counts = self.semiring.adds in (ADD, MUL)
+        if not counts or value_dtype(expr, self.dtypes).kind != "b":
+            return expr
+        return Call(MUL, (Literal(1, dtype="int64"), expr), expr.span)
+
     def truth(self, expr: Expr) -> Expr:
         """Compare with 0 where truths are added up."""
-        if not self.semiring.computes_truths:
+        if not self.computes_truths:
             return expr
         if isinstance(expr, Literal):
             return replace(expr, value=bool(expr.value), dtype="bool")
@@ -427,10 +472,12 @@ class _World:
 
     def one(self, factors: tuple[Expr, ...]) -> Expr:
         """Return the 1 of a pair: a truth, a number to count by, or of the type of the factors."""
-        if self.semiring.computes_truths:
+        if self.computes_truths:
             return Literal(True, dtype="bool")
         if self.semiring.add == "plus":
             return Literal(1, dtype="int64")
+        if self.semiring.computes_truths and self.target is not None:
+            return Literal(1, dtype=self.target.name)
         dtypes = [value_dtype(each, self.dtypes) for each in factors]
         return Literal(1, dtype=np.result_type(*dtypes).name)
 

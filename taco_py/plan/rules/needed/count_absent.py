@@ -152,6 +152,8 @@ class _Reductions:
         if not parts or any(isinstance(part, Reduce) for part in parts):
             return Call(STORED, (expr,))
         unions = [_joined(ADD, map(self._stored, group)) for group in groups if group]
+        if expr.operator.condition is not None:
+            unions.append(expr.args[expr.operator.condition])
         return _joined(MUL, unions)
 
     def _counts(self, indices: tuple[str, ...], dtype: np.dtype[np.generic]) -> bool:

@@ -9,7 +9,11 @@ are not asked. Sums of booleans are "or", so that T_1 is one byte for each of it
 So with other factors, which may be infinite, where no sum is around the product. Inside of a sum,
 as in A[i,j] * T[j], they are taken for finite: to ask for each entry would slow all such products.
 
-What asks whether a temporary stores an element is answered so too: stored(T[i]) is T_1[i].
+What asks whether a temporary stores an element is answered so too: stored(T[i]) is T_1[i]. So does
+a sparse result, which stores what the text stores, whatever plan computes it:
+
+    T[j] = sum(k, B[k,j] * x[k]);  Y[i,j] = S[i,j] * T[j]               Y and S in ds, T dense
+    → T_1[j] = sum(k, present(B[k,j]));  Y[i,j] = S[i,j] * kept(T[j], T_1[j])
 
 A sum over an operand with a coordinate for each entry (COO) is computed first under a divisor:
 loops over the operand's coordinates would divide each entry by itself.
@@ -71,6 +75,11 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
         if kept is not product:
             value = exchange(site.term(program), product, kept)
             program = yield Rewrite(site.put(stored.program, value), WHY)
+    if not program.is_full(site.target) and not all(map(program.is_full, program.results)):
+        stored = _Stored(program, site, context)
+        value = stored.listed(site.term(program))
+        if value != site.term(program):
+            yield Rewrite(site.put(stored.program, value), WHY)
 
 
 def _before(
@@ -239,6 +248,40 @@ class _Stored:
                 inside = Call(SELECTED, (self.in_temporary(there), inside, number))
         return replace(expr, args=(inside, number))
 
+    def listed(self, expr: Expr, told: frozenset[Access] = frozenset()) -> Expr:
+        """The expression, where each temporary is asked whether it stores something.
+
+        told  what has been asked around the expression
+        """
+        match expr:
+            case Access() if self.loses(expr):
+                there = self.in_temporary(self.stored(expr) or expr)
+                return expr if there in told else self.asked(expr, there)
+            case Reduce():
+                return replace(expr, body=self.listed(expr.body, told))
+            case Call(operator, (value, number)) if operator == FILLED and number != Literal(0):
+                losing = (each for each in dict.fromkeys(accesses(value)) if self.loses(each))
+                parts = (self.stored(each) for each in losing)
+                asked = [self.in_temporary(each) for each in parts if each is not None]
+                inside = self.listed(value, told.union(asked))
+                for each in asked:
+                    if each not in told | {*_conditions(inside)}:
+                        inside = Call(SELECTED, (each, inside, number))
+                return replace(expr, args=(inside, number))
+            case Call(operator) if operator.at_absent is None or operator == FILLED:
+                told = told.union(_conditions(expr))
+                return replace(expr, args=tuple(self.listed(arg, told) for arg in expr.args))
+        return expr
+
+    def asked(self, access: Access, there: Access) -> Expr:
+        """A temporary, which is its fill value where it stores nothing."""
+        fill = self.fill(access)
+        if fill is None or same(fill, 0):
+            return Call(KEPT, (access, there))
+        dtype = self.program.dtypes[access.tensor]
+        nothing = Literal(fill, dtype=dtype.name)
+        return Call(FILLED, (Call(SELECTED, (there, access, nothing)), nothing))
+
     def _number(self, expr: Call) -> Number | None:
         """What an expression is filled with."""
         return fill_of(expr.args[1], lambda _: None)
@@ -269,27 +312,15 @@ class _Stored:
 
     def is_made(self, access: Access) -> bool:
         """Whether a tensor is a temporary that may store zeros where no term is: a dense one, or
-        one whose coordinates may come from loops over whole dimensions."""
+        one that is made of such."""
         made = next((s for s in self.program.temporaries if s.target == access.tensor), None)
         if made is None or self.program.is_full(access.tensor):
             return made is not None
-        form = self.program.facts[access.tensor].type.format
         target = made.assignment.target
         readers = [each.assignment.value for each in self.program.readers(access.tensor)]
         if holds_zero(made.assignment.value, target, readers, self.program.dtypes):
             return False  # elements without terms are what is absent to those who read it
-        pairs = zip(form.stored(target.indices), form.levels, strict=True)
-        listed = {index for index, level in pairs if not level.full}
-        return not form.levels[0].full or not listed <= self.below_roots(made.assignment.value)
-
-    def below_roots(self, expr: Expr) -> set[str]:
-        """The indices that operands store in lists below their roots."""
-        found: set[str] = set()
-        for access in accesses(expr):
-            form = self.program.facts[access.tensor].type.format
-            pairs = zip(form.stored(access.indices)[1:], form.levels[1:], strict=True)
-            found.update(index for index, level in pairs if not level.full)
-        return found
+        return any(map(self.loses, accesses(made.assignment.value)))
 
     def stored(self, expr: Expr) -> Expr | None:
         """True where an expression is stored; None where that is everywhere."""
@@ -311,12 +342,14 @@ class _Stored:
                 return self._of_call(expr)
 
     def _of_call(self, expr: Call) -> Expr | None:
-        if self.fill(expr) is None:
+        if self.fill(expr) is None and expr.operator.condition is None:
             return None
         operator, args = expr.operator, expr.args
         fills = [arg_fill(operator, arg, self.fill(arg)) for arg in args]
         groups = differing(operator_of(expr), fills)
         parts = [self._of_any([args[place] for place in group]) for group in groups]
+        if operator.condition is not None:
+            parts.append(args[operator.condition])
         return _joined(MUL, parts) if any(parts) else None
 
     def _of_any(self, args: Sequence[Expr]) -> Expr | None:
@@ -377,6 +410,15 @@ def _value_at(expr: Expr, values: Mapping[Access, Number]) -> Number | None:
             return _value_at(args[0], values)
         case Reduce():
             return None
+
+
+def _conditions(expr: Expr) -> Iterator[Access]:
+    """The accesses that are conditions of an operation and of those right inside it."""
+    while isinstance(expr, Call) and expr.operator.condition is not None:
+        condition = expr.args[expr.operator.condition]
+        if isinstance(condition, Access):
+            yield condition
+        expr = expr.args[1 - expr.operator.condition]
 
 
 def _at_indices(there: Expr, value: Expr) -> Expr:

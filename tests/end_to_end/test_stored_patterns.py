@@ -1,0 +1,139 @@
+"""What sparse results store: a function of the text and of what the operands store, by any plan.
+
+The oracle says where: products where all factors are, sums where a term is, reductions where an
+element is, masks where they allow, functions by their fill values.
+"""
+
+# ruff: noqa: N803, N806
+
+import numpy as np
+import pytest
+
+import taco_py as tp
+from taco_py import oracle
+from taco_py.api import evaluate_dense as dense
+from taco_py.call.over_semirings import over_numbers, over_of
+from taco_py.call.prepare import accumulated, statements_of
+from taco_py.notation.rewrites.fills import with_fills
+from taco_py.notation.rewrites.semirings import semiring_of
+from taco_py.storage.pack import unpack
+from taco_py.values.operands import taken
+from taco_py.values.settings import Settings
+
+TEXTS = {
+    "y[i] = A[i,k] * u[k]": "s", "y[k] = A[i,k] * v[i]": "s", "y[i] = A[i,k]": "s",
+    "y[i] = A[i,k] * u[k] + v[i]": "s", "y[i] = A[i,k] * u[k] / z[i]": "s",
+    "y[i] = sqrt(A[i,k] * u[k])": "s", "y[i] = exp(A[i,k] * u[k]) - 1": "s",
+    "y[i] = A[i,k] * sum(j, B[k,j] * w[j]) * u[k]": "s", "y[i] = max(k, A[i,k])": "s",
+    "y[j] = S[i,j] * sum(k, A[i,k] * u[k])": "s",
+    "y[i] = sum(k, A[i,k]) * sum(j, S[i,j])": "s",
+    "Y[i,j] = A[i,k] * B[k,j]": "ds", "Y[i,j] = S[i,j] * A[i,k] * B[k,j]": "ds",
+    "Y[i,j] = S[i,j] + A[i,k] * B[k,j]": "ss", "Y[i,j] = S[i,j] * sum(k, B[k,j] * x[k])": "ds",
+    "Y[i,j] = (A[i,k] + D[i,k]) * B[k,j]": "sd", "Y[i,m] = A[i,k] * A[m,k]": "ds:1,0",
+    "Y[i,j] = S[i,j] * U[i,k] * V[j,k]": "ds", "Y[i,k] = T[i,k,l] * t[l]": "ss",
+}  # fmt: skip
+SEMIRINGS = ("min_plus", "plus_min", "plus_plus", "plus_minus", "or_and", "any_pair", "max_plus")
+OVER_SEMIRINGS = tuple(text for text in TEXTS if not {"/", "(", "-"} & {*text.partition("=")[2]})
+SIZES = ({"i": 3, "k": 2, "j": 2, "l": 2}, {"i": 6, "k": 20, "j": 5, "l": 3})
+MODES = {"A": "ik", "B": "kj", "S": "ij", "D": "ik", "T": "ikl", "u": "k", "v": "i", "w": "j",
+         "t": "l"}  # fmt: skip
+DENSE = {"x": "k", "z": "i", "U": "ir", "V": "jr"}
+FORMATS = {1: ("s", "h"), 2: ("ds", "ds:1,0", "ss", "uq", "hs"), 3: ("sss", "dss", "ddd")}
+
+
+def drawn(random, shape, form, dtype, fill=0, share=0.3):
+    """Draw a tensor; what it stores may be 0."""
+    places = np.nonzero(random.random(shape) < share)
+    return tp.Tensor.from_coo(
+        places, random.integers(0, 4, len(places[0])).astype(dtype), shape, form, fill_value=fill
+    )
+
+
+def operands_of(random, text, sizes, dtype, fill=0):
+    """Draw the operands of a text."""
+    known, given = {**sizes, "r": 3}, {}
+    for name, modes in (MODES | DENSE).items():
+        shape = tuple(known[mode] for mode in modes)
+        if f"{name}[" in text and name in DENSE:
+            given[name] = random.integers(1, 4, shape).astype(dtype)
+        elif f"{name}[" in text:
+            form = str(random.choice(FORMATS[len(shape)]))
+            given[name] = drawn(random, shape, form, dtype, fill)
+    return given
+
+
+def stored_of(text, given, semiring=None, mask=None):
+    """Find where a text stores something, by the oracle."""
+    (statement,) = statements_of(text, given)
+    assignment, over = statement.assignment, over_of(semiring, mask, False)
+    if not over.is_usual:
+        array = Settings(format="d" * len(assignment.target.indices))
+        ready = over_numbers(assignment, given, array, over)
+        assignment, given = ready.assignment, ready.objects
+    sparse = {name: each for name, each in given.items() if dense._is_sparse(each)}
+    arrays = {name: dense._array(each, name) for name, each in given.items()}
+    places = {name: dense._places(each, name) for name, each in sparse.items()}
+    fills = {name: fill for name, each in sparse.items() if (fill := dense._fill(each)) != 0}
+    filled = with_fills(accumulated(assignment, given), fills)
+    return oracle.evaluate_stored(filled, arrays, places)[1]
+
+
+def check(text, given, form, semiring=None, mask=None, **options):
+    """Compare what a result stores with the oracle, and its values."""
+    found = tp.evaluate(text, given, format=form, semiring=semiring, mask=mask, **options)
+    data = taken(found, "the result")
+    places = np.zeros(data.shape, bool)
+    places[unpack(data)[0]] = True
+    expected = np.broadcast_to(stored_of(text, given, semiring, mask), data.shape)
+    np.testing.assert_array_equal(places, dense.positions(expected, data.format))
+    values = tp.evaluate_dense(text, given, semiring=semiring, mask=mask)
+    np.testing.assert_allclose(found.to_numpy(), values)
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=("small", "long"))
+@pytest.mark.parametrize("text", TEXTS)
+def test_results_store_what_their_text_stores(text, sizes):
+    random = np.random.default_rng(len(text))
+    check(text, operands_of(random, text, sizes, "float64"), TEXTS[text])
+
+
+@pytest.mark.parametrize("semiring", SEMIRINGS)
+def test_products_of_semirings_are_stored_alone_under_masks_too(semiring):
+    random = np.random.default_rng(len(semiring))
+    dtype = "bool" if semiring_of(semiring).computes_truths else "float64"
+    fill = semiring_of(semiring).zero_of(np.dtype(dtype)) or 0
+    text = OVER_SEMIRINGS[SEMIRINGS.index(semiring) % len(OVER_SEMIRINGS)]
+    for each in {text, "Y[i,j] = A[i,k] * B[k,j]"}:
+        given = operands_of(random, each, SIZES[1], dtype, fill)
+        target = each.partition("]")[0].partition("[")[2].split(",")
+        known = {**SIZES[1], "m": SIZES[1]["i"]}
+        shape = tuple(known[index] for index in target)
+        allowed = drawn(random, shape, "s" if len(shape) == 1 else "ds", "bool", share=0.6)
+        for mask in (None, allowed, tp.complement(allowed), tp.by_value(allowed)):
+            check(each, given, TEXTS[each], semiring, mask)
+
+
+@pytest.mark.parametrize("semiring", [None, "min_plus"])
+def test_sparse_tensors_that_are_added_to_store_what_either_stores(semiring):
+    random, text = np.random.default_rng(1), "y[i] += A[i,k] * u[k]"
+    fill = np.inf if semiring else 0
+    given = operands_of(random, text, SIZES[1], "float64", fill)
+    given["y"] = drawn(random, (6,), "s", "float64", fill)
+    check(text, given, "s", semiring)
+    found = tp.evaluate(text, given, format="s", semiring=semiring)
+    assert found.fill_value == fill
+
+
+def test_masks_by_value_say_what_is_stored():
+    A = tp.tensor(np.eye(4), format="ds")
+    mask = np.array([[True, False, True, True]] * 4)
+    found = tp.evaluate("Y[i,j] = A[i,k] * A[k,j]", A=A, mask=mask, format="ds")
+    assert found.nnz == 3
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_patterns_do_not_depend_on_threads(threads):
+    random, text = np.random.default_rng(3), "Y[i,j] = S[i,j] * A[i,k] * B[k,j]"
+    given = operands_of(random, text, {"i": 200, "k": 90, "j": 150}, "float64")
+    with tp.threads(threads) if hasattr(tp, "threads") else np.errstate():
+        check(text, given, "ds")
