@@ -188,7 +188,7 @@ class Atoms:
             for a in one
             for b in other
         )
-        return self.either(({product: (Fraction(1), EXACT)} for product in products))
+        return self.either({product: (Fraction(1), EXACT)} for product in products)
 
     def _count(self, products: int) -> None:
         self.work += products

@@ -46,7 +46,9 @@ def program_value(program: Program, leaves: Made, atoms: Atoms) -> Terms:
     return known[program.result]
 
 
-def _made(step: Step, program: Program, known: Made, side: Side, atoms: Atoms) -> Terms:
+def _made(  # noqa: C901 - a table
+    step: Step, program: Program, known: Made, side: Side, atoms: Atoms
+) -> Terms:
     """What a step makes."""
     if isinstance(step, KernelStep):
         return _kernel(step, known, side, atoms)

@@ -121,16 +121,16 @@ def _evaluate(expr: Expr, leaves: Mapping[str, Terms], atoms: Atoms) -> _Value:
             number = filled((), cast(atoms, atoms.number(value), np.dtype(object), dtype))
             return _Value((), Terms(number, np.asarray(False), value, dtype))
         case Call():
-            return _call(expr, [_argument(expr.operator, a, leaves, atoms) for a in expr.args], atoms)
+            return _call(
+                expr, [_argument(expr.operator, a, leaves, atoms) for a in expr.args], atoms
+            )
         case Reduce():
             return _reduce(expr, _evaluate(expr.body, leaves, atoms), atoms)
         case _:
             assert_never(expr)
 
 
-def _argument(
-    operator: Operator, arg: Expr, leaves: Mapping[str, Terms], atoms: Atoms
-) -> _Value:
+def _argument(operator: Operator, arg: Expr, leaves: Mapping[str, Terms], atoms: Atoms) -> _Value:
     """The value of an argument, stored everywhere where it is a number whatever was reduced."""
     value = _evaluate(arg, leaves, atoms)
     terms = value.terms

@@ -210,9 +210,7 @@ def _power(atoms: Atoms, base: Term, exponent: int) -> Term | None:
     return found
 
 
-def _evaluated(
-    atoms: Atoms, operator: Operator, args: Sequence[Term], dtype: DType
-) -> Term | None:
+def _evaluated(atoms: Atoms, operator: Operator, args: Sequence[Term], dtype: DType) -> Term | None:
     """The number that an operator is of numbers; None where there are others."""
     numbers = [number_in(arg) for arg in args]
     if any(number is None for number in numbers) or dtype.kind not in "biuf":
@@ -246,7 +244,9 @@ def _reduced(atoms: Atoms, operator: Operator, terms: Sequence[Term], dtype: DTy
     """A reduction: its arguments without grouping and order, those of others inside it spread, and
     what all of them add before it: max(a + b, b) as b + max(a, 0)."""
     flat = [each for term in terms for each in _arguments(atoms, operator, term)]
-    inner = next((g for g in (_group(atoms, t) for t in flat) if _spreads(operator, g, dtype)), None)
+    inner = next(
+        (g for g in (_group(atoms, t) for t in flat) if _spreads(operator, g, dtype)), None
+    )
     if inner is not None:
         return _over_groups(atoms, operator, flat, inner[0], dtype)
     numbers = [t for t in flat if number_in(t) is not None]
@@ -280,9 +280,7 @@ def _grouped(atoms: Atoms, operator: Operator, every: Sequence[Term], dtype: DTy
 def _common(terms: Sequence[Term]) -> Term:
     """What all of several terms add."""
     first, *others = terms
-    return {
-        p: n for p, n in first.items() if all(p in t and t[p][0] == n[0] for t in others)
-    }
+    return {p: n for p, n in first.items() if all(p in t and t[p][0] == n[0] for t in others)}
 
 
 def _adds(operator: Operator, dtype: DType) -> bool:
@@ -297,7 +295,7 @@ def _identity(atoms: Atoms, operator: Operator, dtype: DType) -> Term:
 
 def spread(atoms: Atoms, term: Term) -> Term:
     """A sum of reductions as one: max(a, b) + max(c, d) as max(a + c, a + d, b + c, b + d)."""
-    for (product_, (number, _)) in term.items():
+    for product_, (number, _) in term.items():
         atom = product_[0][0] if len(product_) == 1 and product_[0][1] == 1 and number == 1 else -1
         if atom in atoms.groups:
             operator = atoms.groups[atom][0]
@@ -306,9 +304,7 @@ def spread(atoms: Atoms, term: Term) -> Term:
     return term
 
 
-def _folded(
-    atoms: Atoms, operator: Operator, numbers: Sequence[Term], dtype: DType
-) -> list[Term]:
+def _folded(atoms: Atoms, operator: Operator, numbers: Sequence[Term], dtype: DType) -> list[Term]:
     """The one number that an operator is of several; none where that is its identity."""
     found = numbers[0]
     for each in numbers[1:]:
