@@ -15,9 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from taco_py.concrete.terms import split_terms
 from taco_py.diagnostics.errors import InternalError, NotationError, ScheduleError
 from taco_py.execute.step_shapes import shape_made
 from taco_py.legal.stored import is_full
+from taco_py.notation.checks import accesses
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.goal import Request
@@ -134,6 +136,7 @@ def check_kernel(step: KernelStep, target: str, loops_alone: bool = False) -> No
         if not way.can(Question(problem)):
             raise _misfit("kernel made by", way.name, problem)
         return
+    _check_orders(step)
     loops = loops_of(problem.assignment, step.schedule)
     if step.schedule.shapes:  # those that planning orders are legal
         check(loops, problem)
@@ -148,6 +151,19 @@ def check_kernel(step: KernelStep, target: str, loops_alone: bool = False) -> No
         graph_of(recipe)
     else:
         check_recipe(recipe)
+
+
+def _check_orders(step: KernelStep) -> None:
+    """Raise ScheduleError unless there is a loop over each index of each term, and none twice."""
+    assignment, orders = step.problem.assignment, step.schedule.orders
+    terms = split_terms(assignment.value)
+    if len(terms) != len(orders):
+        raise ScheduleError(f"Expected loops of {len(terms)} terms, found {step.schedule}")
+    for term, order in zip(terms, orders, strict=True):
+        inside = {index for access in accesses(term.body) for index in access.indices}
+        wanted = sorted(inside | {*assignment.target.indices})
+        if sorted(order) != wanted:
+            raise ScheduleError(f"Expected loops over {', '.join(wanted)}, found {step.schedule}")
 
 
 # ---------------------------------------------------------------- sizes
