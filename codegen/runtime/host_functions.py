@@ -46,6 +46,16 @@ def fill_blocks_signature(element: ScalarType) -> Signature:
     return Signature(f"taco_fill_blocks_{element.name}", (*arrays, *_sizes("rows r c size")))
 
 
+def within_signature(element: ScalarType) -> Signature:
+    """Whether pos ascends from 0 and its coordinates are below a size, as 1 or 0 in `found`."""
+    arrays = (
+        Parameter("pos", Kind.INPUT, element),
+        Parameter("crd", Kind.INPUT, element),
+        Parameter("found", Kind.OUTPUT, INT64),
+    )
+    return Signature(f"taco_within_{element.name}", (*arrays, *_sizes("rows count size")))
+
+
 def _sizes(names: str) -> tuple[Parameter, ...]:
     return tuple(Parameter(name, Kind.SCALAR, INT64) for name in names.split())
 
@@ -57,5 +67,7 @@ HOST_SIGNATURES = (
     count_blocks_signature(INT64),
     fill_blocks_signature(INT32),
     fill_blocks_signature(INT64),
+    within_signature(INT32),
+    within_signature(INT64),
 )
 """In the order of `taco_host_call`."""

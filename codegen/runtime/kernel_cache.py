@@ -25,6 +25,7 @@ from codegen.runtime.entry import entry_text
 from codegen.runtime.host import Host, load_host
 from codegen.runtime.host_functions import HOST_SIGNATURES
 from codegen.runtime.memo import Memo
+from codegen.runtime.known_arrays import KnownArrays
 from codegen.runtime.memory_limit import MemoryLimit
 from codegen.runtime.memory_pool import Pool
 from codegen.runtime.runtime_library import ARRAYS, PARTS, Part, load_part, parts_of
@@ -102,7 +103,7 @@ class KernelCache:
     sources   folders of the packages that generate kernels, whose edits make old kernels stale
     flags     more compiler flags
 
-    `memory` says how much users allow. `told` is for what users tell callers for this process.
+    `memory` says how much users allow. `known_arrays` are index arrays that were looked at. `told` is for what users tell callers for this process.
     `memo` is for what callers derive from kernels; it is cleared with them. What else is derived
     from them and holds a number of threads is `derived`.
     `host_functions` has those of the host by name, none before it is loaded.
@@ -122,6 +123,7 @@ class KernelCache:
         self.memo = Memo(MEMO_LIMIT)
         self.told: dict[str, object] = {}
         self.memory = MemoryLimit()
+        self.known_arrays = KnownArrays()
         self.derived: weakref.WeakSet[Derived] = weakref.WeakSet()
         self._most_threads: int | None = None
         self._default_threads: int | None = None

@@ -159,6 +159,31 @@ TACO_EXPORT int64_t taco_shorten(int64_t address, int64_t *mapped, int64_t bytes
 TACO_ASCENDS(taco_ascends_32, int32_t)
 TACO_ASCENDS(taco_ascends_64, int64_t)
 
+/* Whether pos ascends from 0, and all of its coordinates are within 0 .. size - 1; those of crd[:count] where
+ * there is no pos, which rows below 0 say. */
+#define TACO_WITHIN(name, type)                                                               \
+    TACO_FAST static int64_t name(const type *pos, const type *crd, int64_t rows, int64_t count, int64_t size) \
+    {                                                                                         \
+        int64_t last = count;                                                                 \
+        if (rows >= 0) {                                                                      \
+            int64_t wrong = pos[0] != 0 || pos[rows] > count;                                 \
+            for (int64_t i = 0; i < rows; i++)                                                \
+                wrong |= pos[i] > pos[i + 1];                                                 \
+            if (wrong)                                                                        \
+                return 0;                                                                     \
+            last = pos[rows];                                                                 \
+        }                                                                                     \
+        type least = 0, most = 0;                                                             \
+        for (int64_t p = 0; p < last; p++) {                                                  \
+            least = crd[p] < least ? crd[p] : least;                                          \
+            most = crd[p] > most ? crd[p] : most;                                             \
+        }                                                                                     \
+        return least >= 0 && (last <= 0 || (int64_t)most < size);                             \
+    }
+
+TACO_WITHIN(taco_within_32, int32_t)
+TACO_WITHIN(taco_within_64, int64_t)
+
 #define TACO_LEAST(a, b) ((a) < (b) ? (a) : (b))
 
 /* How many blocks of r x c of a matrix in CSR hold an entry, and where each row of blocks begins; -1 where a
@@ -282,9 +307,14 @@ TACO_EXPORT int32_t taco_host_call(int32_t function, const taco_argument *a)
         taco_fill_blocks_32(a[0].pointer, a[1].pointer, a[2].pointer, a[3].pointer, a[4].pointer, a[5].pointer,
                             a[6].pointer, a[7].integer, a[8].integer, a[9].integer, a[10].integer);
         break;
-    default:
+    case 5:
         taco_fill_blocks_64(a[0].pointer, a[1].pointer, a[2].pointer, a[3].pointer, a[4].pointer, a[5].pointer,
                             a[6].pointer, a[7].integer, a[8].integer, a[9].integer, a[10].integer);
+        break;
+    case 6:
+        *found = taco_within_32(a[0].pointer, a[1].pointer, a[3].integer, a[4].integer, a[5].integer);
+        break;
+    default: *found = taco_within_64(a[0].pointer, a[1].pointer, a[3].integer, a[4].integer, a[5].integer);
     }
     return 0;
 }

@@ -295,7 +295,7 @@ def _planned(
     if settings.plan:
         from taco_py.tune.fitted_plan import plan_of_text
 
-        plan = plan_of_text(settings.plan, operands, request)
+        plan = plan_of_text(settings.plan, operands, request, wanted.assignment, squeezed)
     else:
         plan = make_plan(wanted.assignment, operands, request, options, squeezed)
     return Planned(plan, replace(wanted.kind, format=plan.result.format), wanted.dtype, {})

@@ -17,6 +17,7 @@ from taco_py.formats import CSC, CSR, LETTERS, Format
 from taco_py.kernels import KERNELS
 from taco_py.notation.half_types import computed_dtype, is_half
 from taco_py.storage.borrow import from_compressed, from_coordinates, require_dtype
+from taco_py.storage.index_checks import require_sound
 from taco_py.storage.tensor_data import Array, TensorData, ordered
 
 COMPRESSED_VECTOR = Format((LETTERS["s"],), (0,))
@@ -108,12 +109,23 @@ def _from_scipy(A: Any) -> TensorData:  # noqa: N803
                     "not convert",
                     hint="convert it with .astype(np.float32)",
                 )
+            _check_before_copy(A)
             return from_scipy(A.tocsr() if len(shape) == 2 else A.tocoo())
         case _:
             raise OperandTypeError(
                 f"Expected a scipy.sparse array or matrix, found {type(A).__name__}",
                 hint="csr, csc, coo, bsr, dia, lil and dok are accepted",
             )
+
+
+def _check_before_copy(A: Any) -> None:  # noqa: N803
+    """Raise StructureError where scipy would read beyond arrays, or write, to convert a matrix."""
+    if A.format == "bsr":
+        width = max(A.data.shape[2], 1)
+        what = ("row of blocks", "columns of blocks")
+        require_sound(A.indptr, A.indices, A.shape[1] // width, ("indptr", "indices"), what)
+    elif A.format == "dok":
+        from_scipy(A.tocoo())
 
 
 def coordinate_order(pos: Array, crd: Array) -> tuple[bool, bool | None]:

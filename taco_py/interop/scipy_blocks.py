@@ -13,6 +13,7 @@ from taco_py.diagnostics.errors import FormatError, StructureError
 from taco_py.formats.remapped import BSR, RemappedFormat
 from taco_py.interop.scipy_arrays import CLASSES, require_zero_fill
 from taco_py.storage.borrow import index_vectors, plain, require_dtype
+from taco_py.storage.index_checks import require_sound
 from taco_py.storage.tensor_data import LevelArrays, TensorData
 
 NO_ARRAYS = LevelArrays()
@@ -38,8 +39,8 @@ def from_bsr(A: Any) -> tuple[TensorData, RemappedFormat]:  # noqa: N803 - the f
     indptr, indices, data of shape (blocks, r, c)   →   dsdd of shape (m/r, n/c, r, c)
 
     Coordinates and blocks beyond the last position are left out. Raises OperandTypeError for an
-    unsupported dtype, StructureError where the lengths contradict each other; what takes a look
-    at every element is left to `check`.
+    unsupported dtype, StructureError where the lengths contradict each other, or indices are
+    outside of the shape.
     """
     values = A.data
     if not isinstance(values, np.ndarray) or values.ndim != 3:
@@ -70,6 +71,9 @@ def from_bsr(A: Any) -> tuple[TensorData, RemappedFormat]:  # noqa: N803 - the f
             f"{len(crd)} indices and {count} blocks",
             hint="rebuild the matrix from its coordinates, or cut indptr to the blocks that exist",
         )
+    require_sound(
+        A.indptr, A.indices, columns // c, ("indptr", "indices"), ("row of blocks", "columns of blocks")
+    )
     if not plain(values) or not values.dtype.isnative:
         native = values.dtype.newbyteorder("=")
         values = np.require(values, dtype=native, requirements=["C", "A"])

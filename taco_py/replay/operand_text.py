@@ -85,6 +85,7 @@ def read_compressed(a: str, type: TensorType) -> Reading:
             f"len({pos}) != {names[parents]} + 1",
             f"{crd}.shape != {values}.shape",
             f"{pos}.item(-1) != {nnz}",
+            _unsound(f"{pos}, {crd}, {names[type.format.mode_order[1]]}", "are_sound"),
         ),
         values,
         names,
@@ -109,7 +110,14 @@ def read_coo(a: str, type: TensorType) -> Reading:
             f"{nnz} = len({values})",
             *line,
         ),
-        (_not_plain(*crds, values), *(f"{crd}.shape != {values}.shape" for crd in crds)),
+        (
+            _not_plain(*crds, values),
+            *(f"{crd}.shape != {values}.shape" for crd in crds),
+            *(
+                _unsound(f"{crd}, {size}", "in_range")
+                for crd, size in zip(crds, names, strict=True)
+            ),
+        ),
         values,
         names,
         lambda level: f"array((0, {nnz}), {crds[0]}.dtype)",
@@ -211,6 +219,16 @@ def _sizes(a: str, shape: str, type: TensorType) -> tuple[tuple[str, ...], tuple
 
 def _not_plain(*arrays: str) -> str:
     return f"{' & '.join(f'{a}.flags.num' for a in arrays)} & {PLAIN} != {PLAIN}"
+
+
+def _unsound(arrays: str, look: str) -> str:
+    """That arrays, which are looked at once, do not fit the size of a mode.
+
+    arrays  names of index arrays, and at last of the size
+    """
+    *names, size = arrays.split(", ")
+    key = ", ".join((*(f"id({name})" for name in names), size))
+    return f"(not is_known(({key})) and not {look}({arrays}))"
 
 
 def _not_dense(a: str, type: TensorType) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from taco_py.diagnostics.errors import MissingExtraError, OperandTypeError, StructureError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.formats import COO, Format
+from taco_py.storage.index_checks import require_in_range, require_sound
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
 DTYPES = frozenset(
@@ -27,6 +28,8 @@ DTYPES = frozenset(
 BFLOAT16 = "bfloat16"
 # made once: this is on the way of every call. There is no COO of order 0, which has no levels.
 COORDINATES = (Format((), ()), *(COO(order) for order in range(1, 9)))
+COMPRESSED = (("column", "rows"), ("row", "columns"))
+"""What is above the compressed mode of a matrix, and what it counts, by the mode."""
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
@@ -158,9 +161,10 @@ def from_compressed(
     vector.
 
     Coordinates and values beyond the last position are left out. Raises StructureError when the
-    lengths contradict each other; what takes a look at every element is left to `check`.
+    lengths contradict each other, or indptr descends, or indices are outside of the shape.
     """
-    pos, crd = index_vectors((pos, crd), ("indptr", "indices"))
+    given = pos, crd
+    pos, crd = index_vectors(given, ("indptr", "indices"))
     parents = 1
     for mode in format.mode_order[:-1]:
         parents *= shape[mode]
@@ -177,6 +181,8 @@ def from_compressed(
             hint="rebuild the matrix from its coordinates, or cut indptr to the entries that exist",
         )
     values = value_vector(values)
+    inner = format.mode_order[-1]
+    require_sound(given[0], given[1], shape[inner], ("indptr", "indices"), COMPRESSED[inner])
     if len(crd) > nnz or len(values) > nnz:
         crd, values = crd[:nnz], values[:nnz]
     above = (LevelArrays(),) * (format.order - 1)
@@ -190,7 +196,10 @@ def from_coordinates(
     sorted: bool | None = None,
     unique: bool | None = None,
 ) -> TensorData:
-    """A COO tensor around one coordinate array a mode; StructureError when their lengths differ."""
+    """A COO tensor around one coordinate array a mode.
+
+    Raises StructureError when their lengths differ, or coordinates are outside of the shape.
+    """
     crds = index_vectors(coords, [f"coords[{mode}]" for mode in range(len(coords))])
     for mode, crd in enumerate(crds):
         if len(crd) != len(values):
@@ -199,6 +208,8 @@ def from_coordinates(
                 f"{len(values)} values",
                 hint="each mode needs as many coordinates as there are values",
             )
+    for mode, (crd, size) in enumerate(zip(coords, shape, strict=True)):
+        require_in_range(crd, size, f"coords[{mode}]", f"places in mode {mode}")
     pos = np.array([0, len(values)], dtype=crds[0].dtype)
     levels = (LevelArrays(pos, crds[0]), *(LevelArrays(crd=crd) for crd in crds[1:]))
     format = COORDINATES[len(crds)] if len(crds) < len(COORDINATES) else COO(len(crds))

@@ -15,9 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from taco_py.concrete.terms import split_terms
 from taco_py.diagnostics.errors import InternalError, NotationError, ScheduleError
 from taco_py.execute.step_shapes import shape_made
 from taco_py.legal.stored import is_full
+from taco_py.notation.checks import accesses
+from taco_py.notation.einsum import Squeezed
+from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.goal import Request
 from taco_py.plan.ir.nodes import Gather, KernelStep, Operand, Step, Unfuse
 from taco_py.plan.ir.parser import parse_program
@@ -28,6 +32,7 @@ from taco_py.plan.make_kernel import beyond_scatter
 from taco_py.problem import Problem, TensorType
 from taco_py.schedule.apply import loops_of
 from taco_py.schedule.legality import check
+from taco_py.tune.agreement.compare_plan import Statement, check_agrees
 from taco_py.ways.recipe import Recipe
 from taco_py.ways.way import Question
 from taco_py.ways.ways import WAYS, check_recipe, graph_of
@@ -35,15 +40,28 @@ from taco_py.ways.ways import WAYS, check_recipe, graph_of
 Shape = tuple[int, ...]
 
 
-def plan_of_text(text: str, operands: Mapping[str, Operand], request: Request) -> Plan:
+def plan_of_text(
+    text: str,
+    operands: Mapping[str, Operand],
+    request: Request,
+    assignment: Assignment | None = None,
+    squeezed: Squeezed = (),
+) -> Plan:
     """The plan that a text spells, for these operands.
 
-    Raises ScheduleError where the text is none of a plan, or the plan is for other operands.
+    assignment  what it has to compute; None where it was compared before, with operands of other
+                sizes
+    squeezed    modes of operands that the assignment has no index for
+
+    Raises ScheduleError where the text is none of a plan, or the plan is for other operands, and
+    UnequalPlanError where it is not shown to compute the assignment.
     """
     program = parsed_plan(text)
     _check_operands(program, operands)
     made = program.facts[program.result].type
     _check_result(made, request)
+    if assignment is not None:
+        check_agrees(program, Statement(assignment, operands, squeezed, request.type))
     for step in program.kernels:
         check_kernel(step, request.machine.target)
     shapes = {name: operand.shape for name, operand in operands.items()}
@@ -118,6 +136,7 @@ def check_kernel(step: KernelStep, target: str, loops_alone: bool = False) -> No
         if not way.can(Question(problem)):
             raise _misfit("kernel made by", way.name, problem)
         return
+    _check_orders(step)
     loops = loops_of(problem.assignment, step.schedule)
     if step.schedule.shapes:  # those that planning orders are legal
         check(loops, problem)
@@ -132,6 +151,19 @@ def check_kernel(step: KernelStep, target: str, loops_alone: bool = False) -> No
         graph_of(recipe)
     else:
         check_recipe(recipe)
+
+
+def _check_orders(step: KernelStep) -> None:
+    """Raise ScheduleError unless there is a loop over each index of each term, and none twice."""
+    assignment, orders = step.problem.assignment, step.schedule.orders
+    terms = split_terms(assignment.value)
+    if len(terms) != len(orders):
+        raise ScheduleError(f"Expected loops of {len(terms)} terms, found {step.schedule}")
+    for term, order in zip(terms, orders, strict=True):
+        inside = {index for access in accesses(term.body) for index in access.indices}
+        wanted = sorted(inside | {*assignment.target.indices})
+        if sorted(order) != wanted:
+            raise ScheduleError(f"Expected loops over {', '.join(wanted)}, found {step.schedule}")
 
 
 # ---------------------------------------------------------------- sizes

@@ -11,7 +11,7 @@ It is looked for when a plan is made. Calls that were made before do not come he
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from taco_py.kernels import KERNELS
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.ir.printer import program_text
+from taco_py.tune.agreement.compare_plan import UnequalPlanError
 from taco_py.tune.fitted_plan import parsed_plan, renamed
 from taco_py.tune.store.active_store import active_file
 from taco_py.tune.store.look_up import FAR, TunedPlan, plans_of
@@ -76,6 +77,8 @@ def _looked_up(
     key = key_of_call(assignment, objects, plain, squeezed)
     search = _Found(assignment, objects, plain, squeezed, key)
     plan = None if file is None else search.in_store(file)
+    if search.unequal:
+        _warn_unequal(search.unequal, file)
     if plan is not None:
         return Resolved(replace(plain, plan=plan[0]), (*plan[1], *search.passed()))
     text, told = zero_shot(search.space, file)
@@ -83,6 +86,17 @@ def _looked_up(
         kept = text or search.space.space.text(())
         _remember(file, TuningRecord(key, kept, told.label, told.expected, 0.0, 1, EXPECTED))
     return Resolved(replace(plain, plan=text), (*told.lines, *search.passed()))
+
+
+def _warn_unequal(reasons: list[str], file: StoreFile | None) -> None:
+    """Warn of plans that are passed over, for they compute something else."""
+    where = "in memory" if file is None or file.path is None else str(file.path)
+    warn_user(
+        TuningStoreWarning(
+            f"{len(reasons)} plans of the store {where} are passed over, for they are not shown to "
+            f"compute this call. {reasons[0]}"
+        )
+    )
 
 
 def _remember(file: StoreFile, record: TuningRecord) -> None:
@@ -102,6 +116,7 @@ class _Found:
 
     timed, lost, other, dear  how many records there are of the key's; no longer parse; do not fit;
                               are hints that are expected to be slower
+    unequal                   why plans are not shown to compute the call
     """
 
     assignment: Assignment
@@ -112,6 +127,7 @@ class _Found:
     timed: int = 0
     lost: int = 0
     other: int = 0
+    unequal: list[str] = field(default_factory=list)
     dear: int = 0
     made: CallSpace | None = None
 
@@ -147,6 +163,9 @@ class _Found:
             plan = prepare(
                 self.assignment, self.objects, replace(self.settings, plan=text), self.squeezed
             ).plan
+        except UnequalPlanError as error:
+            self.unequal.append(error.message)
+            return None
         except ScheduleError:
             self.other += 1
             return None
@@ -163,6 +182,7 @@ class _Found:
         words = (
             (self.lost, "no longer parse"),
             (self.other, "are for other operands"),
+            (len(self.unequal), "are not shown to compute this call"),
             (self.dear, "are hints that are expected to be slower here"),
         )
         for count, why in words:
