@@ -5,6 +5,7 @@ pytest --combinations some    few, some, pairs or all of the formats of each cor
 pytest --examples 500         how many random programs each property test compiles
 pytest --user-flags 3         the kernels of each third test with the flags that users get; 1: all
 pytest --rotation 7           which part of large grids is tried; all: all of it
+pytest --machine sse2         as if on another processor: `MACHINES` of tests/machines.py
 pytest --update-golden        write golden files instead of comparing with them
 
 Kernels are compiled with -Og, in less than half of the time: what most tests ask is what the
@@ -13,6 +14,9 @@ it, with the flags that users get; between them they have every kind of kernel.
 
 Of a grid with the marker `rotating(n)` each n-th case is tried: others with each commit, whose id
 says which, so that a run can be repeated, and n commits have tried all.
+
+With `--thorough`, all tests run as if on one of several machines (`IN_TURN`), another one with each
+commit; else on the one here. `python -m tests.pretended_machines` runs them on all.
 
 CI runs `--thorough`. By hand, `--combinations all` takes hours, `--combinations pairs
 --examples 500 --user-flags 1 --rotation all` about one.
@@ -31,6 +35,7 @@ import hypothesis
 import pytest
 
 from taco_py.kernels import KERNELS
+from tests.machines import MACHINES, machine_in_turn, machine_named, missing_feature, pretend
 
 ROOT = Path(__file__).parent.parent
 
@@ -67,6 +72,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--user-flags", type=int, help="each so-many-th test with the flags that users get; 0: none"
     )
     group.addoption("--rotation", help="a number: the part of large grids to try; all: all of it")
+    group.addoption("--machine", help=f"{', '.join(MACHINES)}, or some with + between")
     group.addoption(
         "--update-golden", action="store_true", help="write golden files instead of comparing"
     )
@@ -80,6 +86,25 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, value in (THOROUGH if config.option.thorough else FEW).items():
         if config.getoption(name) is None:
             setattr(config.option, name, value)
+    _pretend(config)
+
+
+def _pretend(config: pytest.Config) -> None:
+    """Be the machine that is asked for, or whose turn it is, before any test is imported."""
+    name = config.option.machine
+    if name is None:
+        in_turn = config.option.thorough and config.option.rotation != "all"
+        name = machine_in_turn(config.option.rotation) if in_turn else "real"
+    try:
+        missing = missing_feature(name)
+    except KeyError:
+        raise pytest.UsageError(
+            f"Expected --machine to be of {', '.join(MACHINES)}, found {name}"
+        ) from None
+    if missing:
+        raise pytest.UsageError(f"The processor here has no {missing}, which {name} needs")
+    config.option.machine = name
+    pretend(name)
 
 
 def _commit() -> str:
@@ -93,7 +118,7 @@ def _commit() -> str:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"large grids: --rotation {config.option.rotation}"
+    return f"to repeat: --rotation {config.option.rotation} --machine {config.option.machine}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -117,7 +142,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    KERNELS.compile_with(() if _with_user_flags(item) else QUICK)
+    flags = machine_named(item.config.option.machine).flags or ()
+    KERNELS.compile_with(flags if _with_user_flags(item) else (*QUICK, *flags))
 
 
 def _with_user_flags(item: pytest.Item) -> bool:
