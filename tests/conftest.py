@@ -29,6 +29,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import hypothesis
@@ -117,8 +118,10 @@ def _commit() -> str:
     return str(int(told.strip()[:8], 16))
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"to repeat: --rotation {config.option.rotation} --machine {config.option.machine}"
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say which of what takes turns was tried."""
+    options = config.option
+    terminalreporter.write_line(f"--rotation {options.rotation} --machine {options.machine}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -24,6 +24,8 @@ from typing import Any
 from unittest import mock
 from zlib import crc32
 
+import pytest
+
 from codegen.runtime import blas
 from codegen.toolchain import processor
 from taco_py.call import prepare
@@ -33,6 +35,7 @@ from taco_py.kernels import KERNELS
 from taco_py.plan.ir.goal import Request
 
 NO_BLAS = ""
+_load_blas = blas.load
 KIB, MIB = 1 << 10, 1 << 20
 
 
@@ -78,6 +81,9 @@ MACHINES = {
     "no_blas": Machine(blas=NO_BLAS),
 }
 """By name; names with `+` between are the machine with all of that."""
+
+SERVER = "avx512+two_cores+usual_caches"
+"""A whole machine, for tests of what is chosen: nothing of it is asked of the one here."""
 
 IN_TURN = (
     "real",
@@ -129,22 +135,22 @@ def pretend(name: str) -> None:
 
 @contextmanager
 def on_machine(name: str) -> Iterator[None]:
-    """Be another machine. Where the processor here lacks a feature, plan for it and run nothing.
+    """Be another machine, whose kernels run here even where the processor lacks a feature: vectors
+    that it has not are several of its own.
 
     Its BLAS tells another processor than it runs the kernels of; on "no_blas" there is none.
     """
     machine = machine_named(name)
     flags = KERNELS._flags
-    with _patched(name, machine):
+    with _patched(name, machine) as patches:
         if machine.blas:
-            loaded = blas.load() or blas.Loaded(lambda routine: 0, blas.Crew(id, lambda: 1))
+            loaded = _load_blas()
+            if loaded is None:
+                pytest.skip("there is no library with the BLAS")
             named = replace(loaded, core=machine.blas)
-            with mock.patch.object(blas, "load", lambda: named):
-                KERNELS.compile_with((*flags, *(machine.flags or ())))
-                yield
-        else:
-            KERNELS.compile_with((*flags, *(machine.flags or ())))
-            yield
+            patches.enter_context(mock.patch.object(blas, "load", lambda: named))
+        KERNELS.compile_with((*flags, *(machine.flags or ())))
+        yield
     KERNELS.compile_with(flags)
     _forget()
 
