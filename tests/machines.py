@@ -35,7 +35,8 @@ from taco_py.kernels import KERNELS
 from taco_py.plan.ir.goal import Request
 
 NO_BLAS = ""
-_load_blas = blas.load
+_ROOT, _load_blas = processor.ROOT, blas.load
+_affinity = getattr(os, "sched_getaffinity", lambda process: range(os.cpu_count() or 1))
 KIB, MIB = 1 << 10, 1 << 20
 
 
@@ -120,25 +121,28 @@ def machine_in_turn(rotation: str) -> str:
 
 @cache
 def _real_flags() -> frozenset[str]:
-    return processor.cpu_flags()
+    with mock.patch.object(processor, "ROOT", _ROOT):
+        return processor.cpu_flags()
 
 
 def pretend(name: str) -> None:
     """Be another machine until the process ends, which has loaded no BLAS yet."""
     machine = machine_named(name)
+    if machine == Machine():
+        return
     if machine.blas:
         os.environ["OPENBLAS_CORETYPE"] = machine.blas
-    if machine.cores is not None and machine.cores > processor.core_count():
+    if machine.cores is not None and machine.cores > len(_affinity(0)):
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that share a core wait asleep
     atexit.register(_patched(name, machine).close)
 
 
 @contextmanager
 def on_machine(name: str) -> Iterator[None]:
-    """Be another machine, whose kernels run here even where the processor lacks a feature: vectors
-    that it has not are several of its own.
+    """Be another machine, or "real" for the one here, whatever all tests pretend.
 
-    Its BLAS tells another processor than it runs the kernels of; on "no_blas" there is none.
+    Its kernels run here even where the processor lacks a feature: vectors that it has not are
+    several of its own.
     """
     machine = machine_named(name)
     flags = KERNELS._flags
@@ -156,35 +160,38 @@ def on_machine(name: str) -> Iterator[None]:
 
 
 def _patched(name: str, machine: Machine) -> ExitStack:
-    """The patches of a machine, which have begun."""
+    """The patches that make the machine here another one; they have begun."""
     stack = ExitStack()
-    flags, caches = processor.cpu_flags(), processor.cache_sizes()
-    root = Path(tempfile.mkdtemp(prefix="machine-"))
-    stack.callback(shutil.rmtree, root, ignore_errors=True)
-    if machine.lacks is not None:
-        flags = frozenset(flag for flag in flags if not re.fullmatch(machine.lacks, flag))
-    if machine.needs is not None:
-        flags |= {machine.needs}
-    _write_files(root, name, flags, caches if machine.caches is None else machine.caches)
+    root = _ROOT
+    if machine != Machine():
+        root = Path(tempfile.mkdtemp(prefix="machine-"))
+        stack.callback(shutil.rmtree, root, ignore_errors=True)
+        _write_files(root, name, machine)
+    some = _affinity(0) if machine.cores is None else set(range(machine.cores))
+    load = (lambda: None) if machine.blas == NO_BLAS else _load_blas
     stack.enter_context(mock.patch.object(processor, "ROOT", root))
-    if machine.cores is not None:
-        some = set(range(machine.cores))
-        stack.enter_context(mock.patch.object(os, "sched_getaffinity", lambda process: some))
-    if machine.blas == NO_BLAS:
-        stack.enter_context(mock.patch.object(blas, "load", lambda: None))
+    stack.enter_context(
+        mock.patch.object(os, "sched_getaffinity", lambda process: some, create=True)
+    )
+    stack.enter_context(mock.patch.object(blas, "load", load))
     _forget()
     return stack
 
 
-def _write_files(root: Path, name: str, flags: frozenset[str], caches: tuple[int, ...]) -> None:
+def _write_files(root: Path, name: str, machine: Machine) -> None:
     """What `codegen.toolchain.processor` reads of a machine."""
-    facts = {**processor._cpuinfo(), "flags": " ".join(sorted(flags))}
-    if name != "real":
-        facts["model name"] = f"{facts.get('model name', 'processor')} as {name}"
+    with mock.patch.object(processor, "ROOT", _ROOT):
+        facts, flags, caches = processor._cpuinfo(), _real_flags(), processor.cache_sizes()
+    if machine.lacks is not None:
+        flags = frozenset(flag for flag in flags if not re.fullmatch(machine.lacks, flag))
+    if machine.needs is not None:
+        flags |= {machine.needs}
+    facts["model name"] = f"{facts.get('model name', 'processor')} as {name}"
+    facts["flags"] = " ".join(sorted(flags))
     (root / "proc").mkdir()
     lines = (f"{key}\t: {value}\n" for key, value in facts.items())
     (root / "proc/cpuinfo").write_text("".join(lines))
-    for place, size in enumerate(caches):
+    for place, size in enumerate(machine.caches or caches):
         folder = root / f"sys/devices/system/cpu/cpu0/cache/index{place}"
         folder.mkdir(parents=True)
         (folder / "type").write_text("Unified\n")
