@@ -35,6 +35,7 @@ from zlib import crc32
 import hypothesis
 import pytest
 
+from codegen.runtime import blas
 from taco_py.kernels import KERNELS
 from tests.machines import MACHINES, machine_in_turn, machine_named, missing_feature, pretend
 
@@ -82,6 +83,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "user_flags: compiled with the flags that users get")
     config.addinivalue_line("markers", "rotating(n, grid): of its grid, each n-th case is tried")
+    config.addinivalue_line(
+        "markers", "needs_blas(threads): of a library, and one whose threads can be limited"
+    )
     if config.option.rotation is None:
         config.option.rotation = _commit()
     for name, value in (THOROUGH if config.option.thorough else FEW).items():
@@ -145,8 +149,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    _skip_without_blas(item)
     flags = machine_named(item.config.option.machine).flags or ()
     KERNELS.compile_with(flags if _with_user_flags(item) else (*QUICK, *flags))
+
+
+def _skip_without_blas(item: pytest.Item) -> None:
+    mark = item.get_closest_marker("needs_blas")
+    if mark is not None and not blas.available("float64", 1 if mark.args else None):
+        pytest.skip("there is no library with the BLAS, or not for so many threads")
 
 
 def _with_user_flags(item: pytest.Item) -> bool:

@@ -26,6 +26,7 @@ from zlib import crc32
 
 import pytest
 
+from codegen.libraries.blas_routines import OPENBLAS
 from codegen.runtime import blas
 from codegen.toolchain import processor
 from taco_py.call import prepare
@@ -34,7 +35,9 @@ from taco_py.execute import run
 from taco_py.kernels import KERNELS
 from taco_py.plan.ir.goal import Request
 
-NO_BLAS = ""
+NO_BLAS, UNKNOWN, OF_CYTHON = "", "?", "Cython"
+UNLOADED = NO_BLAS, UNKNOWN, OF_CYTHON
+"""Those that no variable makes OpenBLAS be."""
 _ROOT, _load_blas = processor.ROOT, blas.load
 _affinity = getattr(os, "sched_getaffinity", lambda process: range(os.cpu_count() or 1))
 KIB, MIB = 1 << 10, 1 << 20
@@ -48,7 +51,8 @@ class Machine:
     lacks    a pattern of the names of features that it has not
     flags    of the compiler, so that it uses none of these
     caches   bytes of the data caches, the nearest first
-    blas     the processor that OpenBLAS is told, `NO_BLAS` where there is no library
+    blas     the processor whose kernels OpenBLAS runs, `UNKNOWN` where it does not say it,
+             `OF_CYTHON` for routines of whatever BLAS SciPy has, `NO_BLAS` where there is none
     """
 
     needs: str | None = None
@@ -78,7 +82,9 @@ MACHINES = {
     "two_cores": Machine(cores=2),
     "eight_cores": Machine(cores=8),
     "old_blas": Machine(blas="Haswell"),
-    "unknown_blas": Machine(blas="Nehalem"),
+    "oldest_blas": Machine(blas="Nehalem"),
+    "cython_blas": Machine(blas=OF_CYTHON),
+    "unknown_blas": Machine(blas=UNKNOWN),
     "no_blas": Machine(blas=NO_BLAS),
 }
 """By name; names with `+` between are the machine with all of that."""
@@ -93,7 +99,9 @@ IN_TURN = (
     "avx2+eight_cores",
     "avx2+large_caches",
     "avx512+old_blas",
+    "avx2+oldest_blas",
     "small_caches+unknown_blas",
+    "two_cores+cython_blas",
     "one_core+no_blas",
 )
 """What CI takes in turn: each commit one of them that the processor can pretend to be."""
@@ -130,7 +138,7 @@ def pretend(name: str) -> None:
     machine = machine_named(name)
     if machine == Machine():
         return
-    if machine.blas:
+    if machine.blas not in (None, *UNLOADED):
         os.environ["OPENBLAS_CORETYPE"] = machine.blas
     if machine.cores is not None and machine.cores > len(_affinity(0)):
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that share a core wait asleep
@@ -148,11 +156,10 @@ def on_machine(name: str) -> Iterator[None]:
     flags = KERNELS._flags
     with _patched(name, machine) as patches:
         if machine.blas:
-            loaded = _load_blas()
-            if loaded is None:
+            if _load_blas() is None:
                 pytest.skip("there is no library with the BLAS")
-            named = replace(loaded, core=machine.blas)
-            patches.enter_context(mock.patch.object(blas, "load", lambda: named))
+            named = partial(_load_named, machine.blas)
+            patches.enter_context(mock.patch.object(blas, "load", named))
         KERNELS.compile_with((*flags, *(machine.flags or ())))
         yield
     KERNELS.compile_with(flags)
@@ -168,7 +175,9 @@ def _patched(name: str, machine: Machine) -> ExitStack:
         stack.callback(shutil.rmtree, root, ignore_errors=True)
         _write_files(root, name, machine)
     some = _affinity(0) if machine.cores is None else set(range(machine.cores))
-    load = (lambda: None) if machine.blas == NO_BLAS else _load_blas
+    load: Callable[[], blas.Loaded | None] = _load_blas
+    if machine.blas in UNLOADED:
+        load = partial(_load_named, machine.blas)
     stack.enter_context(mock.patch.object(processor, "ROOT", root))
     stack.enter_context(
         mock.patch.object(os, "sched_getaffinity", lambda process: some, create=True)
@@ -176,6 +185,15 @@ def _patched(name: str, machine: Machine) -> ExitStack:
     stack.enter_context(mock.patch.object(blas, "load", load))
     _forget()
     return stack
+
+
+@cache
+def _load_named(core: str) -> blas.Loaded | None:
+    """The library as if it said that it runs the kernels of this processor."""
+    if core == OF_CYTHON:
+        return blas._from_capsules(OPENBLAS)
+    loaded = None if core == NO_BLAS else _load_blas()
+    return None if loaded is None else replace(loaded, core=core)
 
 
 def _write_files(root: Path, name: str, machine: Machine) -> None:

@@ -50,7 +50,8 @@ def test_what_is_asked_of_the_processor_is_the_machines(
 
 
 @pytest.mark.parametrize(
-    ("name", "width"), [("avx512", 64), ("old_blas", 32), ("unknown_blas", None)]
+    ("name", "width"),
+    [("avx512", 64), ("old_blas", 32), ("oldest_blas", 16), ("unknown_blas", None)],
 )
 def test_the_library_may_know_the_processor_or_not(name: str, width: int | None) -> None:
     with on_machine(name):
@@ -81,7 +82,7 @@ def test_all_machines_have_their_turn() -> None:
     turns = {machine_in_turn(str(n)) for n in range(200)}
     assert turns == {name for name in IN_TURN if missing_feature(name) is None}
     parts = {part for name in IN_TURN for part in name.split("+")}
-    assert parts >= MACHINES.keys() - {"two_cores", "usual_caches"}
+    assert parts >= MACHINES.keys() - {"usual_caches"}
 
 
 def test_a_feature_that_is_not_here_is_told(
