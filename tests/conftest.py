@@ -12,8 +12,9 @@ Kernels are compiled with -Og, in less than half of the time: what most tests as
 generated C means. Modules and tests with the marker `user_flags` ask what the C compiler makes of
 it, with the flags that users get; between them they have every kind of kernel.
 
-Of a grid with the marker `rotating(n)` each n-th case is tried: others with each commit, whose id
-says which, so that a run can be repeated, and n commits have tried all.
+Of a grid with the marker `rotating(n)` each n-th case is tried, of others of 24 cases and more each
+third: others with each commit, whose id says which, so that a run can be repeated, and n commits
+have tried all.
 
 With `--thorough`, all tests run as if on one of several machines (`IN_TURN`), another one with each
 commit; else on the one here. `python -m tests.pretended_machines` runs them on all.
@@ -52,6 +53,9 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 QUICK = ("-Og", *(("-fuse-ld=gold",) if shutil.which("ld.gold") else ()))
 """Compiler flags of tests without the marker `user_flags`; gold links in half of the time."""
 
+LARGE, SHARE = 24, 3
+"""Of each grid of so many cases without the marker `rotating`, each third one is tried."""
+
 FEW = {"combinations": "few", "examples": 10, "user_flags": 0}
 THOROUGH = {"combinations": "few", "examples": 10, "user_flags": 24}
 """What the options are where they are not given, without --thorough and with it."""
@@ -84,7 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "user_flags: compiled with the flags that users get")
     config.addinivalue_line("markers", "rotating(n, grid): of its grid, each n-th case is tried")
     config.addinivalue_line(
-        "markers", "needs_blas(threads): of a library, and one whose threads can be limited"
+        "markers", "needs_blas(threads): of a library; threads: that can be limited"
     )
     if config.option.rotation is None:
         config.option.rotation = _commit()
@@ -135,11 +139,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     grids: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
         mark = item.get_closest_marker("rotating")
-        if mark is not None:
-            name = mark.args[1] if len(mark.args) > 1 else item.nodeid.partition("[")[0]
-            grids.setdefault((name, mark.args[0]), []).append(item)
+        share = 0 if mark is None else mark.args[0]
+        name = item.nodeid.partition("[")[0] if mark is None or len(mark.args) < 2 else mark.args[1]
+        grids.setdefault((name, share), []).append(item)
     left = set()
-    for (_, share), grid in grids.items():
+    for (_, asked), grid in grids.items():
+        share = asked or (SHARE if len(grid) >= LARGE and not config.option.update_golden else 1)
         grid.sort(key=lambda item: crc32(item.nodeid.encode()))
         turn = int(config.option.rotation) % share
         left.update(id(item) for place, item in enumerate(grid) if place % share != turn)
