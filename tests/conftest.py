@@ -5,14 +5,19 @@ pytest --combinations some    few, some, pairs or all of the formats of each cor
 pytest --examples 500         how many random programs each property test compiles
 pytest --user-flags 3         the kernels of each third test with the flags that users get; 1: all
 pytest --rotation 7           which part of large grids is tried; all: all of it
+pytest --machine sse2         as if on another processor: `MACHINES` of tests/machines.py
 pytest --update-golden        write golden files instead of comparing with them
 
 Kernels are compiled with -Og, in less than half of the time: what most tests ask is what the
 generated C means. Modules and tests with the marker `user_flags` ask what the C compiler makes of
 it, with the flags that users get; between them they have every kind of kernel.
 
-Of a grid with the marker `rotating(n)` each n-th case is tried: others with each commit, whose id
-says which, so that a run can be repeated, and n commits have tried all.
+Of a grid with the marker `rotating(n)` each n-th case is tried, of others of 24 cases and more each
+third: others with each commit, whose id says which, so that a run can be repeated, and n commits
+have tried all.
+
+With `--thorough`, all tests run as if on one of several machines (`IN_TURN`), another one with each
+commit; else on the one here. `python -m tests.pretended_machines` runs them on all.
 
 CI runs `--thorough`. By hand, `--combinations all` takes hours, `--combinations pairs
 --examples 500 --user-flags 1 --rotation all` about one.
@@ -25,12 +30,15 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import hypothesis
 import pytest
 
+from codegen.runtime import blas
 from taco_py.kernels import KERNELS
+from tests.machines import MACHINES, machine_in_turn, machine_named, missing_feature, pretend
 
 ROOT = Path(__file__).parent.parent
 
@@ -44,6 +52,9 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 QUICK = ("-Og", *(("-fuse-ld=gold",) if shutil.which("ld.gold") else ()))
 """Compiler flags of tests without the marker `user_flags`; gold links in half of the time."""
+
+LARGE, SHARE = 24, 3
+"""Of each grid of so many cases without the marker `rotating`, each third one is tried."""
 
 FEW = {"combinations": "few", "examples": 10, "user_flags": 0}
 THOROUGH = {"combinations": "few", "examples": 10, "user_flags": 24}
@@ -67,6 +78,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--user-flags", type=int, help="each so-many-th test with the flags that users get; 0: none"
     )
     group.addoption("--rotation", help="a number: the part of large grids to try; all: all of it")
+    group.addoption("--machine", help=f"{', '.join(MACHINES)}, or some with + between")
     group.addoption(
         "--update-golden", action="store_true", help="write golden files instead of comparing"
     )
@@ -75,11 +87,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "user_flags: compiled with the flags that users get")
     config.addinivalue_line("markers", "rotating(n, grid): of its grid, each n-th case is tried")
+    config.addinivalue_line(
+        "markers", "needs_blas(threads): of a library; threads: that can be limited"
+    )
     if config.option.rotation is None:
         config.option.rotation = _commit()
     for name, value in (THOROUGH if config.option.thorough else FEW).items():
         if config.getoption(name) is None:
             setattr(config.option, name, value)
+    _pretend(config)
+
+
+def _pretend(config: pytest.Config) -> None:
+    """Be the machine that is asked for, or whose turn it is, before any test is imported."""
+    name = config.option.machine
+    if name is None:
+        in_turn = config.option.thorough and config.option.rotation != "all"
+        name = machine_in_turn(config.option.rotation) if in_turn else "real"
+    try:
+        missing = missing_feature(name)
+    except KeyError:
+        raise pytest.UsageError(
+            f"Expected --machine to be of {', '.join(MACHINES)}, found {name}"
+        ) from None
+    if missing:
+        raise pytest.UsageError(f"The processor here has no {missing}, which {name} needs")
+    config.option.machine = name
+    pretend(name)
 
 
 def _commit() -> str:
@@ -92,8 +126,10 @@ def _commit() -> str:
     return str(int(told.strip()[:8], 16))
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"large grids: --rotation {config.option.rotation}"
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say which of what takes turns was tried."""
+    options = config.option
+    terminalreporter.write_line(f"--rotation {options.rotation} --machine {options.machine}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -103,11 +139,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     grids: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
         mark = item.get_closest_marker("rotating")
-        if mark is not None:
-            name = mark.args[1] if len(mark.args) > 1 else item.nodeid.partition("[")[0]
-            grids.setdefault((name, mark.args[0]), []).append(item)
+        share = 0 if mark is None else mark.args[0]
+        name = item.nodeid.partition("[")[0] if mark is None or len(mark.args) < 2 else mark.args[1]
+        grids.setdefault((name, share), []).append(item)
     left = set()
-    for (_, share), grid in grids.items():
+    for (_, asked), grid in grids.items():
+        share = asked or (SHARE if len(grid) >= LARGE and not config.option.update_golden else 1)
         grid.sort(key=lambda item: crc32(item.nodeid.encode()))
         turn = int(config.option.rotation) % share
         left.update(id(item) for place, item in enumerate(grid) if place % share != turn)
@@ -117,7 +154,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    KERNELS.compile_with(() if _with_user_flags(item) else QUICK)
+    _skip_without_blas(item)
+    flags = machine_named(item.config.option.machine).flags or ()
+    KERNELS.compile_with(flags if _with_user_flags(item) else (*QUICK, *flags))
+
+
+def _skip_without_blas(item: pytest.Item) -> None:
+    mark = item.get_closest_marker("needs_blas")
+    if mark is not None and not blas.available("float64", 1 if mark.args else None):
+        pytest.skip("there is no library with the BLAS, or not for so many threads")
 
 
 def _with_user_flags(item: pytest.Item) -> bool:

@@ -58,6 +58,9 @@ GEMM: Mapping[str, str] = {
 """The product of matrices, by element type."""
 
 VECTOR_BYTES: Mapping[str, int] = {
+    "Katmai": 16,
+    "Nehalem": 16,
+    "Sandybridge": 32,
     "Haswell": 32,
     "Zen": 32,
     "SkylakeX": 64,
@@ -66,4 +69,5 @@ VECTOR_BYTES: Mapping[str, int] = {
 }
 """How wide the vectors are that OpenBLAS multiplies with, by the names of its kernels. It has them
 for few processors, so that a new one may run those of an old one: Haswell's where 64 bytes are
-there."""
+there. Measured, 700 by 700 doubles on a Zen 4 by the kernels of Katmai, Nehalem, Sandybridge,
+Haswell: 39, 40, 21, 15 ms; generated code 15."""

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+ROOT = Path("/")
+"""Where /proc and /sys are."""
 _CPU_FIELDS = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features")
 
 
@@ -30,7 +32,7 @@ def _cpuinfo() -> dict[str, str]:
     """What /proc/cpuinfo says of the first processor; empty where there is no such file."""
     try:
         # A read of one block: the whole file takes the kernel milliseconds on many cores.
-        with Path("/proc/cpuinfo").open("rb", buffering=0) as file:
+        with (ROOT / "proc/cpuinfo").open("rb", buffering=0) as file:
             text = (file.read(16384) or b"").decode(errors="replace")
     except OSError:
         return {}
@@ -63,7 +65,7 @@ def core_count() -> int:
 
 def cache_sizes() -> tuple[int, ...]:
     """Bytes of the data caches of the first processor, the nearest first; () if unknown."""
-    folder = Path("/sys/devices/system/cpu/cpu0/cache")
+    folder = ROOT / "sys/devices/system/cpu/cpu0/cache"
     units = {"K": 1024, "M": 1024**2, "G": 1024**3}
     sizes = []
     for entry in sorted(folder.glob("index*")):

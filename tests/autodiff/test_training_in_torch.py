@@ -87,6 +87,7 @@ def losses_of_torch(name: str, optimizer: str, parameters: Any, data: Any) -> li
     return values
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_are_those_of_torch(name: str, optimizer: str) -> None:

@@ -54,6 +54,7 @@ everywhere = pytest.mark.parametrize("name", (*SMALL[:3], *REAL))
 small = pytest.mark.parametrize("name", SMALL)
 
 
+@pytest.mark.rotating(3)
 @everywhere
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
 def test_distances_from_a_node(name: str, layout: str) -> None:

@@ -14,6 +14,7 @@ from codegen.libraries.gemm import DEPTH, IN_ALL, Loop, as_products
 from codegen.runtime import blas
 from taco_py.kernels import KERNELS
 
+pytestmark = pytest.mark.needs_blas
 TEXT = "C[i,j] = A[i,k] * B[k,j]"
 WIDTH = 4096
 """Bytes of vectors as no machine has them."""

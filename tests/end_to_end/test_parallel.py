@@ -138,6 +138,7 @@ def all_threads() -> Iterator[None]:
         yield
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize(("text", "operands", "form", "schedule"), IN_PIECES)
 def test_any_number_of_threads_gives_the_same_bits(

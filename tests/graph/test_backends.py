@@ -75,9 +75,12 @@ def told_of(fused: Any, *operands: Any) -> tuple[Any, list[str]]:
     return found, [str(each.message) for each in given if each.category is tp.BackendWarning]
 
 
+BLAS = pytest.param("blas", marks=pytest.mark.needs_blas("threads"))
+
 # ---------------------------------------------------------------- what is offloaded
 
 
+@pytest.mark.needs_blas("threads")
 def test_small_products_stay_and_large_ones_go() -> None:
     for backends, last in ((("blas",), "blas"), (("blas", "own"), "blas"), (("own", "blas"), None)):
         fused = tp.fuse(lambda a, b: a @ b, backends=backends)
@@ -95,7 +98,7 @@ def test_no_backend_is_used_where_none_is_named() -> None:
 
 @pytest.mark.rotating(5)
 @pytest.mark.parametrize("name", BLOCKS)
-@pytest.mark.parametrize("backend", ["blas", "recorded_block"])
+@pytest.mark.parametrize("backend", [BLAS, "recorded_block"])
 def test_blocks_give_numpys_numbers(name: str, backend: str) -> None:
     if backend == "blas":
         (backend,) = registered_as_greedy(["blas"])

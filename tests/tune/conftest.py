@@ -8,12 +8,10 @@ import pytest
 
 import taco_py as tp
 
-USUAL = tp.get_threads()
-
 
 @pytest.fixture(autouse=True)
 def usual_threads() -> Iterator[None]:
     """Whatever other modules have set meanwhile."""
-    tp.set_threads(USUAL)
+    tp.set_threads(None)
     yield
     tp.set_threads(None)

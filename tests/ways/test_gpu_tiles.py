@@ -81,6 +81,7 @@ CASES: list[tuple[str, Tile, str]] = [
 ]
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(("text", "tile", "dtype"), CASES)
 @given(data=st.data())
 def test_results_at_all_borders(text: str, tile: Tile, dtype: str, data: st.DataObject) -> None:
