@@ -220,4 +220,4 @@ def test_commands_on_loops_that_would_compare_a_value_computed_twice_are_refused
     given = arrays()
     text = "c[u] = sum(i, where(U[u,k] * Y[i,k] == max(j, U[u,l] * Y[j,l]), 1, 0))"
     with pytest.raises(tp.ScheduleError, match="compared with itself"):
-        tp.evaluate(text, used(text, given), schedule=tp.Schedule().split("i", "i0", "i1", 8))
+        tp.evaluate(text, used(text, given), schedule="split(u,a,b,8)")
