@@ -110,7 +110,7 @@ class Differentiation:
 
     @property
     def has_turns(self) -> bool:
-        """Whether statements may be computed in several calls: what one scatters others wait for."""
+        """Whether statements may be computed in several calls, one of which scatters."""
         nodes = (node for each in self.statements for node, _ in walk(each.value))
         read = any(isinstance(node, Access) and node.subscripts for node in nodes)
         return read or any(each.target.subscripts for each in self.statements)

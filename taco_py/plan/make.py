@@ -20,6 +20,7 @@ from taco_py.concrete.terms import accumulating, split_terms, sums_outside, whol
 from taco_py.diagnostics.errors import ScheduleError
 from taco_py.legal.stored import is_full
 from taco_py.notation.checks import all_indices, operand_names
+from taco_py.notation.compared_values import compared
 from taco_py.notation.nodes import Assignment
 from taco_py.plan.context import Context
 from taco_py.plan.ir.goal import Request, real_statistics
@@ -86,6 +87,7 @@ def make_plan(
     context = context_of(request, options)
     program = _program(assignment, operands, context.goal, unit_modes)
     if schedule is not None and (schedule.shapes or schedule.merges):
+        _check_compared(program)
         return _in_loops_of_text(tried(catalogue.NORMAL, program, context), context, schedule)
     split = split_assignment(program, context, schedule)
     kernels, loops = with_kernels(split, context, split.result)
@@ -162,6 +164,16 @@ def _is_reduction(program: Program) -> bool:
     value = program.last.value
     dense = program.is_full(program.result)
     return whole_reduction(value) is not None or (dense and accumulating(value) is not None)
+
+
+def _check_compared(program: Program) -> None:
+    """Raise ScheduleError where one kernel would compare what it computes in two loops."""
+    if compared([program.last], program.dtypes).forms:
+        raise ScheduleError(
+            "Expected commands on the loops of one kernel, found a value that is compared with "
+            "itself, which a kernel of its own stores",
+            hint="compute the value first and use the result as an operand",
+        )
 
 
 def _check_written(schedule: Schedule | None) -> None:

@@ -214,3 +214,10 @@ def test_defines_of_a_program_are_marked_by_name() -> None:
     found = tried(((RULE, ""),), program, context)
     assert found.once == {"e"}
     assert all(isinstance(step, Define) for step in found.steps)
+
+
+def test_commands_on_loops_that_would_compare_a_value_computed_twice_are_refused() -> None:
+    given = arrays()
+    text = "c[u] = sum(i, where(U[u,k] * Y[i,k] == max(j, U[u,l] * Y[j,l]), 1, 0))"
+    with pytest.raises(tp.ScheduleError, match="compared with itself"):
+        tp.evaluate(text, used(text, given), schedule="split(u,a,b,8)")

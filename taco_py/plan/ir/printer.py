@@ -12,8 +12,8 @@
     return y, z
 
 A line for each tensor that is given, one for each step with the facts of the tensor that it makes,
-the sizes of indices, tensors that are computed once, and the results. Coordinates of operands are no
-part of the text.
+the sizes of indices, tensors that are computed once, and the results. Coordinates of operands are
+no part of the text.
 """
 
 from __future__ import annotations
