@@ -176,7 +176,15 @@ def main(arguments: Sequence[str]) -> int:
                 compare(sampled, optimize)
             except (AssertionError, Exception) as error:
                 wrong += 1
-                print(number, optimize, type(error).__name__, str(error)[:1500], sampled.text, sep="\n", flush=True)
+                print(
+                    number,
+                    optimize,
+                    type(error).__name__,
+                    str(error)[:1500],
+                    sampled.text,
+                    sep="\n",
+                    flush=True,
+                )
     print(f"{options.count} functions, {wrong} differ")
     return wrong > 0
 
