@@ -1,5 +1,6 @@
 """Products that sparse operands sample are made where these store something, in both directions."""
 
+# ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
 import re
@@ -223,7 +224,7 @@ def test_gradients_of_a_condition_are_sparse_and_of_arrays_dense() -> None:
         return (np.where(M, Q @ Q.T, 0) ** 2).sum() + ((M * (Q @ Q.T)) @ Q).sum() * 0
 
     d_M, _ = tp.grad(lambda M, Q: (np.where(M, Q @ Q.T, 0) ** 2).sum(), ("M", "Q"))(M, Q)
-    assert sp.issparse(d_M) and not d_M.nnz or not d_M.data.any()
+    assert (sp.issparse(d_M) and not d_M.nnz) or not d_M.data.any()
     for form in ("coo", "csc"):
         d_Q = tp.grad(f, "Q")(M.asformat(form), Q)
         assert isinstance(d_Q, np.ndarray)
