@@ -2,10 +2,10 @@
 
 Graph attention (a step of training by gradient descent), masked attention, a row-normalised
 adjacency that is learned, sigmoid gates on edges, and the likelihood of a matrix factorisation over
-observed entries, of 10 000 to 100 000 nodes with 10 entries a row: milliseconds in two threads, the bytes
-that the plan takes at most, and how far memory grew. Beside them torch, where it is installed, by
-gathers over the edges: no array of n by n elements there either. Times should grow with n.
-`python -m benchmarks.sampled 20000` does it for another number of nodes.
+observed entries, of 10 000 to 100 000 nodes with 10 entries a row: milliseconds in two threads, the
+bytes that the plan takes at most, and how far memory grew. Beside them torch, where it is
+installed, by gathers over the edges: no array of n by n elements there either. Times should grow
+with n. `python -m benchmarks.sampled 20000` does it for another number of nodes.
 """
 
 # ruff: noqa: N803, N806 - the names of the field
