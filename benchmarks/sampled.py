@@ -76,10 +76,8 @@ class Case:
 
 
 def cases(n: int, rng: np.random.Generator) -> Iterator[Case]:
-    M = sp.random_array((n, n), density=ENTRIES / n, format="lil", rng=rng)
-    M.setdiag(1.0)
-    M = sp.csr_array(M)
-    M.data += 0.1
+    drawn = sp.random_array((n, n), density=ENTRIES / n, format="csr", rng=rng)
+    M = sp.csr_array(drawn + 0.1 * sp.eye_array(n))
     Q, K, V = (rng.random((n, WIDTH)) - 0.5 for _ in range(3))
     W, a, b = (rng.random(s) - 0.5 for s in ((WIDTH, WIDTH), WIDTH, WIDTH))
     attention = {"W": W, "a": a, "b": b, "X": Q, "M": M}
