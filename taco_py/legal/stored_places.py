@@ -1,10 +1,10 @@
 """Where values are stored: nowhere else do they differ from their fill values.
 
-    where(M, S, -inf)      where M stores something
-    exp(where(M, S, -inf)) the same
-    A * B                  where A does, or where B does
-    A + B                  where A or B does
-    A @ B                  where it does itself, for its sparse factors have other modes
+where(M, S, -inf)      where M stores something
+exp(where(M, S, -inf)) the same
+A * B                  where A does, or where B does
+A + B                  where A or B does
+A @ B                  where it does itself, for its sparse factors have other modes
 """
 
 from __future__ import annotations

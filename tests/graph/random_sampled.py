@@ -6,6 +6,7 @@ A function makes dense values of n by n elements of functions of elements, and r
 one of two sparse matrices stores something, or some do in the other order of modes.
 """
 
+# ruff: noqa: N806 - the names of the field
 from __future__ import annotations
 
 import argparse
@@ -176,7 +177,15 @@ def main(arguments: Sequence[str]) -> int:
                 compare(sampled, optimize)
             except (AssertionError, Exception) as error:
                 wrong += 1
-                print(number, optimize, type(error).__name__, str(error)[:1500], sampled.text, sep="\n", flush=True)
+                print(
+                    number,
+                    optimize,
+                    type(error).__name__,
+                    str(error)[:1500],
+                    sampled.text,
+                    sep="\n",
+                    flush=True,
+                )
     print(f"{options.count} functions, {wrong} differ")
     return wrong > 0
 

@@ -130,7 +130,9 @@ def with_dense_gradients(graph: Graph, wrt: Sequence[str]) -> Graph:
     for place, name in enumerate(graph.outputs):
         found = builder.renamed[name]
         sparse = place < first or facts[wrt[place - first]].sparsity
-        if not sparse and not (is_dense(builder, found) and (by_rows or found not in builder.sparse)):
+        if not sparse and not (
+            is_dense(builder, found) and (by_rows or found not in builder.sparse)
+        ):
             fact = builder.facts[found]
             found = builder.add("numpy", (found,), fact.shape, fact.dtype, call="to_dense")
         builder.renamed[f"out{place}"] = found

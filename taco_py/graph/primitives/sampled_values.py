@@ -29,6 +29,7 @@ _OF = {
     for each in family.PRIMITIVES
 }
 
+
 def operator_of(node: Node) -> str:
     """Return what a node computes, wherever it does."""
     return str(node.get("of", node.operator))

@@ -30,7 +30,7 @@ from taco_py.graph.sampling.fills_of_values import fill_of_value, is_spread, red
 from taco_py.legal.absent import fill_of
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, free_indices
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.nodes import Access, Assignment, Expr, Literal
 from taco_py.notation.operators import Number
 from taco_py.notation.rewrites.fills import stored_alone, with_fills
 from taco_py.plan.ir.formats import compressed_indices, levels_of

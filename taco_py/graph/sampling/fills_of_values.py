@@ -1,8 +1,8 @@
 """What values of a graph are where sparse operands store nothing.
 
-    where(M, S, -inf)    -inf    M sparse
-    A @ X                none: few of its elements are left out
-    A @ B                0       both sparse, of two modes
+where(M, S, -inf)    -inf    M sparse
+A @ X                none: few of its elements are left out
+A @ B                0       both sparse, of two modes
 """
 
 from __future__ import annotations

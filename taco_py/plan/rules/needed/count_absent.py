@@ -123,7 +123,8 @@ class _Reductions:
 
         Of one sparse operand, over indices that nothing else has.
         """
-        if expr.operator != ADD or not _chooses_number(body) or not self._counts(indices, dtype):
+        exact = dtype == COUNT or self._counts(indices, dtype)
+        if expr.operator != ADD or not exact or not _chooses_number(body):
             return None
         sparse = {*self._sparse(body)}
         if len(sparse) != 1:
@@ -183,7 +184,8 @@ def _chooses_number(expr: Expr) -> bool:
     """Tell whether an expression is one of two finite numbers."""
     if not isinstance(expr, Call) or not expr.operator.chooses:
         return False
-    return all(isinstance(arg, Literal) and bool(np.isfinite(arg.value)) for arg in expr.args[1:])
+    numbers = [fill_of(arg, lambda access: None) for arg in expr.args[1:]]
+    return all(number is not None and bool(np.isfinite(number)) for number in numbers)
 
 
 def _without(expr: Expr, access: Access) -> Expr:
