@@ -19,11 +19,11 @@ from taco_py.call.texts.kernel_in_blocks import (
     compile_blocks,
     names_blocks,
 )
+from taco_py.diagnostics.option_table import refuse_others
 from taco_py.formats import Format, RemappedFormat
 from taco_py.notation.checks import has_subscripts
 from taco_py.schedule.schedule import Schedule
 from taco_py.values.byte_counts import check_memory_limit
-from taco_py.values.call_options import refuse_others
 from taco_py.values.settings import settings_of_kernel
 
 if TYPE_CHECKING:
@@ -110,17 +110,17 @@ def compile(
 
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
-    given = by_name(text, formats, others, named, "formats")
-    given, where = placed(given, target)
+    given, where = placed(by_name(text, formats, others, named, "formats"), target)
+    ends = {"border": border, "shape": shape}
     asked = (threads, static, libraries, schedule_budget, forbid, allow, where)
-    limit = check_memory_limit(memory_limit)
-    settings = with_fields(settings_of_kernel(schedule, *asked), memory_limit=limit)
+    own, limit = settings_of_kernel(schedule, *asked), check_memory_limit(memory_limit)
+    settings = with_fields(own, memory_limit=limit)
     statements = statements_of(text, given)
     over = read_over(semiring, as_mask(mask, statements[-1].assignment), replace)
     if outputs is not None or len(statements) > 1:
         if over is not None and not over.is_usual:
             over.refuse_several(statements[-1].assignment)
-        refuse_others("kernels of several statements", {"border": border, "shape": shape})
+        refuse_others("kernels of several statements", ends)
         from taco_py.call.several.draft_several import draft_several
         from taco_py.call.several.kernel_of_several import compile_several
 
@@ -128,7 +128,7 @@ def compile(
         return compile_several(several, settings)
     (statement,) = statements
     if names_blocks(given) and over is None and not has_subscripts(statement.assignment):
-        refuse_others("kernels of operands in blocks", {"border": border, "shape": shape})
+        refuse_others("kernels of operands in blocks", ends)
         return compile_blocks(statement, ToldOfBlocks(given, dtypes, index_dtype, settings))
     if (border, shape) != ("error", None) or has_subscripts(statement.assignment):
         from taco_py.call.texts.kernel_of_subscripts import Told, compile_subscripts

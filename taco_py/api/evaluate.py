@@ -231,17 +231,13 @@ def explain(
     from taco_py.call.devices.placed import placed
     from taco_py.call.over_semirings import over_of
     from taco_py.call.texts.by_text import Asks, explain_text
+    from taco_py.diagnostics.option_table import refuse_of_other_kind
     from taco_py.notebook.folded_report import Report
-    from taco_py.values.call_options import refuse_others
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
 
     given, einsums = _operands_of(text, operands, named)
-    texts = {"allow": allow, "path": path, "outputs": outputs, "border": border, "shape": shape}
-    if einsums:
-        refuse_others("einsum's subscripts", {**texts, **dict.fromkeys(named, ...)})
-    else:
-        refuse_others("index notation", {"optimize": optimize})
+    refuse_of_other_kind(einsums, named, optimize, (allow, path, outputs, border, shape))
     if einsums:
         own = {"format": format, "schedule": schedule, "static": static}
         if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:

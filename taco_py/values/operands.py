@@ -16,6 +16,7 @@ from taco_py.diagnostics.errors import (
     OperandError,
     TacoError,
 )
+from taco_py.diagnostics.option_table import calls_with, options_of
 from taco_py.diagnostics.suggest import nearest, with_suggestion
 from taco_py.formats import Format
 from taco_py.interop.numpy_arrays import copy_reason
@@ -28,7 +29,6 @@ from taco_py.plan.ir.nodes import Operand
 from taco_py.problem import TensorType
 from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import Array, TensorData, stores_all
-from taco_py.values.call_options import calls_with, options_of
 from taco_py.values.device_tensor import DeviceTensor
 from taco_py.values.keys import joined, stride_order
 from taco_py.values.tensor import Tensor, as_data, operand_data

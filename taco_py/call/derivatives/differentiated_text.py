@@ -14,13 +14,13 @@ from taco_py.call.prepare import statements_of
 from taco_py.call.several.sequence import in_single_assignment
 from taco_py.call.several.wishes import asked_of
 from taco_py.diagnostics.errors import DerivativeError, DimensionError, OperandError
+from taco_py.diagnostics.option_table import options_of
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.indexed.domains import ERROR
 from taco_py.indexed.indexed_call import stated_of
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import accesses, has_subscripts, operand_names
 from taco_py.notation.nodes import Access, Assignment
-from taco_py.values.call_options import options_of
 from taco_py.values.operands import check_given, is_number, taken
 from taco_py.values.settings import settings_of
 from taco_py.values.tensor import Tensor
@@ -135,11 +135,11 @@ def read_text(
     statements = tuple(each.assignment for each in statements_of(text, objects))
     used = {name for each in statements for name in operand_names(each)}
     used |= {each.target.tensor for each in statements if each.operator is not None}
-    made = {each.target.tensor for each in statements}
+    assigned = {each.target.tensor for each in statements}
     begun = [each.target for each in statements if each.operator is not None]
     read = [access for each in statements for access in accesses(each)] + begun
-    missing = [access for access in read if access.tensor not in made]
-    wanted = tuple(dict.fromkeys(a.tensor for a in read if a.tensor not in made or a in begun))
+    missing = [access for access in read if access.tensor not in assigned]
+    wanted = tuple(dict.fromkeys(a.tensor for a in read if a.tensor not in assigned or a in begun))
     check_given(missing, wanted, objects, options_of("vjp"))
     border = stated_of(border, None).border
     if over is not None and not over.is_usual:

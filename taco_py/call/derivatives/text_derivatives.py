@@ -56,7 +56,7 @@ def vjp(
     memory_limit  bytes that a call of what is returned may take at once, as in `tp.evaluate`
 
     Sparse operands have cotangents with their own pattern, in their own format. Equal values share
-    the cotangent of their minimum or maximum; a constant has none of it. Complex values have
+    the cotangent of their minimum or maximum. Complex values have
     ∂L/∂Re + i ∂L/∂Im. Raises DerivativeError where there is no derivative, with the place, and what
     `tp.evaluate` raises for texts and operands.
     """

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from taco_py.graph.extents import ONE
 from taco_py.graph.graph_builder import GraphBuilder
-from taco_py.graph.nodes import Graph
+from taco_py.graph.nodes import Constant, Graph, Input, Node
 
 
 def with_sizes_there(graph: Graph) -> Graph:
     """Return a graph of primitives of whose broadcasts operands have the sizes."""
     made = (node for node in graph.nodes if node.operator == "numpy")
-    values = (*graph.inputs, *graph.constants, *made)
+    values: tuple[Input | Constant | Node, ...] = (*graph.inputs, *graph.constants, *made)
     known = {size for value in values for size in value.fact.shape}
     missing = {
         node.name

@@ -25,7 +25,7 @@ from taco_py.graph.fission.dense_values import is_dense
 from taco_py.graph.fission.split_operators import split_operators
 from taco_py.graph.gradients.gradient_graph import with_dense_gradients, with_gradients
 from taco_py.graph.graph_builder import rebuilt
-from taco_py.graph.nodes import Fact, Graph, Input, Node
+from taco_py.graph.nodes import Constant, Fact, Graph, Input, Node
 from taco_py.graph.passes import Passes
 from taco_py.graph.rules.rewrite import rewritten, rules_of
 from taco_py.graph.samples import weak_name
@@ -179,7 +179,7 @@ def _part(recorder: Recorder, begin: int, wrt: Sequence[str], loss: str) -> Grap
 def _known(recorder: Recorder, name: str) -> Fact:
     """What is known of a value that a part reads; of one that may be sparse that it may be."""
     fact = recorder.facts[name]
-    leaves = [*recorder.inputs, *recorder.constants.values()]
+    leaves: list[Input | Constant] = [*recorder.inputs, *recorder.constants.values()]
     if fact.sparsity or not any(each.fact.sparsity for each in leaves):
         return fact
     nodes = {node.name: node for node in recorder.nodes}

@@ -66,3 +66,19 @@ def refuse_others(what: str, options: Mapping[str, Any]) -> None:
             raise OperandError(
                 f"Expected no {name}= for {what}, found one", hint="leave it out of the call"
             )
+
+
+def refuse_of_other_kind(
+    subscripts: bool, named: Mapping[str, Any], optimize: Any, texts: tuple[Any, ...]
+) -> None:
+    """Raise OperandError for what `explain` takes of the other kind of texts.
+
+    subscripts  whether it is einsum's, whose operands go by position
+    named       operands by name
+    texts       allow, path, outputs, border and shape, of index notation
+    """
+    if subscripts:
+        own = dict(zip(("allow", "path", "outputs", "border", "shape"), texts, strict=True))
+        refuse_others("einsum's subscripts", {**own, **dict.fromkeys(named, ...)})
+    else:
+        refuse_others("index notation", {"optimize": optimize})
