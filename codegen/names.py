@@ -83,6 +83,22 @@ def is_plain_name(text: object) -> bool:
     return type(text) is str and _PLAIN.fullmatch(text) is not None and not iskeyword(text)
 
 
+class UnwritableNameError(ValueError):
+    """A name would be more than a name in a text of C."""
+
+
+def checked_names(names: Iterable[str]) -> list[str]:
+    """Return names that are written into C. Raises UnwritableNameError for no identifiers.
+
+    Names come from a supply or from a parser, which have checked them: this is the last look.
+    """
+    found = [*names]
+    for name in found:
+        if type(name) is not str or _PLAIN.fullmatch(name) is None:
+            raise UnwritableNameError(f"Expected an identifier to write into C, found {name!r:.80}")
+    return found
+
+
 def is_reserved(name: str) -> bool:
     """Whether `name` means something in C or in the kernel runtime header already."""
     known = name in C_KEYWORDS or _MACRO.fullmatch(name) is not None

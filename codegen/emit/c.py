@@ -40,7 +40,7 @@ from codegen.ir import (
     Var,
     VectorLoad,
 )
-from codegen.names import Names
+from codegen.names import Names, checked_names
 from codegen.target import Target, UnsupportedError
 from codegen.tree import find, rewrite, walk
 from codegen.types import BOOL, ScalarType, VectorType, vector
@@ -132,7 +132,9 @@ def _vector(expr: VectorLoad | Broadcast) -> VectorType:
 
 
 def _function(function: Function, target: Target) -> str:
-    names = Names(n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    own = (n.name for n in walk(function) if isinstance(n, Var | Array | Table))
+    names = Names(checked_names(own))
+    checked_names((function.name,))
     reserved = frozenset(
         r.array for r in find(function, Reserve) if r.array.storage is Storage.LOCAL
     )

@@ -47,7 +47,7 @@ from codegen.ir import (
     Table,
     Var,
 )
-from codegen.names import Names
+from codegen.names import Names, checked_names
 from codegen.records import dataclass
 from codegen.target import Target, UnsupportedError
 from codegen.tree import find, walk
@@ -94,7 +94,9 @@ def emit_cuda(module: Module, target: Target) -> str:
 
 
 def _kernel(kernel: Kernel, target: Target) -> str:
-    names = Names(n.name for n in walk(kernel) if isinstance(n, Var | Array | Table))
+    own = (n.name for n in walk(kernel) if isinstance(n, Var | Array | Table))
+    names = Names(checked_names(own))
+    checked_names((kernel.name,))
     dialect = Dialect(partial(_loop, block=kernel.block), _shared)
     body = body_lines(kernel.body, Scope(target, names, frozenset(), dialect))
     return "\n".join([*_prototype(kernel), "{", *indent(body), "}"])

@@ -20,6 +20,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from codegen.libraries.scalar_functions import FUNCTIONS, CFunction, ScalarFunction
+from codegen.names import checked_names
 from codegen.types import SCALARS
 
 INDENT = "    "
@@ -62,6 +63,7 @@ def definition(
            columns
     """
     element, gives = SCALARS[type], SCALARS[result]
+    checked_names((name, *parameters))
     written = ", ".join(f"{element.c} {each}" for each in parameters)
     head = f"static inline {gives.c} {c_name(name, type)}({written})"
     named = re.search(rf"\b{TYPE}\b", text) and TYPE not in parameters

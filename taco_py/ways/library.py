@@ -40,7 +40,7 @@ def routine(recipe: Recipe) -> Routine:
         text,
         _parameters(recipe.problem, facts["threaded"]),
         facts,
-        f"/* {recipe.problem}\n *\n * {text} by a library\n */\n",
+        f"/* {str(recipe.problem).replace('*/', '* /')}\n *\n * {text} by a library\n */\n",
     )
 
 

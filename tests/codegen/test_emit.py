@@ -40,6 +40,8 @@ from codegen.ir import (
     Var,
     VectorLoad,
 )
+from codegen.libraries.c_text import definition
+from codegen.names import UnwritableNameError
 from codegen.passes.order import run_passes
 from codegen.passes.phases import structure_only
 from codegen.target import Target
@@ -380,3 +382,23 @@ def test_extrema_pass_nan_on(tmp_path: Path) -> None:
     pointers = [ctypes.c_void_p(v.ctypes.data) for v in arrays]
     ctypes.CDLL(str(tmp_path / "kernel.so")).extrema(*pointers, ctypes.c_int64(left.size))
     assert_array_equal(out, [np.minimum(left, right), np.maximum(left, right)])
+
+
+HARMFUL = ("x*/ system(0); /*", "x; abort()", "x y", "", "x\n#include <a>", "é", "1x")
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_names_that_are_no_identifiers_are_never_written(name: str) -> None:
+    assert FUNCTIONS, "of functions that are emitted otherwise"
+    whole = next(iter(FUNCTIONS.values()))
+    array, scalar = whole.arrays[0], Var(name, INT64)
+    for function in (
+        replace(whole, name=name),
+        replace(whole, scalars=(*whole.scalars, scalar)),
+        Function("f", (replace(array, name=name),), (N_I,), block()),
+    ):
+        with pytest.raises(UnwritableNameError):
+            emit_c(Module((function,)), TARGET)
+    for parameters in ((name,), ("x", name)):
+        with pytest.raises(UnwritableNameError):
+            definition("f", parameters, "x", "float64", "float64")
