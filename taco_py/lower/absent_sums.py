@@ -12,9 +12,10 @@ from taco_py.concrete.tree import assignments, walk
 from taco_py.legal.absent import asks, differs_where_absent, is_everywhere, restricts
 from taco_py.legal.stored import is_full, is_sparse
 from taco_py.legal.types import has_special_values
-from taco_py.lower.environment import Environment
+from taco_py.lower.environment import Environment, Scope
+from taco_py.notation.checks import accesses
 from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Call, Expr
+from taco_py.notation.nodes import Access, Call, Expr
 from taco_py.notation.tree import walk as nodes
 
 
@@ -38,19 +39,23 @@ def tells_absent(env: Environment, where: Where) -> bool:
     return any(map(reads, assignments(where.consumer))) and not has_terms(env, where)
 
 
-def has_terms(env: Environment, where: Where) -> bool:
+def has_terms(env: Environment, where: Where, scope: Scope | None = None) -> bool:
     """Tell whether a sum has a term that is stored whatever sparse operands store.
 
     Where a condition is false nothing is.
+
+    scope  where loops have got to: the elements of operands that they have met there are stored
     """
+    read = [a for each in assignments(where.producer) for a in accesses(each.value)]
+    ahead = {a.tensor for a in read if scope is None or not _is_met(scope, a)}
     inner = {w.workspace.name: w for w in walk(where.producer) if isinstance(w, Where)}
 
     def full(name: str) -> bool:
         if name in inner:
-            return has_terms(env, inner[name])
+            return has_terms(env, inner[name], scope)
         if name in env.workspaces:
             return env.workspaces[name].present is None
-        return is_full(env.tensors[name].type.format)
+        return name not in ahead or is_full(env.tensors[name].type.format)
 
     name = where.workspace.name
     adding = (each for each in assignments(where.producer) if each.target.tensor == name)
@@ -58,6 +63,11 @@ def has_terms(env: Environment, where: Where) -> bool:
         is_everywhere(each.value, full, where.workspace.initial) and not is_conditional(each.value)
         for each in adding
     )
+
+
+def _is_met(scope: Scope, access: Access) -> bool:
+    """Tell whether loops have met an element, which is stored then."""
+    return access not in scope.absent and scope.bound.issuperset(access.indices)
 
 
 def is_conditional(value: Expr) -> bool:

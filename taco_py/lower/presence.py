@@ -50,11 +50,6 @@ def lists(env: Environment, tensor: str) -> bool:
     )
 
 
-def may_lack_terms(env: Environment, where: Where) -> bool:
-    """Tell whether a sum may have no term, by what sparse operands and sums around it store."""
-    return where.workspace.kind is WorkspaceKind.SCALAR and not has_terms(env, where)
-
-
 def presence(env: Environment, scope: Scope, value: Expr, nothing: Number) -> LoopExpr:
     """Return whether a value is another than `nothing` by what is stored; true where it always is.
 
@@ -175,7 +170,7 @@ def _is_certain(
         case Where(workspace, consumer, _):
             if workspace.kind not in (WorkspaceKind.SCALAR, WorkspaceKind.DENSE):
                 return False
-            if not has_terms(env, statement):
+            if not has_terms(env, statement, scope):
                 unsure |= {workspace.access}
             return _is_certain(env, scope, consumer, target, unsure)
         case Both(statements):

@@ -194,7 +194,7 @@ class Lowerer:
         env, name = self.env, where.workspace.name
         arrays = env.workspaces[name]
         readers = read_by(where.consumer, where.workspace.access)
-        if arrays.scalar is None or arrays.present is not None or has_terms(env, where):
+        if arrays.scalar is None or arrays.present is not None or has_terms(env, where, scope):
             return self
         if not any(self._lists(each.target) for each in readers):
             return self

@@ -4,7 +4,7 @@ The oracle says where: products where all factors are, sums where a term is, red
 element is, masks where they allow, functions by their fill values.
 """
 
-# ruff: noqa: N803, N806
+# ruff: noqa: N806
 
 import numpy as np
 import pytest
@@ -134,6 +134,6 @@ def test_masks_by_value_say_what_is_stored():
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_patterns_do_not_depend_on_threads(threads):
     random, text = np.random.default_rng(3), "Y[i,j] = S[i,j] * A[i,k] * B[k,j]"
-    given = operands_of(random, text, {"i": 200, "k": 90, "j": 150}, "float64")
+    given = operands_of(random, text, {"i": 200, "k": 90, "j": 150, "l": 1}, "float64")
     with tp.threads(threads) if hasattr(tp, "threads") else np.errstate():
         check(text, given, "ds")

@@ -350,7 +350,11 @@ class _World:
         nothing but truths is in it."""
         found = self.semiring.adds
         alone = not self.onto_numbers and not self.converted
-        if self.computes_truths and (alone or found == XOR) and self.semiring.add not in ("and", "land"):
+        if (
+            self.computes_truths
+            and (alone or found == XOR)
+            and self.semiring.add not in ("and", "land")
+        ):
             return _SUMS_OF_TRUTHS.get(found.name, found)
         zero = self.semiring.zero
         if zero is None or zero == found.identity_of(np.dtype(np.float64)):

@@ -270,7 +270,11 @@ class _Stored:
                 return replace(expr, args=(inside, number))
             case Call(operator) if operator.at_absent is None or operator == FILLED:
                 told = told.union(_conditions(expr))
-                return replace(expr, args=tuple(self.listed(arg, told) for arg in expr.args))
+                args = tuple(
+                    arg if place == operator.condition else self.listed(arg, told)
+                    for place, arg in enumerate(expr.args)
+                )
+                return replace(expr, args=args)
         return expr
 
     def asked(self, access: Access, there: Access) -> Expr:
@@ -301,6 +305,8 @@ class _Stored:
             return _at_indices(there, value)
         if same(self._number(asking), 0):
             return Call(KEPT, (value, there))
+        if not self.program.is_full(self.site.target):  # which stores what the condition allows
+            return Call(FILLED, (Call(SELECTED, (there, value, *others)), *others))
         return Call(WHERE, (there, value, *others))
 
     def in_temporary(self, part: Expr) -> Access:
