@@ -72,7 +72,11 @@ def from_bsr(A: Any) -> tuple[TensorData, RemappedFormat]:  # noqa: N803 - the f
             hint="rebuild the matrix from its coordinates, or cut indptr to the blocks that exist",
         )
     require_sound(
-        A.indptr, A.indices, columns // c, ("indptr", "indices"), ("row of blocks", "columns of blocks")
+        A.indptr,
+        A.indices,
+        columns // c,
+        ("indptr", "indices"),
+        ("row of blocks", "columns of blocks"),
     )
     if not plain(values) or not values.dtype.isnative:
         native = values.dtype.newbyteorder("=")

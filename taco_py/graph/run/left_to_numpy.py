@@ -21,6 +21,8 @@ from taco_py.graph.position_operands import POSITIONS
 from taco_py.graph.run.check_positions import positions_operand
 from taco_py.graph.samples import numpy_function
 from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.kernels import KERNELS
+from taco_py.values.limited_results import limited_result
 from taco_py.values.tensor import Tensor
 
 Numbers = Sequence[Any]
@@ -36,10 +38,18 @@ def compute(node: Node, operator: str, arrays: Sequence[Any], numbers: Numbers) 
         return positions_operand(node, arrays, numbers)
     given = [tensor(each) if is_scipy_sparse(each) else each for each in arrays]
     with np.errstate(all="ignore"):
-        found = (
-            RUN[operator](node, given, numbers) if operator in RUN else _element(operator, given)
-        )
+        if KERNELS.memory.on:
+            found = limited_result(operator, _computed, node, operator, given, numbers)
+        elif operator in RUN:
+            found = RUN[operator](node, given, numbers)
+        else:
+            found = _element(operator, given)
     return handed_out(found, any(isinstance(each, Tensor) for each in arrays), node.dtype)
+
+
+def _computed(node: Node, operator: str, given: Sequence[Any], numbers: Numbers) -> Any:
+    """An operator of arrays and Tensors."""
+    return RUN[operator](node, given, numbers) if operator in RUN else _element(operator, given)
 
 
 def handed_out(found: Any, tensors: bool, dtype: str) -> Any:
