@@ -107,9 +107,10 @@ class KernelCache:
     sources   folders of the packages that generate kernels, whose edits make old kernels stale
     flags     more compiler flags
 
-    `memory` says how much users allow. `known_arrays` are index arrays that were looked at. `told` is for what users tell callers for this process.
-    `memo` is for what callers derive from kernels; it is cleared with them. What else is derived
-    from them and holds a number of threads is `derived`.
+    `memory` says how much users allow. `known_arrays` are index arrays that were looked at. `told`
+    is for what users tell callers for this process. `memo` is for what callers derive from kernels;
+    it is cleared with them. What else is derived from them and holds a number of threads is
+    `derived`.
     `host_functions` has those of the host by name, none before it is loaded.
     """
 

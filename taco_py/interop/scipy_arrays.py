@@ -114,11 +114,10 @@ def _from_scipy(A: Any) -> TensorData:  # noqa: N803
 def _check_before_copy(A: Any) -> None:  # noqa: N803
     """Raise StructureError where scipy would read beyond arrays, or write, to convert a matrix."""
     if A.format == "bsr":
-        rows, columns = (
-            n // max(size, 1) for n, size in zip(A.shape, A.data.shape[1:], strict=True)
-        )
+        r, c = (max(size, 1) for size in A.data.shape[1:])
+        shape = (A.shape[0] // r, A.shape[1] // c)
         blocks = np.arange(len(A.data))  # in the place of each block its number
-        from_compressed(A.indptr, A.indices, blocks, (rows, columns), CSR)
+        from_compressed(A.indptr, A.indices, blocks, shape, CSR)
     elif A.format == "dok":
         from_scipy(A.tocoo())
 

@@ -21,8 +21,8 @@ from taco_py.storage.room import room
 from taco_py.storage.tensor_data import TensorData, arrays_of
 
 COPIES = frozenset((
-    "argsort", "cumprod", "cumsum", "cumulative", "cumulative_prod", "cumulative_sum", "flip", "roll",
-    "sort", "tril", "triu",
+    "argsort", "cumprod", "cumsum", "cumulative", "cumulative_prod", "cumulative_sum", "flip",
+    "roll", "sort", "tril", "triu",
 ))  # fmt: skip
 """Functions whose results have as many elements as a dense argument has."""
 
