@@ -48,7 +48,11 @@ DAMAGES: dict[str, Damage] = {
 
 
 def compressed(kind: Any, damage: Damage, shape: tuple[int, int]) -> Any:
-    values, indices, indptr = np.arange(1.0, 7), np.array([0, 2, 1, 3, 0, 2]), np.array([0, 2, 4, 6])
+    values, indices, indptr = (
+        np.arange(1.0, 7),
+        np.array([0, 2, 1, 3, 0, 2]),
+        np.array([0, 2, 4, 6]),
+    )
     made = kind((values, indices, indptr), shape=shape)
     parts = damage(values, indices.astype(np.int32), indptr.astype(np.int32))
     made.data, made.indices, made.indptr = parts
@@ -138,7 +142,9 @@ def test_coordinates_outside_are_refused(kind: str, place: int) -> None:
 
 def test_the_error_names_operand_array_place_value_and_range() -> None:
     made = compressed(sp.csr_array, DAMAGES["too large"], (3, 4))
-    words = r"operand A: Expected indices from 0 to 3, for there are 4 columns, found indices\[5\] = "
+    words = (
+        r"operand A: Expected indices from 0 to 3, for there are 4 columns, found indices\[5\] = "
+    )
     with pytest.raises(tp.StructureError, match=words + "100000000") as refusal:
         tp.evaluate("y[i] = A[i,j] * x[j]", A=made, x=np.ones(4))
     assert "check_format" in str(refusal.value)

@@ -169,7 +169,31 @@ def test_records_of_something_else_are_passed_over_and_told_once(tmp_path: Path)
     assert "passed over" in shown and "are not shown to compute this call" in shown
 
 
-WORDS = ("A x y T d ds s float64 float32 int64 0 1 2 i j k max sum * + - serial() 1e300").split(" ")
+WORDS = [
+    "A",
+    "x",
+    "y",
+    "T",
+    "d",
+    "ds",
+    "s",
+    "float64",
+    "float32",
+    "int64",
+    "0",
+    "1",
+    "2",
+    "i",
+    "j",
+    "k",
+    "max",
+    "sum",
+    "*",
+    "+",
+    "-",
+    "serial()",
+    "1e300",
+]
 
 
 def mutated(text: str, numbers: Random) -> str:
