@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from taco_py.api.memory import (
         clear_memory,
         get_memory_limit,
+        set_index_checks,
         set_kept_memory,
         set_memory_limit,
     )
@@ -154,6 +155,7 @@ _LATER = {
     "taco_py.api.memory": (
         "clear_memory",
         "get_memory_limit",
+        "set_index_checks",
         "set_kept_memory",
         "set_memory_limit",
     ),
@@ -305,6 +307,7 @@ __all__ = [
     "read",
     "register_backend",
     "schedule",
+    "set_index_checks",
     "set_kept_memory",
     "set_memory_limit",
     "set_threads",

@@ -11,6 +11,7 @@ mode before anything is checked.
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import sys
 from collections.abc import Callable
@@ -43,7 +44,7 @@ class Host:
 
     def load(self, library: Path) -> int:
         """The address of the entry point of a kernel's shared object. Raises OSError."""
-        entry = self.lib.taco_load(str(library).encode())
+        entry = self.lib.taco_load(os.fsencode(library))
         if entry == self.ffi.NULL:
             raise OSError(self.ffi.string(self.lib.taco_load_error()).decode(errors="replace"))
         return int(self.ffi.cast("intptr_t", entry))
@@ -80,10 +81,10 @@ def _build(store: Store, compiler: Compiler, key: str) -> Entry:
 
 def _load(entry: Entry) -> Host:
     ffi = make_ffi()
-    lib = ffi.dlopen(str(entry.library))
-    lib.taco_start()
     # PyDLL keeps the interpreter lock and passes exceptions on, as a function of the C API needs.
     functions = ctypes.PyDLL(str(entry.library))
+    lib = ffi.dlopen(ffi.cast("void *", functions._handle))  # cffi takes no path in any encoding
+    lib.taco_start()
     bind = functions.taco_bind
     bind.argtypes = (ctypes.c_int64, ctypes.c_int, ctypes.c_char_p, ctypes.py_object)
     bind.restype = ctypes.py_object

@@ -24,14 +24,20 @@ from codegen.runtime.call import KernelCall, callables
 from codegen.runtime.entry import entry_text
 from codegen.runtime.host import Host, load_host
 from codegen.runtime.host_functions import HOST_SIGNATURES
-from codegen.runtime.memo import Memo
 from codegen.runtime.known_arrays import KnownArrays
+from codegen.runtime.memo import Memo
 from codegen.runtime.memory_limit import MemoryLimit
 from codegen.runtime.memory_pool import Pool
 from codegen.runtime.runtime_library import ARRAYS, PARTS, Part, load_part, parts_of
 from codegen.runtime.signature import Signature, signature_from_json
 from codegen.runtime.together import TOGETHER_KEY, TOGETHER_SIGNATURE, TOGETHER_TEXT
-from codegen.toolchain.compile_unit import Unit, build_entry, complete, moved_error
+from codegen.toolchain.compile_unit import (
+    Unit,
+    build_entry,
+    complete,
+    is_folder_trouble,
+    moved_error,
+)
 from codegen.toolchain.compiler import Compiler, find_compiler, probe
 from codegen.toolchain.compiler_notes import as_noted, write_compiler_note
 from codegen.toolchain.entries import Entry
@@ -50,8 +56,6 @@ from codegen.toolchain.trial import Trial, Tried, try_out
 T = TypeVar("T")
 _PACKAGE = Path(__file__).parent.parent
 MEMO_LIMIT = 2048
-# What compilers say when it is the folder that is at fault, not the source.
-_FOLDER_TROUBLE = ("No space left on device", "Read-only file system", "Disk quota exceeded")
 
 _MATHEMATICS = re.compile(r"#include (<(math|complex)\.h>|\"taco_math\.h\")")
 
@@ -103,9 +107,10 @@ class KernelCache:
     sources   folders of the packages that generate kernels, whose edits make old kernels stale
     flags     more compiler flags
 
-    `memory` says how much users allow. `known_arrays` are index arrays that were looked at. `told` is for what users tell callers for this process.
-    `memo` is for what callers derive from kernels; it is cleared with them. What else is derived
-    from them and holds a number of threads is `derived`.
+    `memory` says how much users allow. `known_arrays` are index arrays that were looked at. `told`
+    is for what users tell callers for this process. `memo` is for what callers derive from kernels;
+    it is cleared with them. What else is derived from them and holds a number of threads is
+    `derived`.
     `host_functions` has those of the host by name, none before it is loaded.
     """
 
@@ -347,13 +352,8 @@ class KernelCache:
         entry = self._store.load(full_key)
         if entry is not None:
             return entry
-        unit, folder = make(), self._store.folder
-        text = unit.files[0][1]
-        try:
-            return build_entry(self._store, full_key, self.compiler, unit, (), text)
-        except OSError as error:
-            self._store.retreat(folder, str(error))
-            return build_entry(self._store, full_key, self.compiler, unit, (), text)
+        unit = make()
+        return build_entry(self._store, full_key, self.compiler, unit, (), unit.files[0][1])
 
     def load_other(self, key: str, build: Callable[[Path], tuple[Path, str]], source: str) -> Entry:
         """What another compiler than that of C made of `source`, from disk or built.
@@ -453,16 +453,10 @@ class KernelCache:
 
     def _build(self, key: str, kernel: KernelSource) -> Entry:
         self._start(self._get_host)
-        folder = self._store.folder
         try:
             return self._compile(key, kernel)
-        except OSError as error:
-            self._store.retreat(folder, str(error))
-            return self._compile(key, kernel)
         except CompileError as error:
-            if any(trouble in error.output for trouble in _FOLDER_TROUBLE):
-                self._store.retreat(folder, error.output.strip())
-            elif not self._probe():
+            if is_folder_trouble(error) or not self._probe():
                 raise
             return self._compile(key, kernel)
 

@@ -1,6 +1,6 @@
 """Arrays that were looked at before, by their identities, for as long as they exist.
 
-    known.add(key, (pos, crd))     key in known.keys until pos or crd is gone
+known.add(key, (pos, crd))     key in known.keys until pos or crd is gone
 """
 
 from __future__ import annotations

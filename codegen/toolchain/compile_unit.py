@@ -27,6 +27,12 @@ TIMEOUT = 600.0
 RUNTIME_FOLDER = Path(__file__).parent.parent / "runtime"
 """Where taco_runtime.h is."""
 
+_FOLDER_TROUBLE = (
+    "No space left on device", "Read-only file system", "Disk quota exceeded", "[Bus error]",
+)  # fmt: skip
+"""What compilers say when it is the folder that is at fault: a linker that maps a file on a full
+disk ends with the last one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -124,8 +130,38 @@ def build_entry(
 ) -> Entry:
     """Compile `unit` and store the output under `key`, with its `source` and `facts`.
 
-    Raises CompileError, about a folder that is kept for a day, and OSError.
+    Where the folder is at fault, as on a full disk, that is done once more in a private one.
+
+    Raises CompileError, about a folder that is kept for a day, and OSError, or ToolchainError where
+    nothing can be written at all.
     """
+    folder = store.folder
+    try:
+        return _built(store, key, compiler, unit, flags, source, facts)
+    except OSError as error:
+        store.retreat(folder, str(error))
+    except CompileError as error:
+        if not is_folder_trouble(error):
+            raise
+        store.retreat(folder, error.output.strip())
+    return _built(store, key, compiler, unit, flags, source, facts)
+
+
+def is_folder_trouble(error: CompileError) -> bool:
+    """Tell whether it is the folder that is at fault, not the source."""
+    return any(trouble in error.output for trouble in _FOLDER_TROUBLE)
+
+
+def _built(
+    store: Store,
+    key: str,
+    compiler: Compiler,
+    unit: Unit,
+    flags: tuple[str, ...],
+    source: str,
+    facts: str,
+) -> Entry:
+    """Compile and store. Raises CompileError and OSError."""
     with store.workplace() as place:
         try:
             output = compile_unit(compiler, unit, flags, place)

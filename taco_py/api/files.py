@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.formats import Format, RemappedFormat, remapped
+from taco_py.values.limited_results import limited_result
 from taco_py.values.tensor import Tensor, as_data
 
 
@@ -48,7 +49,8 @@ def read(
 
     form = remapped(format)
     plain = None if form is not None or isinstance(format, RemappedFormat) else format
-    found = Tensor(files.read(path, plain, shape, dtype, read_table, key))
+    arguments = (path, plain, shape, dtype, read_table, key)
+    found = Tensor(limited_result("read", files.read, *arguments))
     return found if form is None else found.to_format(form)
 
 

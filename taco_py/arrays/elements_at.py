@@ -158,7 +158,7 @@ def _bounded(part: int | slice | Array | _OfMask, size: int) -> Part:
     if isinstance(part, int):
         low = high = part
     else:
-        low, high = int(part.min(initial=0)), int(part.max(initial=-1))
+        low, high = (int(part.min()), int(part.max())) if part.size else (0, -1)
     if low < -size or high >= size:
         raise PositionError(
             f"Expected positions from {-size} to {size - 1} of a mode of size {size}, found "
@@ -167,7 +167,8 @@ def _bounded(part: int | slice | Array | _OfMask, size: int) -> Part:
         )
     if isinstance(part, int):
         return part % size
-    return np.where(part < 0, part + size, part).astype(np.int64)
+    places = part.astype(np.int64)  # a narrow type has not all sums with sizes
+    return np.where(places < 0, places + size, places)
 
 
 # ---------------------------------------------------------------- of sparse tensors

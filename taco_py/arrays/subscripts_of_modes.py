@@ -102,12 +102,14 @@ def repeat(T: Tensor, repeats: Any, axis: int | None = None) -> Tensor:  # noqa:
     times = repeats.to_numpy() if isinstance(repeats, Tensor) else np.asarray(repeats)
     size = T.shape[place]
     wrong = times.dtype.kind not in "iu" or times.ndim > 1 or (times < 0).any()
+    wrong = wrong or (times > np.iinfo(np.int64).max).any()
     if wrong or (times.ndim and len(times) not in (1, size)):
         raise DimensionError(
             f"Expected a number of repetitions, or one for each of {size} positions, found "
             f"{repeats!r:.60}",
             hint="as in repeat(T, 2, axis=0)",
         )
+    times = times.astype(np.int64)  # NumPy repeats by no unsigned numbers of 64 bits
     if T.format.is_dense:
         return of_dense(np.repeat(T.to_numpy(), times, place))
     columns, values = unpack(canonical(T.data))

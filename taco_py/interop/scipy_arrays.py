@@ -17,7 +17,7 @@ from taco_py.formats import CSC, CSR, LETTERS, Format
 from taco_py.kernels import KERNELS
 from taco_py.notation.half_types import computed_dtype, is_half
 from taco_py.storage.borrow import from_compressed, from_coordinates, require_dtype
-from taco_py.storage.index_checks import require_sound
+from taco_py.storage.room import room
 from taco_py.storage.tensor_data import Array, TensorData, ordered
 
 COMPRESSED_VECTOR = Format((LETTERS["s"],), (0,))
@@ -78,11 +78,11 @@ def from_scipy(A: Any) -> TensorData:  # noqa: N803 - the field's name for a mat
     """
     try:
         return _from_scipy(A)
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, ValueError, IndexError) as error:
         if isinstance(error, TacoError) or not is_scipy_sparse(A):
             raise
         raise StructureError(
-            f"Expected a {type(A).__name__} made of NumPy arrays, found something else: {error}",
+            f"Expected a {type(A).__name__} whose arrays fit together, found others: {error}",
             hint="rebuild the matrix from its coordinates",
         ) from error
 
@@ -110,7 +110,8 @@ def _from_scipy(A: Any) -> TensorData:  # noqa: N803
                     hint="convert it with .astype(np.float32)",
                 )
             _check_before_copy(A)
-            return from_scipy(A.tocsr() if len(shape) == 2 else A.tocoo())
+            with room(f"a copy of {A.format} in CSR", A.nnz * A.dtype.itemsize):
+                return from_scipy(A.tocsr() if len(shape) == 2 else A.tocoo())
         case _:
             raise OperandTypeError(
                 f"Expected a scipy.sparse array or matrix, found {type(A).__name__}",
@@ -121,9 +122,10 @@ def _from_scipy(A: Any) -> TensorData:  # noqa: N803
 def _check_before_copy(A: Any) -> None:  # noqa: N803
     """Raise StructureError where scipy would read beyond arrays, or write, to convert a matrix."""
     if A.format == "bsr":
-        width = max(A.data.shape[2], 1)
-        what = ("row of blocks", "columns of blocks")
-        require_sound(A.indptr, A.indices, A.shape[1] // width, ("indptr", "indices"), what)
+        r, c = (max(size, 1) for size in A.data.shape[1:])
+        shape = (A.shape[0] // r, A.shape[1] // c)
+        blocks = np.arange(len(A.data))  # in the place of each block its number
+        from_compressed(A.indptr, A.indices, blocks, shape, CSR)
     elif A.format == "dok":
         from_scipy(A.tocoo())
 

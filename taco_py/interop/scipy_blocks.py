@@ -71,9 +71,8 @@ def from_bsr(A: Any) -> tuple[TensorData, RemappedFormat]:  # noqa: N803 - the f
             f"{len(crd)} indices and {count} blocks",
             hint="rebuild the matrix from its coordinates, or cut indptr to the blocks that exist",
         )
-    require_sound(
-        A.indptr, A.indices, columns // c, ("indptr", "indices"), ("row of blocks", "columns of blocks")
-    )
+    what = ("row of blocks", "columns of blocks")
+    require_sound(A.indptr, A.indices, columns // c, ("indptr", "indices"), what)
     if not plain(values) or not values.dtype.isnative:
         native = values.dtype.newbyteorder("=")
         values = np.require(values, dtype=native, requirements=["C", "A"])

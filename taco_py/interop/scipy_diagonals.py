@@ -48,8 +48,9 @@ def from_dia(A: Any) -> tuple[TensorData, RemappedFormat]:  # noqa: N803 - the f
         values = np.require(values, dtype=native, requirements=["C", "A"])
     rows, columns = A.shape
     kind = np.int32 if max(rows, columns, values.size) < 2**31 else np.int64
-    levels = (NO_ARRAYS, NO_ARRAYS, LevelArrays(crd=(-offsets).astype(kind)))
     unique = len(np.unique(offsets)) == count
+    inside = np.clip(offsets, -rows, columns)  # what is beyond holds nothing
+    levels = (NO_ARRAYS, NO_ARRAYS, LevelArrays(crd=(-inside).astype(kind)))
     shape = (count, columns, rows)
     form = DIA_OF_COLUMNS
     data = TensorData(form.inner, shape, levels, values.reshape(-1), sorted=True, unique=unique)

@@ -54,6 +54,12 @@ def in_range(crd: Any, size: int) -> bool:
     return True
 
 
+def look_at_indices(on: bool) -> None:
+    """Look at index arrays from now on, those that were taken unseen too; or take them unseen."""
+    KERNELS.known_arrays.on = on
+    KERNELS.known_arrays.clear()
+
+
 def _within(pos: Any, crd: Any, size: int) -> bool:
     """Look at all positions and coordinates."""
     look = KERNELS.host_functions.get(WITHIN.get(crd.dtype, ""))

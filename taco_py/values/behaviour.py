@@ -8,9 +8,13 @@ Values know no compiler: the functions are in `taco_py.arrays`, which `taco_py` 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from threading import get_ident
 from typing import Any
+
+from taco_py.kernels import KERNELS
+from taco_py.values.limited_results import limited_result
 
 
 class Behaviour:
@@ -31,7 +35,8 @@ class Behaviour:
         """Return a function by its name."""
         if self.taken and (take := self.taken.get(get_ident())) is not None:
             return take(name)
-        return self.known(name)
+        found = self.known(name)
+        return partial(limited_result, name, found) if KERNELS.memory.on else found
 
     def known(self, name: str) -> Callable[..., Any]:
         """Return a function of the table by its name."""

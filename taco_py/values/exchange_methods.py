@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from taco_py.diagnostics.errors import FormatError, SparseBufferError
+from taco_py.kernels import KERNELS
+from taco_py.values.limited_results import limited_result
 
 if TYPE_CHECKING:
     from taco_py.storage.tensor_data import TensorData
@@ -40,6 +42,8 @@ class ExchangeMethods:
                 f"Expected the name of a class or layout of {library}, found {kind!r}",
                 hint='as in T.to("torch", "sparse_csr")',
             )
+        if KERNELS.memory.on:
+            return limited_result(f"to {library}", written_to, self.data, library, kind or "")
         return written_to(self.data, library, kind or "")
 
     def __dlpack__(self, **options: Any) -> Any:

@@ -22,6 +22,7 @@ from taco_py.interop.in_order import with_order
 from taco_py.interop.numpy_arrays import from_numpy
 from taco_py.interop.partners.scipy_and_numpy import write_sparse
 from taco_py.interop.scipy_arrays import from_scipy, is_operand_of_scipy, is_scipy_sparse
+from taco_py.kernels import KERNELS
 from taco_py.storage import check as structure
 from taco_py.storage.borrow import as_dtype
 from taco_py.storage.pack import is_sorted, is_unique, pack_coo, to_dense, unpack
@@ -121,7 +122,8 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         wanted = (None if form else as_format(format, len(sizes))) or CSF(len(sizes))
         native = vector.astype(vector.dtype.newbyteorder("="), copy=False)
         fill = "" if fill_value is None else fill_of(fill_value, native.dtype)
-        data = pack_coo(integer_columns(columns), native, sizes, wanted, index_dtype, fill)
+        with room("a tensor of coordinates and values", native.nbytes):
+            data = pack_coo(integer_columns(columns), native, sizes, wanted, index_dtype, fill)
         found = cls(own(data, (vector, *columns)))
         return found if form is None else found.to_format(form)
 
@@ -236,7 +238,8 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
 
         Of a tensor whose last level is dense, only what has not the fill value, as a rule 0.
         """
-        with room("coordinates and values of a tensor"):
+        size = self._data.values.nbytes + 8 * self.nnz * self.order if KERNELS.memory.on else 0
+        with room("coordinates and values of a tensor", size):
             coords, values = unpack(self._data, drop_fill=True)
             if not coords:
                 return np.zeros((len(values), 0), dtype=np.int64), values.copy()

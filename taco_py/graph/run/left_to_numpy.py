@@ -22,6 +22,8 @@ from taco_py.graph.position_operands import POSITIONS
 from taco_py.graph.run.check_positions import positions_operand
 from taco_py.graph.samples import numpy_function
 from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.kernels import KERNELS
+from taco_py.values.limited_results import limited_result
 from taco_py.values.tensor import Tensor
 
 Numbers = Sequence[Any]
@@ -37,12 +39,20 @@ def compute(node: Node, operator: str, arrays: Sequence[Any], numbers: Numbers) 
         return positions_operand(node, arrays, numbers)
     given = [tensor(each) if is_scipy_sparse(each) else each for each in arrays]
     with np.errstate(all="ignore"):
+        limited = KERNELS.memory.on
         found = (
-            RUN[operator](node, given, numbers)
-            if operator in RUN
-            else function_of_elements(operator)(*given)
+            limited_result(operator, _computed, node, operator, given, numbers)
+            if limited
+            else _computed(node, operator, given, numbers)
         )
     return handed_out(found, any(isinstance(each, Tensor) for each in arrays), node.dtype)
+
+
+def _computed(node: Node, operator: str, given: Sequence[Any], numbers: Numbers) -> Any:
+    """An operator of arrays and Tensors."""
+    if operator in RUN:
+        return RUN[operator](node, given, numbers)
+    return function_of_elements(operator)(*given)
 
 
 def handed_out(found: Any, tensors: bool, dtype: str) -> Any:

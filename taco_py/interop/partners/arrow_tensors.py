@@ -29,6 +29,7 @@ from taco_py.interop.partners.partner import (
     stored,
 )
 from taco_py.storage.borrow import from_compressed, from_coordinates, index_vectors, value_vector
+from taco_py.storage.check import check
 from taco_py.storage.containers.columns import (
     NOTE,
     from_columns,
@@ -86,7 +87,9 @@ def read_fibres(obj: Any) -> TensorData:
         LevelArrays(p.astype(c.dtype, copy=False), c) for p, c in zip(poses, crds, strict=True)
     )
     form = Format(CSF(len(shape)).levels, modes)
-    return TensorData(form, shape, levels, value_vector(values.reshape(-1)))
+    data = TensorData(form, shape, levels, value_vector(values.reshape(-1)))
+    check(data)
+    return data
 
 
 def axes_of(obj: Any, values: Array, pos: list[Array], crd: list[Array]) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ from taco_py.legal.stored import is_full
 from taco_py.notation.checks import accesses
 from taco_py.notation.einsum import Squeezed
 from taco_py.notation.nodes import Assignment
+from taco_py.notation.printer import to_text
 from taco_py.plan.ir.nodes import Operand, TakeSize
 from taco_py.plan.ir.program import Program
 from taco_py.problem import TensorType
@@ -75,7 +76,7 @@ def check_agrees(program: Program, statement: Statement) -> None:
     why: str = KERNELS.recall(key, lambda: _difference(program, statement))
     if why:
         raise UnequalPlanError(
-            f"Expected a plan that computes {statement.assignment}, {why}",
+            f"Expected a plan that computes {to_text(statement.assignment)}, {why}",
             hint="the plan is of another computation, or was changed; tune this call",
         )
 

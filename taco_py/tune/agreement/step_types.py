@@ -8,6 +8,8 @@ y[i] = sum(j, A[i,j] * x[j])    → d/float64 of 100, 100 entries    by loops(i,
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from taco_py.convert.diagonal import diagonal_format
 from taco_py.convert.locate import located_format
 from taco_py.diagnostics.errors import ScheduleError
@@ -33,6 +35,7 @@ from taco_py.plan.ir.nodes import (
 )
 from taco_py.plan.ir.program import Define, Program
 from taco_py.problem import TensorType
+from taco_py.storage.tensor_data import ordered
 
 
 def check_types(program: Program) -> None:
@@ -60,7 +63,7 @@ def _check_kernel(step: KernelStep, program: Program) -> None:
     _same("names of operands", sorted({*names} | {n for n, _ in step.sources}), sorted(names))
     pairs = [(step.source(name), type) for name, type in problem.operands]
     for name, type in (*pairs, (step.target, problem.result)):
-        _same(name, program.facts[name].type, type)
+        _same(name, _ordered(program.facts[name].type), _ordered(type))
     target = problem.assignment.target
     if problem.assignment.operator is not None:
         raise ScheduleError(f"Expected an assignment to {step.target}, found {problem.assignment}")
@@ -72,6 +75,11 @@ def _check_kernel(step: KernelStep, program: Program) -> None:
         )
     _same(f"the indices of {target}", len({*target.indices}), len(target.indices))
     _check_sizes(step, read)
+
+
+def _ordered(type: TensorType) -> TensorType:
+    """A type whatever the order of coordinates, which is looked at where a kernel relies on it."""
+    return replace(type, format=ordered(type.format))
 
 
 def _read(step: KernelStep) -> list[Access]:
