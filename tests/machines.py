@@ -154,16 +154,18 @@ def on_machine(name: str) -> Iterator[None]:
     """
     machine = machine_named(name)
     flags = KERNELS._flags
-    with _patched(name, machine) as patches:
-        if machine.blas:
-            if _load_blas() is None:
-                pytest.skip("there is no library with the BLAS")
-            named = partial(_load_named, machine.blas)
-            patches.enter_context(mock.patch.object(blas, "load", named))
-        KERNELS.compile_with((*flags, *(machine.flags or ())))
-        yield
-    KERNELS.compile_with(flags)
-    _forget()
+    try:
+        with _patched(name, machine) as patches:
+            if machine.blas:
+                if _load_blas() is None:
+                    pytest.skip("there is no library with the BLAS")
+                named = partial(_load_named, machine.blas)
+                patches.enter_context(mock.patch.object(blas, "load", named))
+            KERNELS.compile_with((*flags, *(machine.flags or ())))
+            yield
+    finally:
+        KERNELS.compile_with(flags)
+        _forget()
 
 
 def _patched(name: str, machine: Machine) -> ExitStack:

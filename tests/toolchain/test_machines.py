@@ -47,6 +47,9 @@ def test_what_is_asked_of_the_processor_is_the_machines(
         assert KERNELS.full_key("k") != key
         assert processor.cpu_identity() != identity
     assert (seen(), KERNELS.full_key("k"), processor.cpu_identity()) == (here, key, identity)
+    with pytest.raises(KeyError), on_machine(name):
+        raise KeyError
+    assert (seen(), KERNELS.full_key("k"), processor.cpu_identity()) == (here, key, identity)
 
 
 @pytest.mark.parametrize(
