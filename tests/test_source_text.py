@@ -238,7 +238,7 @@ def test_a_kept_text_is_a_short_way_or_nothing(text: str) -> None:
 
 
 def test_helpers_and_routines_are_those_of_the_tables() -> None:
-    for place in ("os:system", "taco_py.values.hand_out:np", "builtins:eval", "", "x"):
+    for place in ("os:system", "taco_py.values.results.hand_out:np", "builtins:eval", "", "x"):
         with pytest.raises(InternalError):
             Helper(place).function()
     for place in PLACES:

@@ -23,7 +23,7 @@ from typing import Any, assert_never
 import numpy as np
 
 from codegen.runtime.host import Host
-from codegen.runtime.memory_pool import Pool
+from codegen.runtime.memory.memory_pool import Pool
 from codegen.runtime.signature import Kind, Parameter, Signature
 from codegen.types import BFLOAT16
 

@@ -26,8 +26,8 @@ from codegen.runtime.host import Host, load_host
 from codegen.runtime.host_functions import HOST_SIGNATURES
 from codegen.runtime.known_arrays import KnownArrays
 from codegen.runtime.memo import Memo
-from codegen.runtime.memory_limit import MemoryLimit
-from codegen.runtime.memory_pool import Pool
+from codegen.runtime.memory.memory_limit import MemoryLimit
+from codegen.runtime.memory.memory_pool import Pool
 from codegen.runtime.runtime_library import ARRAYS, PARTS, Part, load_part, parts_of
 from codegen.runtime.signature import Signature, signature_from_json
 from codegen.runtime.together import TOGETHER_KEY, TOGETHER_SIGNATURE, TOGETHER_TEXT

@@ -50,7 +50,7 @@ from taco_py.storage.tensor_data import Array, TensorData, converted_to
 from taco_py.values.byte_counts import limited
 from taco_py.values.operands import as_number as weak_number
 from taco_py.values.operands import check_names, give, is_number, taken
-from taco_py.values.results import container
+from taco_py.values.results.results import container
 from taco_py.values.settings import Settings, merged
 from taco_py.values.tensor import Tensor
 

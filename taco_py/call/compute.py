@@ -30,8 +30,8 @@ from taco_py.replay.state import Task
 from taco_py.storage.tensor_data import Array, TensorData, arrays_of, on_host
 from taco_py.values.device_tensor import place_of
 from taco_py.values.operands import copies_made
-from taco_py.values.result_table import ResultKind
-from taco_py.values.results import hand_out
+from taco_py.values.results.result_table import ResultKind
+from taco_py.values.results.results import hand_out
 from taco_py.values.settings import Settings
 
 

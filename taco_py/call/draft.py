@@ -36,8 +36,8 @@ from taco_py.storage.borrow import as_dtype
 from taco_py.storage.tensor_data import ordered
 from taco_py.values.device_tensor import DeviceTensor
 from taco_py.values.operands import Given, check_names, check_orders, check_sizes, describe
-from taco_py.values.result_table import TENSOR, Question, ResultKind, look_up
-from taco_py.values.results import result_kind
+from taco_py.values.results.result_table import TENSOR, Question, ResultKind, look_up
+from taco_py.values.results.results import result_kind
 from taco_py.values.settings import check_static, check_static_index, merged
 from taco_py.values.tensor import Tensor, as_format
 

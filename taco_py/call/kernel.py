@@ -54,8 +54,8 @@ from taco_py.values.operands import (
     informer,
     taken,
 )
-from taco_py.values.result_table import TENSOR, ResultKind
-from taco_py.values.results import hand_out, kind_for
+from taco_py.values.results.result_table import TENSOR, ResultKind
+from taco_py.values.results.results import hand_out, kind_for
 from taco_py.values.settings import (
     Settings,
     check_static_size,

@@ -34,8 +34,8 @@ from taco_py.storage.pack import to_dense, unpack
 from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.device_tensor import DeviceTensor
 from taco_py.values.operands import Given, check_names, check_orders, check_sizes, give, taken
-from taco_py.values.result_table import TENSOR
-from taco_py.values.results import result_kind
+from taco_py.values.results.result_table import TENSOR
+from taco_py.values.results.results import result_kind
 from taco_py.values.settings import Settings
 from taco_py.values.tensor import Tensor, with_fill
 

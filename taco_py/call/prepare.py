@@ -54,7 +54,7 @@ from taco_py.values.operands import (
     joined_of,
     type_of,
 )
-from taco_py.values.result_table import ResultKind
+from taco_py.values.results.result_table import ResultKind
 from taco_py.values.settings import Settings, check_static_size, merged
 
 

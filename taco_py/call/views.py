@@ -12,8 +12,8 @@ from taco_py.notation.nodes import Access, Assignment
 from taco_py.replay.helpers import Helper
 from taco_py.storage.tensor_data import Array
 from taco_py.values.operands import describe
-from taco_py.values.result_table import permuted
-from taco_py.values.results import result_kind
+from taco_py.values.results.result_table import permuted
+from taco_py.values.results.results import result_kind
 from taco_py.values.settings import Settings
 
 MODES = "taco_py.values.shown_modes"

@@ -20,8 +20,8 @@ from taco_py.notation.operators import Number
 from taco_py.notation.rewrites.fills import stored_alone
 from taco_py.problem import TensorType
 from taco_py.values.operands import Given
-from taco_py.values.result_table import TENSOR, ResultKind
-from taco_py.values.results import index_dtype, result_kind
+from taco_py.values.results.result_table import TENSOR, ResultKind
+from taco_py.values.results.results import index_dtype, result_kind
 from taco_py.values.settings import Settings
 
 

@@ -20,7 +20,7 @@ from codegen.types import INT32, INT64
 from taco_py.kernels import KERNELS
 from taco_py.storage.plain import NEWLINE, Row
 from taco_py.storage.tensor_data import Array
-from taco_py.storage.text import Text
+from taco_py.storage.text_files.text import Text
 
 SHORT = 1 << 16
 """Bytes up to which a text is read faster without a kernel."""

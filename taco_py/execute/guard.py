@@ -20,7 +20,7 @@ from math import prod
 import numpy as np
 
 from codegen.records import dataclass
-from codegen.runtime.free_memory import TRUSTED, UNKNOWN, ShortageError
+from codegen.runtime.memory.free_memory import TRUSTED, UNKNOWN, ShortageError
 from codegen.toolchain.errors import ToolchainError
 from taco_py.diagnostics.errors import OutOfMemoryError
 from taco_py.diagnostics.memory_errors import Part, out_of_memory, over_limit

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from codegen.runtime.free_memory import ShortageError
+from codegen.runtime.memory.free_memory import ShortageError
 from taco_py.kernels import KERNELS
 from taco_py.storage.tensor_data import Array
 

@@ -44,11 +44,11 @@ from taco_py.remapped.joined_results import (
 from taco_py.replay.find import ShortCall, find
 from taco_py.storage.tensor_data import Array
 from taco_py.values.device_tensor import DeviceTensor
-from taco_py.values.hand_out import handed_out
 from taco_py.values.keys import call_key
 from taco_py.values.operands import check_orders, check_sizes
 from taco_py.values.remapped_tensor import RemappedTensor
-from taco_py.values.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
+from taco_py.values.results.hand_out import handed_out
+from taco_py.values.results.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
 from taco_py.values.settings import Settings
 from taco_py.values.tensor import Tensor, as_data, as_format
 

@@ -67,7 +67,7 @@ from taco_py.storage.borrow import BFLOAT16
 from taco_py.values.operands import Given
 from taco_py.values.tensor import Tensor
 
-HANDED_OUT = "taco_py.values.hand_out:handed_out"
+HANDED_OUT = "taco_py.values.results.hand_out:handed_out"
 WRITEABLE = 0x0400  # in the flags of a NumPy array as one number
 HELPERS: Mapping[str, Helper] = {
     place.partition(":")[2]: Helper(place)

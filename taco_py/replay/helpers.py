@@ -1,7 +1,7 @@
 """What a short way calls besides kernels, as plain data that a later process reads.
 
-    Helper("taco_py.values.hand_out:handed_out", {"kind": "csr_array"})
-    ->  functools.partial(taco_py.values.hand_out.handed_out, kind="csr_array")
+    Helper("taco_py.values.results.hand_out:handed_out", {"kind": "csr_array"})
+    ->  functools.partial(taco_py.values.results.hand_out.handed_out, kind="csr_array")
 
 The modules named here import nothing of the compiler.
 """

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from codegen.records import dataclass
-from codegen.runtime.free_memory import TRUSTED
+from codegen.runtime.memory.free_memory import TRUSTED
 from codegen.runtime.signature import Kind, Parameter
 from taco_py.diagnostics.errors import InternalError
 from taco_py.driver import CompiledKernel

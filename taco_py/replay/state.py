@@ -19,7 +19,7 @@ from taco_py.replay.calls_together import KernelCall
 from taco_py.replay.operand_text import Reading
 from taco_py.replay.taken_again import NewArray
 from taco_py.values.operands import Given
-from taco_py.values.result_table import ResultKind
+from taco_py.values.results.result_table import ResultKind
 
 
 @dataclass(frozen=True, slots=True)

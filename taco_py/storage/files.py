@@ -34,13 +34,13 @@ from taco_py.storage.containers.containers import (
     container_named,
     container_that_starts,
 )
-from taco_py.storage.mtx import Matrix, mtx_bytes, read_mtx
 from taco_py.storage.pack import pack_coo, unpack
 from taco_py.storage.room import room
 from taco_py.storage.sources import COMPRESSIONS, Source, as_path, source_of, suffix
 from taco_py.storage.tensor_data import Array, TensorData, dense_data
-from taco_py.storage.text import TableReader
-from taco_py.storage.tns import read_tns, tns_text
+from taco_py.storage.text_files.mtx import Matrix, mtx_bytes, read_mtx
+from taco_py.storage.text_files.text import TableReader
+from taco_py.storage.text_files.tns import read_tns, tns_text
 
 TEXTS = (".tns", ".ttx", ".mtx")
 KNOWN = f"{', '.join((*TEXTS, *ENDINGS))}, each also with .gz, .bz2, .xz or .zst"

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 
 from taco_py.storage.plain import NEWLINE, Row, words_of_table
-from taco_py.storage.text import Text
+from taco_py.storage.text_files.text import Text
 
 CHUNK = 1 << 18  # bytes matched at a time, so that bitmaps stay in the cache
 PIECE = 1 << 14  # bytes read line by line, where one of the lines is odd

@@ -17,7 +17,7 @@ from taco_py.diagnostics.errors import FileFormatError
 from taco_py.storage.plain import Row
 from taco_py.storage.regular import Part, regular_parts, rewritten_rows
 from taco_py.storage.tensor_data import Array
-from taco_py.storage.text import Text
+from taco_py.storage.text_files.text import Text
 
 TYPES = {"complex": np.complex128, "integer": np.int64, "unsigned-integer": np.uint64,
          "real": np.float64, "double": np.float64, "pattern": np.float64}  # fmt: skip

@@ -12,7 +12,7 @@ from taco_py.diagnostics.errors import DeviceError, OperandTypeError
 from taco_py.interop.in_order import with_order
 from taco_py.storage.pack import is_sorted, is_unique
 from taco_py.storage.tensor_data import TensorData, arrays_of, mapped, on_host, stores_all
-from taco_py.values.hand_out import handed_out
+from taco_py.values.results.hand_out import handed_out
 from taco_py.values.stored_facts import StoredFacts
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 from taco_py.diagnostics.errors import TacoError
 from taco_py.formats import Format
 from taco_py.storage.tensor_data import Array
-from taco_py.values.hand_out import handed_out
+from taco_py.values.results.hand_out import handed_out
 
 
 def show_array(

@@ -24,12 +24,12 @@ MATRIX = sp.random_array((9, 7), density=0.4, format="csr", rng=RNG)
 COLUMN = RNG.random(7)
 PRODUCT = "y[i] = A[i,j] * x[j]"
 CALLS: dict[str, Callable[[Any], Any]] = {
-    "evaluate": lambda A: tp.evaluate(PRODUCT, A=A, x=COLUMN),  # noqa: N803
-    "einsum": lambda A: tp.einsum("ij,j->i", A, COLUMN),  # noqa: N803
-    "sparse result": lambda A: tp.evaluate("C[i,j] = 2 * A[i,j]", A=A),  # noqa: N803
-    "sum": lambda A: tp.evaluate("s = A[i,j]", A=A),  # noqa: N803
-    "out": lambda A: tp.evaluate(PRODUCT, A=A, x=COLUMN, format="d", out=np.empty(9)),  # noqa: N803
-    "two types": lambda A: tp.evaluate(PRODUCT, A=A, x=COLUMN, dtype="complex128"),  # noqa: N803
+    "evaluate": lambda A: tp.evaluate(PRODUCT, A=A, x=COLUMN),
+    "einsum": lambda A: tp.einsum("ij,j->i", A, COLUMN),
+    "sparse result": lambda A: tp.evaluate("C[i,j] = 2 * A[i,j]", A=A),
+    "sum": lambda A: tp.evaluate("s = A[i,j]", A=A),
+    "out": lambda A: tp.evaluate(PRODUCT, A=A, x=COLUMN, format="d", out=np.empty(9)),
+    "two types": lambda A: tp.evaluate(PRODUCT, A=A, x=COLUMN, dtype="complex128"),
 }
 
 

@@ -371,7 +371,7 @@ def test_axes_of_size_one_are_taken_off_before() -> None:
 
 def test_quotients_and_several_terms_are_measured_too() -> None:
     rng = np.random.default_rng(5)
-    A = sp.random_array((40, 40), density=0.2, format="csr", rng=rng)  # noqa: N806
+    A = sp.random_array((40, 40), density=0.2, format="csr", rng=rng)
     x, z = rng.random(40), 1 + rng.random(40)
     for text in (
         "y[i] = z[i] - A[i,j] * x[j]",

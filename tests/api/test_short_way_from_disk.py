@@ -101,7 +101,7 @@ def test_helpers_are_read_as_they_were_written() -> None:
     given: dict[str, Any] = {
         "a": Helper("taco_py.storage.tensor_data:row_major"),
         "b": Helper(
-            "taco_py.values.hand_out:handed_out",
+            "taco_py.values.results.hand_out:handed_out",
             {"format": unordered, "axes": (0, (1, None)), "x": "y"},
         ),
         "c": unordered,

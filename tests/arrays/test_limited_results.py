@@ -47,7 +47,7 @@ def small_limit() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("T", [DENSE, SPARSE], ids=["dense", "sparse"])
-def test_results_beyond_the_limit_are_refused(small_limit: None, T: Any, name: str) -> None:  # noqa: N803
+def test_results_beyond_the_limit_are_refused(small_limit: None, T: Any, name: str) -> None:
     with pytest.raises(tp.OutOfMemoryError, match="found a limit of 100.0 kB"):
         FUNCTIONS[name](T)
 
@@ -69,7 +69,7 @@ def test_a_file_beyond_the_limit_is_refused(small_limit: None, tmp_path: Path) -
 @pytest.mark.parametrize("form", ["dd", "ds"])
 def test_positions_of_any_type_of_integers(dtype: Any, form: str) -> None:
     x = np.arange(600.0).reshape(2, 300) * (np.arange(300) % 3 > 0)
-    T, p = tp.tensor(x, format=form), np.array([1, 0], dtype)  # noqa: N806
+    T, p = tp.tensor(x, format=form), np.array([1, 0], dtype)
     for name, take in {
         "rows": lambda T: T[p],
         "columns": lambda T: T[:, p],

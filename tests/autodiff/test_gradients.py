@@ -1,6 +1,5 @@
 """tp.grad and tp.value_and_grad of functions, against differences of NumPy and SciPy."""
 
-# ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,6 +1,5 @@
 """Gradients inside of traced functions, texts and kernels among them, to any order."""
 
-# ruff: noqa: N803 - the names of the field
 from __future__ import annotations
 
 from collections.abc import Callable

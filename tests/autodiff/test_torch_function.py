@@ -1,6 +1,5 @@
 """Texts as functions of torch's tensors, against torch's own operators."""
 
-# ruff: noqa: N806 - the names of the field
 from __future__ import annotations
 
 import numpy as np

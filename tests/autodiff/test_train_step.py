@@ -1,6 +1,5 @@
 """tp.train_step: updates by optimisers, against NumPy written out."""
 
-# ruff: noqa: N803 - the names of the field
 from __future__ import annotations
 
 from typing import Any

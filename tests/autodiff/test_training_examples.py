@@ -1,6 +1,5 @@
 """The programs of `docs/examples` on generated data: gradients, what training reaches, files."""
 
-# ruff: noqa: N806 - the names of the field
 from __future__ import annotations
 
 import ast

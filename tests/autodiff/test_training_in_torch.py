@@ -1,6 +1,5 @@
 """Losses of training, step by step, against torch's autograd and optimisers."""
 
-# ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

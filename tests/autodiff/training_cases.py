@@ -1,6 +1,5 @@
 """Small operands of the losses of `docs/examples`, which tests and benchmarks of training share."""
 
-# ruff: noqa: N806 - the names of the field
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

@@ -22,12 +22,12 @@ from codegen.ir import (
     Var,
     While,
 )
-from codegen.passes.sums.accumulators import split_accumulators
 from codegen.passes.copy_propagation import propagate_copies
 from codegen.passes.dead_code import clean, remove_dead_code
 from codegen.passes.order import C_PASSES, passes_for, run_passes
 from codegen.passes.parameters import prune
 from codegen.passes.phases import structure_only
+from codegen.passes.sums.accumulators import split_accumulators
 from codegen.passes.vectorize import vectorize
 from codegen.pretty import pretty
 from codegen.target import Target

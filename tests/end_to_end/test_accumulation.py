@@ -1,7 +1,5 @@
 """Results that are put together from a value and a reduction by the same operator."""
 
-# ruff: noqa: N806
-
 import itertools
 
 import numpy as np

@@ -54,7 +54,7 @@ def test_results_are_those_of_numpy(
 
 def test_fused_results_have_all_modes() -> None:
     """Of a Tensor, of arrays that must be copied to, and where sizes disagree."""
-    A, B = np.arange(6.0).reshape(2, 3), np.ones((3, 2))  # noqa: N806
+    A, B = np.arange(6.0).reshape(2, 3), np.ones((3, 2))
     found = taco_py.einsum("ij,ij->ij", Tensor.from_numpy(A), A)
     assert isinstance(found, np.ndarray) and np.array_equal(found, A * A)
     out = np.zeros((3, 2)).T

@@ -1,7 +1,5 @@
 """Programs of graphs and of learning against scipy.sparse.csgraph and against NumPy by hand."""
 
-# ruff: noqa: N803, N806
-
 from __future__ import annotations
 
 import inspect

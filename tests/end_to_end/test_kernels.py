@@ -144,7 +144,7 @@ def test_a_result_has_its_modes_in_every_call(
     text: str, shapes: tuple[tuple[int, ...], ...], turned: Callable[[Any], Any]
 ) -> None:
     """Also where the kernel has indices as one that lie one behind the other."""
-    A, B = (turned(np.random.default_rng(1).random(shape)) for shape in shapes)  # noqa: N806
+    A, B = (turned(np.random.default_rng(1).random(shape)) for shape in shapes)
     expected = tp.evaluate_dense(text, A=A, B=B)
     made = tp.compile(text, A=tp.dense(A.ndim), B=tp.dense(B.ndim))
     for kernel in (made, pickle.loads(pickle.dumps(made))):

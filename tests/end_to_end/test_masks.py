@@ -1,7 +1,5 @@
 """Masks against the product everywhere, cut afterwards."""
 
-# ruff: noqa: N806
-
 import itertools
 import re
 

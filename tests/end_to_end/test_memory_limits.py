@@ -168,7 +168,7 @@ def test_ways_to_call(face: str) -> None:
 
 
 def test_operators_of_tensors() -> None:
-    T = tp.tensor(A)  # noqa: N806
+    T = tp.tensor(A)
     tp.set_memory_limit("5kB")
     for call in (lambda: T + T, lambda: T @ T, lambda: T * X):
         refused(call)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 import taco_py.replay.find as short
-from codegen.runtime.memory_pool import Pool
+from codegen.runtime.memory.memory_pool import Pool
 from taco_py.diagnostics.memory_errors import bytes_text, out_of_memory
 from taco_py.kernels import KERNELS
 

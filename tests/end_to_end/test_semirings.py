@@ -1,7 +1,5 @@
 """Semirings against loops over dense arrays and over where these are stored."""
 
-# ruff: noqa: N803, N806
-
 import itertools
 import math
 

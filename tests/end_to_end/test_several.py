@@ -172,7 +172,7 @@ def test_types_are_those_of_one_call_after_another() -> None:
 
 def test_a_tensor_is_read_in_one_type_by_one_statement_and_in_another_by_the_next() -> None:
     """A plan that widens the sums of one statement leaves the tensors of others as they are."""
-    A = np.array([[2, 1], [-1, 3]], dtype=np.int8)  # noqa: N806
+    A = np.array([[2, 1], [-1, 3]], dtype=np.int8)
     text = "t[i] = A[i,i]; u = A[i,i]; u += t[i] * 0.5; v = u * 0.5"
     u, v = tp.evaluate(text, A=A, outputs=("u", "v"))
     assert (u, v) == (7.5, 3.75)

@@ -1,7 +1,5 @@
 """Reductions by every operator in loops that threads share: the bits of one thread."""
 
-# ruff: noqa: N806
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -4,8 +4,6 @@ The oracle says where: products where all factors are, sums where a term is, red
 element is, masks where they allow, functions by their fill values.
 """
 
-# ruff: noqa: N806
-
 import numpy as np
 import pytest
 

@@ -78,7 +78,7 @@ def test_a_copy_is_made_again_without_what_is_kept(monkeypatch: pytest.MonkeyPat
         return usual(*given)
 
     monkeypatch.setattr("taco_py.convert.recopied", little_room)
-    monkeypatch.setattr("codegen.runtime.memory_pool.IDLE", 3600.0)
+    monkeypatch.setattr("codegen.runtime.memory.memory_pool.IDLE", 3600.0)
     matrix = sp.random_array((9, 9), density=0.3, format="csc", rng=0)
     text, x = "y[i] = sum(j, A[i,j] * x[j]) / x[i]", np.ones(9)
     KERNELS.pool.empty((3 * 2**20,), np.uint8)

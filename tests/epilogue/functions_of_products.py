@@ -3,7 +3,6 @@
 Each is a function of the product P, a row b, an array R of its size, and what is kept of P.
 """
 
-# ruff: noqa: N803 - the names of the field, one signature
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,5 @@
 """What is done with the elements of a product where they are made: compiled, against NumPy."""
 
-# ruff: noqa: N806 - the names of the field
 from __future__ import annotations
 
 from collections.abc import Iterator

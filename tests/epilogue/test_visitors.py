@@ -1,6 +1,5 @@
 """Kernels with visitor trees, interpreted on matrices of edge sizes, and random trees."""
 
-# ruff: noqa: N806 - the names of the field
 from __future__ import annotations
 
 from collections.abc import Sequence

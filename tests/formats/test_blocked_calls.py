@@ -179,7 +179,7 @@ def test_out_and_what_is_added_to(blocks: str) -> None:
 def test_einsum(blocks: str) -> None:
     arrays = dense_operands(BLOCKS[blocks], "float64")
     for objects in (stored(arrays, BLOCKS[blocks], True), stored(arrays, BLOCKS[blocks], False)):
-        A, K, x = objects["A"], objects["K"], objects["x"]  # noqa: N806
+        A, K, x = objects["A"], objects["K"], objects["x"]
         for _ in range(2):
             np.testing.assert_array_equal(tp.einsum("ij,j->i", A, x), arrays["A"] @ arrays["x"])
             found = as_array(tp.einsum("ij,jk->ik", A, K))
@@ -232,7 +232,7 @@ def test_explanations_say_what_is_read_as_what(text: str) -> None:
 
 def test_what_is_read_in_plain_formats() -> None:
     arrays = dense_operands(BLOCKS["not full"], "float64")
-    A, x = stored(arrays, BLOCKS["not full"], False)["A"], arrays["x"]  # noqa: N806
+    A, x = stored(arrays, BLOCKS["not full"], False)["A"], arrays["x"]
     dense, product = arrays["A"], arrays["A"] @ x
     for _ in range(2):
         calls = {
@@ -252,7 +252,7 @@ def test_what_is_read_in_plain_formats() -> None:
 
 
 def test_infinite_factors_meet_no_zeros_behind_the_ends() -> None:
-    A = tp.tensor(np.ones((4, 5)), format="bsr(3,2)")  # noqa: N806
+    A = tp.tensor(np.ones((4, 5)), format="bsr(3,2)")
     z, x = np.array([np.inf, 1.0, 1.0, np.inf]), np.ones(5)
     found = tp.evaluate("y[i] = A[i,j] * x[j] * z[i]", A=A, x=x, z=z)
     np.testing.assert_array_equal(found, 5 * z)
@@ -278,14 +278,14 @@ def test_unordered_blocks_and_blocks_that_are_stored_twice() -> None:
 def test_calls_with_other_blocks_are_told_apart() -> None:
     dense, x = np.arange(144.0).reshape(12, 12), np.ones(12)
     for sizes in ((4, 4), (6, 6), (3, 4), (6, 4), (4, 6)):
-        A = sp.bsr_array(dense, blocksize=sizes)  # noqa: N806
+        A = sp.bsr_array(dense, blocksize=sizes)
         np.testing.assert_array_equal(tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=x), dense @ x)
-        T = tp.tensor(A)  # noqa: N806
+        T = tp.tensor(A)
         np.testing.assert_array_equal(tp.evaluate("y[i] = A[i,j] * x[j]", A=T, x=x), dense @ x)
 
 
 def test_no_conversion_where_none_is_needed() -> None:
-    A = tp.tensor(np.eye(12), format="bsr(3,2)")  # noqa: N806
+    A = tp.tensor(np.eye(12), format="bsr(3,2)")
     tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=np.ones(12))
     tp.einsum("ij,j->i", A, np.ones(12))
     tp.compile("y[i] = A[i,j] * x[j]", A=tp.BSR((3, 2)), x="d")(A, np.ones(12))
@@ -311,7 +311,7 @@ def test_any_sizes(
 
 
 def test_later_calls_take_the_short_way() -> None:
-    A, x = tp.tensor(np.eye(12), format="bsr(3,2)"), np.ones(12)  # noqa: N806
+    A, x = tp.tensor(np.eye(12), format="bsr(3,2)"), np.ones(12)
     text = "r[i] = A[i,j] * x[j] + 0"
     tp.evaluate(text, A=A, x=x)
     before = len(KERNELS.memo)

@@ -50,13 +50,13 @@ def test_products_with_any_number_of_columns(rows: int, dtype: str) -> None:
     made, dense = blocked(3 * rows, 8, rows, 2, dtype)
     kernel = tp.compile(SPMM, {"A": tp.BSR((rows, 2)), "X": "dd"}, dtypes=dtype)
     for columns in (*range(1, 20), 31, 32, 33, 47, 65):
-        X = np.arange(8 * columns).reshape(8, columns).astype(dtype) % 7  # noqa: N806
+        X = np.arange(8 * columns).reshape(8, columns).astype(dtype) % 7
         np.testing.assert_array_equal(kernel(A=made, X=X), dense @ X)
 
 
 def test_products_in_other_layouts_and_threads() -> None:
     made, dense = blocked(9, 8, 3, 2)
-    X = np.arange(80.0).reshape(10, 8).T  # noqa: N806
+    X = np.arange(80.0).reshape(10, 8).T
     for threads in (1, 2):
         np.testing.assert_array_equal(tp.evaluate(SPMM, A=made, X=X, threads=threads), dense @ X)
     out = np.zeros((9, 30))[:, ::3]

@@ -82,7 +82,7 @@ def test_duplicates_of_lists_are_added_up() -> None:
 @pytest.mark.parametrize("family", ["array", "matrix"])
 @pytest.mark.parametrize("wide", [False, True], ids=["int32", "int64"])
 def test_scipys_blocks_are_borrowed(family: str, wide: bool) -> None:
-    A = getattr(sp, f"bsr_{family}")(matrix((6, 8), "float64"), blocksize=(3, 2))  # noqa: N806
+    A = getattr(sp, f"bsr_{family}")(matrix((6, 8), "float64"), blocksize=(3, 2))
     if wide:
         A.indptr, A.indices = A.indptr.astype(np.int64), A.indices.astype(np.int64)
     made = tp.tensor(A)
@@ -117,7 +117,7 @@ def test_bad_blocks_of_scipys_are_refused() -> None:
             assert message in caught.value.message
 
 
-def product(A: Any) -> Any:  # noqa: N803
+def product(A: Any) -> Any:
     return tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=X)
 
 
@@ -145,7 +145,7 @@ def test_what_tensors_do_besides() -> None:
 
 def test_arithmetic_of_tensors_in_blocks() -> None:
     dense, other = matrix((6, 8), "float64"), matrix((6, 8), "float64", 1)
-    A, B = (tp.tensor(each, format="bsr(3,2)") for each in (dense, other))  # noqa: N806
+    A, B = (tp.tensor(each, format="bsr(3,2)") for each in (dense, other))
     for made, expected in ((A + B, dense + other), (A * B, dense * other), (A - B, dense - other)):
         assert str(made.format) == "BSR(3,2)"
         np.testing.assert_array_equal(made.to_numpy(), expected)

@@ -85,7 +85,7 @@ CALLS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("form", REMAPPED)
 def test_explanations_name_conversions(form: str, call: str) -> None:
     options = {**CALLS[call], "frontier_budget": 0}
-    A, x = tp.tensor(matrix(), format=form), np.ones(7)  # noqa: N806
+    A, x = tp.tensor(matrix(), format=form), np.ones(7)
     told = [str(tp.explain("y[i] = A[i,j] * x[j]", A=A, x=x, **options))]
     if call != "schedule":
         told.append(str(tp.explain("ij,j->i", A, x, **options)))
@@ -100,8 +100,8 @@ def test_explanations_name_conversions(form: str, call: str) -> None:
 
 @pytest.mark.parametrize("kind", ["bsr", "dok", "lil", "dia"])
 def test_explanations_name_conversions_of_scipys(kind: str) -> None:
-    A = sp.csr_array(matrix()).asformat(kind)  # noqa: N806
-    A = A.tobsr((7, 7)) if kind == "bsr" else A  # noqa: N806
+    A = sp.csr_array(matrix()).asformat(kind)
+    A = A.tobsr((7, 7)) if kind == "bsr" else A
     text = "y[i] = A[i,j] * x[j]"
     told = str(tp.explain(text, A=A, x=np.ones(7), semiring="min_plus", frontier_budget=0))
     assert f"A: from scipy's {kind} to CSR at each call" in told

@@ -27,7 +27,7 @@ def _matrix(m: int, n: int, seed: int, density: float = 0.3) -> Any:
 def test_each_entry_is_in_one_part(
     form: str, m: int, n: int, seed: int, fill: float | None
 ) -> None:
-    A = _matrix(m, n, seed)  # noqa: N806
+    A = _matrix(m, n, seed)
     first, rest = (part.to_numpy() for part in tp.hybrid(A, form, fill))
     assert np.array_equal(first + rest, A.toarray())
     assert not (first * rest).any()
@@ -35,7 +35,7 @@ def test_each_entry_is_in_one_part(
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_all_or_nothing_is_in_units(form: str) -> None:
-    A = _matrix(12, 12, 1)  # noqa: N806
+    A = _matrix(12, 12, 1)
     everything, nothing = tp.hybrid(A, form, 0)
     assert nothing.nnz == 0
     assert np.array_equal(everything.to_numpy(), A.toarray())
@@ -44,9 +44,9 @@ def test_all_or_nothing_is_in_units(form: str) -> None:
 
 
 def test_units_are_taken_by_how_full_they_are() -> None:
-    A = sp.diags_array([np.ones(15), np.ones(16)], offsets=[1, 0]).tolil()  # noqa: N806
+    A = sp.diags_array([np.ones(15), np.ones(16)], offsets=[1, 0]).tolil()
     A[3, 9] = A[15, 2] = 5.0
-    D, R = tp.hybrid(A, "dia")  # noqa: N806
+    D, R = tp.hybrid(A, "dia")
     assert R.to_scipy().nonzero()[0].tolist() == [3, 15]
     assert D.stored.nnz == 31  # type: ignore[attr-defined]
     slots, _ = tp.hybrid(sp.csr_array(np.tri(8)), "ell", 0.5)  # half of the rows have 4 entries
@@ -54,8 +54,8 @@ def test_units_are_taken_by_how_full_they_are() -> None:
 
 
 def test_a_sum_over_both_parts_is_one_kernel() -> None:
-    A, x = _matrix(64, 64, 3, 0.1), np.arange(64.0)  # noqa: N806
-    D, R = tp.hybrid(A, "sdia(8)", 0.5)  # noqa: N806
+    A, x = _matrix(64, 64, 3, 0.1), np.arange(64.0)
+    D, R = tp.hybrid(A, "sdia(8)", 0.5)
     assert D.nnz
     assert R.nnz
     text = "y[i] = D[i,j] * x[j] + R[i,j] * x[j]"

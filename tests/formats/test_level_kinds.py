@@ -49,7 +49,7 @@ def symmetric_matrix(size: int) -> sp.csr_array:
 @pytest.mark.parametrize("form", STORED)
 @pytest.mark.parametrize("text", LINEAR[::2])
 def test_they_are_read_as_they_are(form: str, text: str) -> None:
-    A = symmetric_matrix(24)  # noqa: N806
+    A = symmetric_matrix(24)
     stored = tp.tensor(A, format=form)
     given = {"x": np.arange(24.0), "X": np.arange(48.0).reshape(24, 2)}
     given = {name: array for name, array in given.items() if f"{name}[" in text}
@@ -62,7 +62,7 @@ def test_they_are_read_as_they_are(form: str, text: str) -> None:
 
 @pytest.mark.parametrize("form", ["sdia(8)", "ell", "sym"])
 def test_results_go_where_they_are_asked(form: str) -> None:
-    A = symmetric_matrix(21)  # noqa: N806
+    A = symmetric_matrix(21)
     x, out = np.arange(21.0), np.full(21, np.nan)
     stored = tp.tensor(A, format=form)
     for _ in range(2):
@@ -81,7 +81,7 @@ def test_results_go_where_they_are_asked(form: str) -> None:
     ],
 )
 def test_others_read_compressed_rows_and_say_why(text: str, why: str) -> None:
-    A = symmetric_matrix(21)  # noqa: N806
+    A = symmetric_matrix(21)
     given = {"B": A} if "B[" in text else {}
     stored = tp.tensor(A, format="sdia(8)")
     assert why in tp.explain(text, A=stored, **given, frontier_budget=0)
@@ -93,7 +93,7 @@ def test_others_read_compressed_rows_and_say_why(text: str, why: str) -> None:
 
 def test_free_places_are_not_computed_with() -> None:
     """Beside an infinity a zero that nobody stores would be a NaN."""
-    A = symmetric_matrix(21)  # noqa: N806
+    A = symmetric_matrix(21)
     x = np.ones(21)
     x[4] = np.inf
     expected = tp.evaluate("y[i] = A[i,j] * x[j]", A=A, x=x)
@@ -103,7 +103,7 @@ def test_free_places_are_not_computed_with() -> None:
 
 
 def test_a_triangle_is_all_that_symmetric_looks_at() -> None:
-    A = symmetric_matrix(9).toarray()  # noqa: N806
+    A = symmetric_matrix(9).toarray()
     for triangle, other in (("lower", np.triu(np.ones((9, 9)), 1)), ("upper", np.tri(9, k=-1))):
         stored = tp.symmetric(A + 5 * other, triangle)
         np.testing.assert_array_equal(stored.to_numpy(), A)

@@ -1,6 +1,5 @@
 """Blocks of models and solvers in NumPy style, with operands: what tests and benchmarks share."""
 
-# ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

@@ -6,7 +6,6 @@ A function makes dense values of n by n elements of functions of elements, and r
 one of two sparse matrices stores something, or some do in the other order of modes.
 """
 
-# ruff: noqa: N806 - the names of the field
 from __future__ import annotations
 
 import argparse

@@ -1,6 +1,5 @@
 """Other code generators for regions of graphs: chosen by sizes, checked, left out if they fail."""
 
-# ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
 import json

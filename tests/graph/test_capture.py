@@ -1,6 +1,5 @@
 """What is traced, what is refused, and when a function is traced again."""
 
-# ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
 import copy

@@ -1,6 +1,5 @@
 """The rules of what derivatives add, and the passes that can be left out."""
 
-# ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,6 +1,5 @@
 """Elements at positions, and elements added up at positions, in kernels: against NumPy."""
 
-# ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,6 +1,5 @@
 """Graphs are kept in files, and say what they are for."""
 
-# ruff: noqa: N803 - the names of the field
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,6 +1,5 @@
 """Operators split into primitives, and the rules on these: before → after."""
 
-# ruff: noqa: N806 - the names of the field
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,6 +1,5 @@
 """Products by the BLAS and by MKL: all layouts that operands have, against NumPy."""
 
-# ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
 from dataclasses import replace

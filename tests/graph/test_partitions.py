@@ -1,6 +1,5 @@
 """Partitions that leave the most bytes inside of kernels: programs, parts, notes, the strategy."""
 
-# ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
 import json

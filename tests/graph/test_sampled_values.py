@@ -1,6 +1,5 @@
 """Products that sparse operands sample are made where these store something, in both directions."""
 
-# ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
 import re

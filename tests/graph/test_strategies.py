@@ -1,6 +1,5 @@
 """Kernels of graphs chosen by each strategy: NumPy's numbers, and prices that compare."""
 
-# ruff: noqa: N803, N806 - the names of the field
 from __future__ import annotations
 
 from typing import Any

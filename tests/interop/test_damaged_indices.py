@@ -74,15 +74,15 @@ MAKERS: dict[str, Callable[[Damage], Any]] = {
 
 
 def doors() -> dict[str, Callable[[Any], object]]:
-    def vector(A: Any, mode: int) -> Any:  # noqa: N803
+    def vector(A: Any, mode: int) -> Any:
         return np.ones(A.shape[mode])
 
-    def later(A: Any) -> Any:  # noqa: N803
+    def later(A: Any) -> Any:
         with tp.lazy() as noted:
             y = noted(A) @ vector(A, 1)
         return y.compute()
 
-    def sum_of_squares(A: Any, v: Any) -> Any:  # noqa: N803
+    def sum_of_squares(A: Any, v: Any) -> Any:
         return np.sum((A @ v) ** 2)
 
     left, right = "y[j] = A[i,j] * x[i]", "y[i] = A[i,j] * x[j]"

@@ -75,7 +75,7 @@ def test_masks_by_the_names_of_formats(name: str) -> None:
     mask = np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     own = {"coo": sp.coo_array(mask), "dense": mask, "csr": sp.csr_array(mask)}
     given = own.get(name, tp.tensor(mask, format="ss"))
-    text, B = "C[i,j] = A[i,k] * B[k,j]", sp.csr_array(A.T)  # noqa: N806
+    text, B = "C[i,j] = A[i,k] * B[k,j]", sp.csr_array(A.T)
     for make in (lambda each: each, tp.complement):
         kernel = tp.compile(text, A="csr", B="csr", C="dd", mask=make(name))
         wanted = tp.evaluate_dense(text, A=A, B=B, mask=make(given))

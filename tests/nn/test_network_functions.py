@@ -110,14 +110,14 @@ def test_images_are_normalised_by_channel() -> None:
 # ---------------------------------------------------------------- fused
 
 
-def model(W: Any, V: Any, X: Any, y: Any, key: int) -> Any:  # noqa: N803
+def model(W: Any, V: Any, X: Any, y: Any, key: int) -> Any:
     hidden = nn.dropout(nn.relu(nn.layer_norm(X @ W)), 0.5, key)
     return nn.cross_entropy(hidden @ V, y)
 
 
 def test_a_step_of_training_is_one_kernel_call_for_all_keys() -> None:
     step = tp.train_step(model, optimizer="sgd", rate=0.5)
-    W, V = rng.normal(size=(5, 8)), rng.normal(size=(8, 5))  # noqa: N806
+    W, V = rng.normal(size=(5, 8)), rng.normal(size=(8, 5))
     state = step.begin(W=W, V=V)
     losses = []
     for key in range(60):

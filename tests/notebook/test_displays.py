@@ -86,7 +86,7 @@ def test_schedules_programs_and_frontiers_are_shown() -> None:
 
 
 def test_an_explanation_is_text_that_folds() -> None:
-    A, x = sp.csr_array(np.eye(3)), np.ones(3)  # noqa: N806
+    A, x = sp.csr_array(np.eye(3)), np.ones(3)
     told = tp.explain(SPMV, A=A, x=x)
     assert isinstance(told, str)
     assert told == str(told)

@@ -62,7 +62,7 @@ def test_entries_are_at_their_coordinates(form: str) -> None:
 
 
 def test_matrices_too() -> None:
-    A = tp.tensor(np.array([[0.0, 2.0], [3.0, 0.0]]), format=tp.COO(2))  # noqa: N806
+    A = tp.tensor(np.array([[0.0, 2.0], [3.0, 0.0]]), format=tp.COO(2))
     found = located(A.data)
     assert str(found.format) == "dds"
     assert to_dense(found)[:, :, 0].tolist() == [[0.0, 2.0], [3.0, 0.0]]
@@ -117,9 +117,7 @@ def test_results_are_those_of_the_text(data: st.DataObject) -> None:
 
 @pytest.mark.usefixtures("always")
 def test_what_is_not_stored_is_zero_beside_an_infinity_and_a_stored_zero_is_not() -> None:
-    A = tp.Tensor.from_coo(  # noqa: N806
-        ([0, 1, 2], [0, 1, 2]), [np.inf, np.inf, 2.0], (3, 3), format=tp.COO(2)
-    )
+    A = tp.Tensor.from_coo(([0, 1, 2], [0, 1, 2]), [np.inf, np.inf, 2.0], (3, 3), format=tp.COO(2))
     x = tp.Tensor.from_coo(np.array([[1], [2]]), [0.0, 3.0], (3,), format="s")
     found = tp.evaluate(SPMV, A=A, x=x, format="d")
     assert "locate" in tp.explain(SPMV, A=A, x=x, format="d", frontier_budget=0)
@@ -128,7 +126,7 @@ def test_what_is_not_stored_is_zero_beside_an_infinity_and_a_stored_zero_is_not(
 
 @pytest.mark.usefixtures("always")
 def test_patterns_are_those_of_the_same_loops() -> None:
-    A = tp.tensor(np.diag([1.0, 0.0, 2.0]), format="ss")  # noqa: N806
+    A = tp.tensor(np.diag([1.0, 0.0, 2.0]), format="ss")
     x = tp.tensor(np.array([0.0, 1.0, 4.0]), format="s")
     found = tp.evaluate(SPMV, A=A, x=x)
     assert "locate" in tp.explain(SPMV, A=A, x=x, frontier_budget=0)
@@ -141,7 +139,7 @@ def test_patterns_are_those_of_the_same_loops() -> None:
 
 def test_an_index_of_one_coordinate_may_have_it_twice() -> None:
     """Unlike what is looked up, a matrix of the user's may."""
-    A = sp.csr_array((np.array([1.0, 2.0, 4.0]), np.zeros(3, "i4"), np.array([0, 2, 3])), (2, 1))  # noqa: N806
+    A = sp.csr_array((np.array([1.0, 2.0, 4.0]), np.zeros(3, "i4"), np.array([0, 2, 3])), (2, 1))
     for text in ("y[i] = A[i,u] * x[u]", "y[i] = sum(u, A[i,u])"):
         given_ = {"A": A, **({"x": np.ones(1)} if "x" in text else {})}
         np.testing.assert_array_equal(tp.evaluate(text, given_, static={"u": 1}), [3.0, 4.0])
@@ -149,7 +147,7 @@ def test_an_index_of_one_coordinate_may_have_it_twice() -> None:
 
 def test_calls_again_take_the_short_way() -> None:
     rng = np.random.default_rng(2)
-    A = sp.random_array((400, 400), density=0.1, format="coo", rng=rng)  # noqa: N806
+    A = sp.random_array((400, 400), density=0.1, format="coo", rng=rng)
     for seed in range(3):
         x = sp.random_array((400,), density=0.1 + seed / 10, format="coo", rng=rng)
         found = tp.evaluate(SPMV, A=A, x=x, format="d")

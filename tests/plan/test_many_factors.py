@@ -294,7 +294,7 @@ def test_a_thousand_operands() -> None:
 
 def test_any_letters_are_subscripts() -> None:
     rng = np.random.default_rng(0)
-    A, B = rng.random((2, 3)), rng.random((3, 4))  # noqa: N806
+    A, B = rng.random((2, 3)), rng.random((3, 4))
     for i, j, k in ("äßж", "αβγ", "甲乙丙", "aÀ÷"):
         np.testing.assert_allclose(tp.einsum(f"{i}{j},{j}{k}->{i}{k}", A, B), A @ B)
     np.testing.assert_allclose(tp.einsum("βα,βγ", A.T.T, A[:, :3]), tp.einsum("ba,bc", A, A))
@@ -302,7 +302,7 @@ def test_any_letters_are_subscripts() -> None:
 
 def test_any_integers_are_labels() -> None:
     rng = np.random.default_rng(0)
-    A, B = rng.random((2, 3)), rng.random((3, 4))  # noqa: N806
+    A, B = rng.random((2, 3)), rng.random((3, 4))
     np.testing.assert_allclose(tp.einsum(A, [70, 100], B, [100, 60], [70, 60]), A @ B)
     np.testing.assert_allclose(tp.einsum(A, [70, 100], B, [100, 60]), (A @ B).T)
 
@@ -312,7 +312,7 @@ def test_any_integers_are_labels() -> None:
 
 def test_evaluate_takes_a_path() -> None:
     rng = np.random.default_rng(0)
-    A, B, x = rng.random((3, 4)), rng.random((4, 5)), rng.random(5)  # noqa: N806
+    A, B, x = rng.random((3, 4)), rng.random((4, 5)), rng.random(5)
     text = "y[i] = A[i,j] * B[j,k] * x[k]"
     for path in ([(0, 1), (0, 1)], [(1, 2), (0, 1)], [(0, 1, 2)]):
         np.testing.assert_allclose(tp.evaluate(text, A=A, B=B, x=x, path=path), A @ B @ x)

@@ -497,7 +497,7 @@ def test_what_is_fastest_by_hand_is_what_runs() -> None:
     given_["x"] = rng.random(300)
     told = tp.explain(CHAIN, given_, frontier_budget=0, **ALLOWED)
     assert "sums      y: sums in products are multiplied out, about" in told
-    A, B, C, x = (given_[name] for name in "ABCx")  # noqa: N806
+    A, B, C, x = (given_[name] for name in "ABCx")
     np.testing.assert_allclose(tp.evaluate(CHAIN, given_, **ALLOWED), A @ (B @ x) + C @ x)
     kernel = tp.compile(CHAIN, **dict.fromkeys("ABC", tp.CSR), x=tp.dense(1))
     again = tp.compile(
@@ -534,7 +534,7 @@ def test_two_factors_of_sparse_and_full_terms_take_no_loops_over_all_elements(
 def test_what_is_left_of_a_difference_goes_over_entries(beside: str) -> None:
     """Cross-covariance: `sum(i, m[a] * (Z[i,b] - k[b]))` has no loop over all elements of Z."""
     rng = np.random.default_rng(0)
-    X, Z = (sp.random_array((2000, n), density=0.01, format="csr", rng=rng) for n in (90, 70))  # noqa: N806
+    X, Z = (sp.random_array((2000, n), density=0.01, format="csr", rng=rng) for n in (90, 70))
     text = f"C[a,b] = (X[i,a] - m[a]) * (Z[i,b] - k[b]){beside}"
     known = {"X": X, "Z": Z, "m": X.mean(0), "k": Z.mean(0), "n": 2000.0, "q": rng.random(70)}
     known = {name: known[name] for name in known if re.search(rf"\b{name}\b", text)}

@@ -83,7 +83,7 @@ def test_what_is_priced_is_what_is_made() -> None:
 
 def test_parts_of_a_narrower_type_are_refused() -> None:
     """The product of two entries wraps by itself, unlike an entry."""
-    A, D = (sp.csr_array(np.array([[n]], t)) for n, t in ((1, "int64"), (100, "int8")))  # noqa: N806
+    A, D = (sp.csr_array(np.array([[n]], t)) for n, t in ((1, "int64"), (100, "int8")))
     text = "s = A[i,j] * B[j,k] * D[i,k] * E[i,k]"
     given_ = {"A": A, "B": A, "D": D, "E": D}
     with pytest.raises(tp.ScheduleError, match="would wrap elsewhere"):
@@ -93,7 +93,7 @@ def test_parts_of_a_narrower_type_are_refused() -> None:
 
 
 def test_loops_of_the_text_stay() -> None:
-    A = sp.random_array((50, 50), density=0.1, format="csr", rng=np.random.default_rng(1))  # noqa: N806
+    A = sp.random_array((50, 50), density=0.1, format="csr", rng=np.random.default_rng(1))
     for schedule in ("reorder(i,j,k)", "parallelize(i,CPUThread,Ordered)"):
         told = tp.explain(TRIANGLES, A=A, B=A, D=A, schedule=schedule, frontier_budget=0)
         assert "looks up" not in told
@@ -103,7 +103,7 @@ def test_loops_of_the_text_stay() -> None:
 
 def test_expected_steps_are_those_of_a_graph_with_hubs() -> None:
     """Loops come to long rows more often."""
-    A = rmat(11).astype(float).tocsr()  # noqa: N806
+    A = rmat(11).astype(float).tocsr()
     whole = problem(TRIANGLES, dict.fromkeys("ABD", "CSR"))
     known = {name: operand.operand for name, operand in give(dict.fromkeys("ABD", A)).items()}
     (term,) = split_terms(whole.assignment.value)
@@ -178,8 +178,8 @@ def test_what_is_not_stored_is_zero_beside_an_infinity_and_a_stored_zero_is_not(
     looked_up: str | None,
 ) -> None:
     rng = np.random.default_rng(4)
-    A = sp.random_array((90, 90), density=0.1, format="csr", rng=rng)  # noqa: N806
-    B, D = A.copy(), A.copy()  # noqa: N806
+    A = sp.random_array((90, 90), density=0.1, format="csr", rng=rng)
+    B, D = A.copy(), A.copy()
     B.data[3] = np.inf
     column = int(B.indices[3])
     asked = looked_up and f"reorder(i,j,k), precompute({looked_up},k,k,w)"
@@ -197,7 +197,7 @@ def test_what_is_not_stored_is_zero_beside_an_infinity_and_a_stored_zero_is_not(
 def test_a_masked_product_stores_what_its_loops_do() -> None:
     """No more and no less than where rows are merged, in the same order."""
     rng = np.random.default_rng(5)
-    S, A, B = (sp.random_array((40, 40), density=0.1, format="csr", rng=rng) for _ in range(3))  # noqa: N806
+    S, A, B = (sp.random_array((40, 40), density=0.1, format="csr", rng=rng) for _ in range(3))
     found = tp.evaluate(MASKED, S=S, A=A, B=B)
     assert "looks up" in tp.explain(MASKED, S=S, A=A, B=B, frontier_budget=0)
     merged = tp.evaluate(MASKED, S=S, A=A, B=B, schedule="reorder(i,k,j)")
@@ -208,8 +208,8 @@ def test_a_masked_product_stores_what_its_loops_do() -> None:
 
 def test_rows_are_clean_for_the_next() -> None:
     """Each row is looked up among its own entries alone, by any number of threads."""
-    A = sp.csr_array(np.tril(np.ones((300, 300))))  # noqa: N806
-    D = sp.csr_array(np.eye(300))  # noqa: N806
+    A = sp.csr_array(np.tril(np.ones((300, 300))))
+    D = sp.csr_array(np.eye(300))
     expected = ((A @ A).multiply(D)).sum()
     for threads in (1, 2):
         found = tp.evaluate("s = A[i,j] * B[j,k] * D[i,k]", A=A, B=A, D=D, threads=threads)
@@ -219,8 +219,8 @@ def test_rows_are_clean_for_the_next() -> None:
 def test_a_temporary_that_looks_up_rows_is_named_like_any_other() -> None:
     """Kernels that nobody named have other names for what they read."""
     rng = np.random.default_rng(6)
-    S, A, B = (sp.random_array((60, 60), density=0.1, format="csr", rng=rng) for _ in range(3))  # noqa: N806
-    X = rng.random((60, 4))  # noqa: N806
+    S, A, B = (sp.random_array((60, 60), density=0.1, format="csr", rng=rng) for _ in range(3))
+    X = rng.random((60, 4))
     text = "Y[i,l] = sum(j, sum(k, S[i,j] * A[i,k] * B[k,j]) * X[j,l])"
     expected = (S.multiply(A @ B)) @ X
     np.testing.assert_allclose(tp.evaluate(text, S=S, A=A, B=B, X=X), expected)
@@ -232,7 +232,7 @@ def test_rows_of_a_vast_index_are_merged() -> None:
     size = 1 << 40
     coords = np.array([[0, 5], [0, size - 1], [1, 7]])
     made = [tp.Tensor.from_coo(coords, np.ones(3), (2, size), format="ss") for _ in range(2)]
-    S = tp.Tensor.from_coo(([0, 1], [0, 1]), np.ones(2), (2, 2), format="ss")  # noqa: N806
+    S = tp.Tensor.from_coo(([0, 1], [0, 1]), np.ones(2), (2, 2), format="ss")
     found = tp.evaluate("s = S[i,j] * A[i,k] * B[j,k]", S=S, A=made[0], B=made[1])
     assert float(found) == 3.0
 
@@ -262,7 +262,7 @@ def test_no_copy_has_a_place_for_each_of_far_more_columns(text: str, power: int)
 
 def test_the_schedule_that_ran_is_one_to_give() -> None:
     rng = np.random.default_rng(7)
-    A = sp.random_array((200, 200), density=0.05, format="csr", rng=rng)  # noqa: N806
+    A = sp.random_array((200, 200), density=0.05, format="csr", rng=rng)
     for text, names in ((TRIANGLES, "ABD"), (MASKED, "SAB")):
         given_ = dict.fromkeys(names, A)
         kernel = tp.compile(text, given_)

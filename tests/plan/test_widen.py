@@ -88,7 +88,7 @@ def test_what_stays_is_told_with_the_remedy() -> None:
 
 def test_wide_integers_are_contracted_in_pairs() -> None:
     rng = np.random.default_rng(0)
-    A = sp.random_array((2000, 2000), density=0.01, format="csr", rng=rng)  # noqa: N806
+    A = sp.random_array((2000, 2000), density=0.01, format="csr", rng=rng)
     A.data = rng.integers(1, 9, A.nnz)
     x = rng.random(2000)
     for text, expected in (

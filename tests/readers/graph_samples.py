@@ -1,6 +1,5 @@
 """Functions whose graphs are saved: every kind of operator, sizes, constants, gradients, steps."""
 
-# ruff: noqa: N803 - the names of the field
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

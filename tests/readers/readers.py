@@ -487,7 +487,7 @@ def notes(folder: Path) -> dict[str, bytes]:
         "        t0 = make0((a0_0, ), dtype0)\n        return finish(t0)\n"
         "    except (TypeError, ValueError):\n        return None\n"
     )
-    more = {"finish": ["taco_py.values.hand_out:handed_out", {"kind": "csr_array"}]}
+    more = {"finish": ["taco_py.values.results.hand_out:handed_out", {"kind": "csr_array"}]}
     kept = [text, [], [], {"a0_dtype": "float64"}, more, None]
     routine = ["routine codegen.runtime.blas:library_product float64 ab,bc->ac"]
     multiplied = text.replace("finish(t0)", "kernel0(t0)")

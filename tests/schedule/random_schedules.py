@@ -56,7 +56,7 @@ from taco_py.schedule.commands import (
 from taco_py.schedule.distribute import multiplied
 from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.schedule import Schedule
-from taco_py.values.results import hand_out
+from taco_py.values.results.results import hand_out
 from taco_py.values.settings import Settings, settings_of
 from taco_py.ways.loops import lower_recipe
 from taco_py.ways.recipe import Recipe

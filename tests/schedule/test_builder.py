@@ -116,7 +116,7 @@ def test_several_commands_are_one_step() -> None:
 
 def test_subscripts_of_einsum() -> None:
     s = tp.schedule("ij,jk->ik", tp.CSR, tp.dense(2)).split("i", "i0", "i1", 4)
-    X = rng.random((17, 3))  # noqa: N806
+    X = rng.random((17, 3))
     np.testing.assert_allclose(tp.einsum("ij,jk->ik", A, X, schedule=s, optimize=False), A @ X)
     with pytest.raises(tp.OperandError, match="found none for op1"):
         tp.schedule("ij,jk->ik", tp.CSR)
@@ -133,7 +133,7 @@ def test_arrays_stand_for_their_formats() -> None:
 
 @pytest.mark.parametrize(("text", "form"), [("csr", "ds"), ("csc", "ds:1,0"), ("coo", "uq")])
 def test_an_array_for_the_result_stands_for_its_format(text: str, form: str) -> None:
-    E = A.asformat(text)  # noqa: N806
+    E = A.asformat(text)
     for assignment in ("E[i,j] += A[i,j] * x[j]", "E[i,j] = A[i,j] * x[j]"):
         kernel = tp.schedule(assignment, A=A, x=x, E=E).compile()
         assert f"{kernel.assignment.target.tensor}: {form}/float64" in repr(kernel)

@@ -133,7 +133,7 @@ def test_anndata(tmp_path: Path) -> None:
         tp.write(each, path)
         found = anndata.read_h5ad(path)
         assert found.shape == A.shape
-        X = found.X.toarray() if sp.issparse(found.X) else found.X  # noqa: N806
+        X = found.X.toarray() if sp.issparse(found.X) else found.X
         np.testing.assert_array_equal(X, A)
 
 

@@ -25,7 +25,7 @@ def make(kind: str, family: str, array: Any = ARRAY) -> Any:
     return getattr(sp, f"{kind}_{family}")(array)
 
 
-def with_int64(A: Any) -> Any:  # noqa: N803
+def with_int64(A: Any) -> Any:
     if A.format == "coo":
         A.coords = tuple(c.astype(np.int64) for c in A.coords)
     else:
@@ -33,7 +33,7 @@ def with_int64(A: Any) -> Any:  # noqa: N803
     return A
 
 
-def state(A: Any) -> dict[str, Any]:  # noqa: N803
+def state(A: Any) -> dict[str, Any]:
     """Every attribute of a scipy object, arrays as bytes."""
     return {
         name: value.tobytes() if isinstance(value, np.ndarray) else repr(value)
@@ -44,7 +44,7 @@ def state(A: Any) -> dict[str, Any]:  # noqa: N803
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_scipy_class(kind: str, family: str) -> None:
-    A = make(kind, family)  # noqa: N806
+    A = make(kind, family)
     before = state(A)
     data = from_scipy(A)
     check(data)
@@ -58,8 +58,8 @@ def test_every_scipy_class(kind: str, family: str) -> None:
 @pytest.mark.parametrize("wide", [False, True], ids=["int32", "int64"])
 @pytest.mark.parametrize("kind", ["csr", "csc"])
 def test_compressed_goes_in_and_out_without_a_copy(kind: str, wide: bool, family: str) -> None:
-    A = make(kind, family)  # noqa: N806
-    A = with_int64(A) if wide else A  # noqa: N806
+    A = make(kind, family)
+    A = with_int64(A) if wide else A
     data = from_scipy(A)
     assert data.levels[1].pos is A.indptr
     assert data.levels[1].crd is A.indices
@@ -74,8 +74,8 @@ def test_compressed_goes_in_and_out_without_a_copy(kind: str, wide: bool, family
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("wide", [False, True], ids=["int32", "int64"])
 def test_coo_goes_in_and_out_without_a_copy(wide: bool, family: str) -> None:
-    A = make("coo", family)  # noqa: N806
-    A = with_int64(A) if wide else A  # noqa: N806
+    A = make("coo", family)
+    A = with_int64(A) if wide else A
     data = from_scipy(A)
     assert all(level.crd is c for level, c in zip(data.levels, A.coords, strict=True))
     assert data.levels[0].pos is not None
@@ -102,7 +102,7 @@ def test_coordinates_of_other_orders() -> None:
 def test_flags_of_scipy_are_neither_believed_nor_set() -> None:
     """Someone may have written to the indices since scipy looked at them."""
     parts = (np.ones(3), np.array([2, 0, 0]), np.array([0, 2, 3]))
-    A = sp.csr_array(parts, shape=(2, 3))  # noqa: N806
+    A = sp.csr_array(parts, shape=(2, 3))
     assert (from_scipy(A).sorted, from_scipy(A).unique) == (None, None)
     A.sort_indices()
     assert A.has_canonical_format
@@ -116,7 +116,7 @@ def test_flags_of_scipy_are_neither_believed_nor_set() -> None:
 
 
 def test_scipys_canonical_coo_may_be_in_column_order() -> None:
-    A = sp.coo_array((np.ones(3), ([1, 0, 0], [0, 1, 1])), shape=(2, 2))  # noqa: N806
+    A = sp.coo_array((np.ones(3), ([1, 0, 0], [0, 1, 1])), shape=(2, 2))
     A.sum_duplicates()
     data = from_scipy(A)
     assert (data.sorted, data.unique) == (None, True)
@@ -131,9 +131,7 @@ def test_flags_are_handed_to_scipy() -> None:
 
 
 def test_entries_beyond_the_last_position_do_not_count() -> None:
-    A = sp.csr_array(  # noqa: N806
-        (np.ones(2), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 2)
-    )
+    A = sp.csr_array((np.ones(2), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 2))
     A.indices, A.data = np.array([0, 1, 7, 7], np.int32), np.ones(4)
     data = from_scipy(A)
     assert data.nnz == 2
@@ -141,7 +139,7 @@ def test_entries_beyond_the_last_position_do_not_count() -> None:
 
 
 def test_index_arrays_of_two_types_are_unified() -> None:
-    A = make("csr", "array")  # noqa: N806
+    A = make("csr", "array")
     A.indptr = A.indptr.astype(np.int64)
     data = from_scipy(A)
     assert data.levels[1].pos is A.indptr
@@ -150,7 +148,7 @@ def test_index_arrays_of_two_types_are_unified() -> None:
 
 
 def test_values_a_kernel_cannot_read_in_place_are_copied() -> None:
-    A = make("csr", "array")  # noqa: N806
+    A = make("csr", "array")
     A.data = A.data.astype(">f8")
     data = from_scipy(A)
     assert data.values.dtype.isnative
@@ -172,7 +170,7 @@ def test_values_a_kernel_cannot_read_in_place_are_copied() -> None:
     ],
 )
 def test_lengths_that_contradict_each_other(changes: dict[str, Any], message: str) -> None:
-    A = make("csr", "array")  # noqa: N806
+    A = make("csr", "array")
     vars(A).update(changes)
     with pytest.raises(StructureError, match=message):
         from_scipy(A)
@@ -182,7 +180,7 @@ def test_what_is_no_sparse_array() -> None:
     with pytest.raises(OperandTypeError, match="found list"):
         from_scipy([1, 2])
     assert not is_scipy_sparse(ARRAY)
-    A = make("csr", "array")  # noqa: N806
+    A = make("csr", "array")
     A.data = A.data.astype(np.longdouble)
     with pytest.raises(OperandTypeError, match=r"float128|longdouble"):
         from_scipy(A)

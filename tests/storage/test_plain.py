@@ -14,7 +14,7 @@ from taco_py.diagnostics.errors import FileFormatError
 from taco_py.storage import regular
 from taco_py.storage.plain import Row, words_of_table
 from taco_py.storage.table import read_entries, read_table, read_values
-from taco_py.storage.text import Text
+from taco_py.storage.text_files.text import Text
 
 NUMBER = re.compile(rb"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 LONGEST = 64  # characters of a word that are surely taken

@@ -21,7 +21,7 @@ from taco_py.convert.read_table import read_table
 from taco_py.diagnostics.errors import FileFormatError
 from taco_py.storage import table
 from taco_py.storage.plain import Row
-from taco_py.storage.text import Text
+from taco_py.storage.text_files.text import Text
 from tests.storage.test_plain import ODD, tables
 
 REAL = Row(0, 1)

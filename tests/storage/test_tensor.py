@@ -183,14 +183,14 @@ def test_from_coo_refuses(name: str) -> None:
 
 
 def test_tensor_accepts_anything() -> None:
-    A = sp.csc_array(DENSE)  # noqa: N806
+    A = sp.csc_array(DENSE)
     assert tensor(A).format == CSC
     assert tensor(A).data.values is A.data
     assert tensor(A, "ds").format == CSR
     assert tensor(DENSE).data.values is DENSE
     assert tensor([[1, 2], [3, 4]]).format == dense(2)
     assert tensor(3.5).shape == ()
-    T = tensor(DENSE, CSF(2))  # noqa: N806
+    T = tensor(DENSE, CSF(2))
     assert tensor(T).data is T.data
     for made in (T, tensor(A, "ds:1,0"), tensor(sp.lil_matrix(DENSE)), Tensor.from_scipy(A, "uq")):
         np.testing.assert_array_equal(made.to_numpy(), DENSE)
@@ -217,7 +217,7 @@ def test_index_types() -> None:
     [("ds", sp.csr_array), ("ds:1,0", sp.csc_array), ("ss", sp.coo_array), ("dd", sp.coo_array)],
 )
 def test_to_scipy(format: str, kind: type) -> None:
-    T = tensor(DENSE, format)  # noqa: N806
+    T = tensor(DENSE, format)
     assert type(T.to_scipy()) is kind
     for made in (T.to_scipy(), T.to_scipy("csr_matrix"), T.to_scipy("coo_array")):
         np.testing.assert_array_equal(made.toarray(), DENSE)
@@ -244,7 +244,7 @@ def test_to_coo_and_back() -> None:
 
 
 def test_formats_types_and_copies() -> None:
-    T = tensor(DENSE, "ss")  # noqa: N806
+    T = tensor(DENSE, "ss")
     assert T.to_format("ss") is T
     assert T.to_format(CSR).format == CSR
     assert T.astype(np.complex64).dtype == np.complex64
@@ -278,14 +278,14 @@ def test_repr_is_one_line() -> None:
 
 
 def test_no_tensor_becomes_dense_by_accident() -> None:
-    T = tensor(DENSE, "ss")  # noqa: N806
+    T = tensor(DENSE, "ss")
     for convert_silently in (np.asarray, np.array):
         with pytest.raises(OperandTypeError, match="hint"):
             convert_silently(T)
 
 
 def test_check_takes_what_tensor_takes() -> None:
-    A = sp.csr_array(DENSE)  # noqa: N806
+    A = sp.csr_array(DENSE)
     for sound in (A, DENSE, tensor(A, "ss"), tensor(A).data):
         check(sound)
     A.indices = np.array([1, 9], np.int32)

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codegen.runtime import memory_pool
-from codegen.runtime.free_memory import SHARE, TRUSTED, ShortageError, require
 from codegen.runtime.kernel_cache import KernelCache
-from codegen.runtime.memory_pool import KEPT, Pool
+from codegen.runtime.memory import memory_pool
+from codegen.runtime.memory.free_memory import SHARE, TRUSTED, ShortageError, require
+from codegen.runtime.memory.memory_pool import KEPT, Pool
 from tests.toolchain import samples
 
 MB = 2**20

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codegen.runtime import memory_pool
 from codegen.runtime.kernel_cache import KernelCache, LoadedKernel
-from codegen.runtime.memory_pool import Pool
+from codegen.runtime.memory import memory_pool
+from codegen.runtime.memory.memory_pool import Pool
 from tests.toolchain import samples
 
 MB = 2**20

@@ -107,7 +107,7 @@ def test_rows_of_pandas() -> None:
 
 
 def test_the_summary_of_an_operand_is_found_once_for_its_arrays() -> None:
-    A = sp.random_array((50, 40), density=0.2, format="csr", rng=np.random.default_rng(0))  # noqa: N806
+    A = sp.random_array((50, 40), density=0.2, format="csr", rng=np.random.default_rng(0))
     with tp.TuningStore() as store:
         first = store.key("y[i] = A[i,j] * x[j]", A=A, x=np.ones(40))
         A.indptr[1:] = A.nnz  # all entries in one row: written in place, and noticed

@@ -24,7 +24,7 @@ from taco_py.storage.check import check
 from taco_py.storage.tensor_data import TensorData, stores_all
 from taco_py.values.device_tensor import DeviceTensor, examined, uploaded
 from taco_py.values.operands import Given, is_number
-from taco_py.values.results import hand_out
+from taco_py.values.results.results import hand_out
 from taco_py.values.settings import Settings
 from taco_py.values.tensor import Tensor, as_data
 

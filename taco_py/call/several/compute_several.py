@@ -22,7 +22,7 @@ from taco_py.replay.make_call import compiled_kernels
 from taco_py.replay.state import Task, Wanted
 from taco_py.storage.tensor_data import Array, on_host
 from taco_py.values.device_tensor import place_of
-from taco_py.values.results import hand_out
+from taco_py.values.results.results import hand_out
 from taco_py.values.settings import Settings
 
 

@@ -28,8 +28,8 @@ from taco_py.notation.nodes import Access, Assignment
 from taco_py.plan.ir.nodes import Operand
 from taco_py.problem import TensorType
 from taco_py.values.operands import Given, describe
-from taco_py.values.result_table import TENSOR
-from taco_py.values.results import container
+from taco_py.values.results.result_table import TENSOR
+from taco_py.values.results.results import container
 from taco_py.values.settings import check_static
 
 

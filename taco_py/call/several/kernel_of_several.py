@@ -43,8 +43,8 @@ from taco_py.storage.tensor_data import on_host
 from taco_py.values.byte_counts import check_memory_limit
 from taco_py.values.device_tensor import place_of
 from taco_py.values.operands import Given, check_given, check_orders, check_sizes, give
-from taco_py.values.result_table import ResultKind
-from taco_py.values.results import container, hand_out
+from taco_py.values.results.result_table import ResultKind
+from taco_py.values.results.results import container, hand_out
 from taco_py.values.settings import Settings, check_static_size, check_threads, merged
 from taco_py.values.traced_operands import taken_over, taker_of
 

@@ -25,7 +25,7 @@ from taco_py.plan.make import Options
 from taco_py.plan.statements import plan_statements
 from taco_py.storage.room import room
 from taco_py.values.operands import Given, facts, give, informer, joined_of, type_of
-from taco_py.values.results import container
+from taco_py.values.results.results import container
 from taco_py.values.settings import Settings
 
 

@@ -41,8 +41,8 @@ from taco_py.plan.statements import fills_of
 from taco_py.problem import TensorType
 from taco_py.storage.tensor_data import ordered
 from taco_py.values.operands import INT32_MAX, check_orders, check_sizes
-from taco_py.values.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
-from taco_py.values.results import vast_indices
+from taco_py.values.results.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
+from taco_py.values.results.results import vast_indices
 from taco_py.values.settings import check_static_index, check_static_size
 from taco_py.values.tensor import as_format
 

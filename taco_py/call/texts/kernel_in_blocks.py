@@ -51,7 +51,7 @@ from taco_py.remapped.remapped_call import (
 from taco_py.storage.tensor_data import Array
 from taco_py.values.operands import check_names, check_orders, check_sizes
 from taco_py.values.remapped_tensor import blocks_of, in_format
-from taco_py.values.result_table import TENSOR
+from taco_py.values.results.result_table import TENSOR
 from taco_py.values.settings import Settings
 from taco_py.values.tensor import Tensor, as_data
 from taco_py.values.traced_operands import taken_over, taker_of

@@ -44,7 +44,7 @@ from taco_py.plan.make import Options
 from taco_py.plan.statements import plan_statements
 from taco_py.problem import TensorType
 from taco_py.values.operands import as_number, describe, is_number
-from taco_py.values.result_table import TENSOR
+from taco_py.values.results.result_table import TENSOR
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ from taco_py.storage.pack import unpack
 from taco_py.storage.plain import Row
 from taco_py.storage.table import read_entries, read_values
 from taco_py.storage.tensor_data import Array, TensorData
-from taco_py.storage.text import TableReader, Text, shown
-from taco_py.storage.tns import fill_comment, fill_read, fill_word, header_line
+from taco_py.storage.text_files.text import TableReader, Text, shown
+from taco_py.storage.text_files.tns import fill_comment, fill_read, fill_word, header_line
 
 CHOICES = (
     ("matrix",),

@@ -25,7 +25,7 @@ from taco_py.storage.check import MOST
 from taco_py.storage.pack import unpack
 from taco_py.storage.table import read_table
 from taco_py.storage.tensor_data import Array, TensorData
-from taco_py.storage.text import BLANKS_HINT, EXACT, TableReader, Text, shown
+from taco_py.storage.text_files.text import BLANKS_HINT, EXACT, TableReader, Text, shown
 
 TTX_BANNER = "%%MatrixMarket tensor coordinate real general"
 FILL_COMMENT = re.compile(rb"[#%]+\s*fill_value\s*[:=]?\s*(\S+)")

@@ -12,9 +12,9 @@ from taco_py.plan.ir.formats import without_modes
 from taco_py.plan.ir.nodes import Operand
 from taco_py.storage.tensor_data import TensorData, ordered
 from taco_py.values.device_tensor import DeviceTensor, uploaded
-from taco_py.values.hand_out import handed_out
 from taco_py.values.operands import INT32_MAX, Given, is_tensor
-from taco_py.values.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
+from taco_py.values.results.hand_out import handed_out
+from taco_py.values.results.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
 from taco_py.values.tensor import as_format
 
 MANY_BITS = 21

@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from codegen.runtime.free_memory import TRUSTED, ShortageError, require
 from codegen.runtime.host import Host
 from codegen.runtime.idle import Watch
-from codegen.runtime.memory_limit import MemoryLimit
+from codegen.runtime.memory.free_memory import TRUSTED, ShortageError, require
+from codegen.runtime.memory.memory_limit import MemoryLimit
 
 _LARGE = 4 * 1024**2  # TACO_LARGE of taco_runtime.h: blocks below it come from malloc
 _SMALL = 1024**2  # NumPy's memory below it is left to malloc

@@ -1,0 +1,1 @@
+"""Whether sums have terms and entries are stored, asked in generated loops."""

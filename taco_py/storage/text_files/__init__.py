@@ -1,0 +1,1 @@
+"""Files that are texts of numbers: Matrix Market and FROSTT."""
