@@ -128,6 +128,10 @@ def _check(record: TuningRecord) -> None:
         value = getattr(record, name)
         if value is not None and not _is_number(value, low):
             raise _unexpected(name, f"a finite number from {low:g}", value)
+    _check_counts(record)
+
+
+def _check_counts(record: TuningRecord) -> None:
     if record.when >= LAST:
         raise _unexpected("when", f"seconds since 1970, below {LAST}", record.when)
     if int(record.trials) != record.trials or record.trials >= LARGEST:
