@@ -339,7 +339,7 @@ def written(*names: str) -> Samples:
 
 def read_tensor(path: Path) -> Any:
     tensor = tp.read(path)
-    if tensor.ndim == 2 and np.prod(tensor.shape) < 10_000:
+    if tensor.ndim == 2 and max(tensor.shape) < 1000:
         _use(lambda: tp.evaluate("y[i] = A[i,j] * x[j]", A=tensor, x=np.ones(tensor.shape[1])))
     return tensor
 

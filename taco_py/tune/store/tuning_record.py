@@ -19,6 +19,8 @@ RESULTS = (OK, SLOWER, EXPECTED, "wrong", "crashed", "timed out", "refused")
 """How a trial ended. One that was slower took turns with a plan that was not beaten; one that is
 expected was not run, and its seconds are its price; the result of a wrong plan differs from the
 oracle's."""
+LAST = 253402214400
+"""Seconds from 1970 to the last day that dates have."""
 LARGEST = 2**63
 """Whole numbers of a store are below it."""
 DISPROVED = ("wrong", "crashed")
@@ -126,6 +128,12 @@ def _check(record: TuningRecord) -> None:
         value = getattr(record, name)
         if value is not None and not _is_number(value, low):
             raise _unexpected(name, f"a finite number from {low:g}", value)
+    _check_counts(record)
+
+
+def _check_counts(record: TuningRecord) -> None:
+    if record.when >= LAST:
+        raise _unexpected("when", f"seconds since 1970, below {LAST}", record.when)
     if int(record.trials) != record.trials or record.trials >= LARGEST:
         raise _unexpected("trials", "a whole number", record.trials)
 
