@@ -231,6 +231,7 @@ def explain(
         return limited(explain, locals())
     from taco_py.call.devices.placed import placed
     from taco_py.call.over_semirings import over_of
+    from taco_py.call.subscripts import explain_subscripts
     from taco_py.call.texts.by_text import Asks, explain_text
     from taco_py.notebook.folded_report import Report
     from taco_py.values.numpy_einsum import left_to_numpy
@@ -243,12 +244,10 @@ def explain(
         if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
             return Report(numpys.told)
     given, where = placed(given, target)
-    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, where)
-    settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *options)
+    asked = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, where)
+    settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *asked)
     seconds, over = check_budget(frontier_budget, "frontier_budget"), over_of(semiring, mask, False)
     if einsums:
-        from taco_py.call.subscripts import explain_subscripts
-
         every = (text, *given.values())
         return Report(explain_subscripts(every, optimize, settings, seconds, over))
     asks = Asks(border, shape, path, outputs, format, None, None if over.is_usual else over)
