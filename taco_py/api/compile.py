@@ -111,10 +111,9 @@ def compile(
     Raises NotationError, OperandError, FormatError, OperandTypeError, ScheduleError, CompilerError.
     """
     given, where = placed(by_name(text, formats, others, named, "formats"), target)
-    ends = {"border": border, "shape": shape}
     asked = (threads, static, libraries, schedule_budget, forbid, allow, where)
     own, limit = settings_of_kernel(schedule, *asked), check_memory_limit(memory_limit)
-    settings = with_fields(own, memory_limit=limit)
+    settings, ends = with_fields(own, memory_limit=limit), {"border": border, "shape": shape}
     statements = statements_of(text, given)
     over = read_over(semiring, as_mask(mask, statements[-1].assignment), replace)
     if outputs is not None or len(statements) > 1:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import built, read_over
+from taco_py.diagnostics.option_table import refuse_of_other_kind
 from taco_py.replay.find import find
 from taco_py.values.byte_counts import limited
 from taco_py.values.keys import COUNTS, by_outputs, call_key, options_key
@@ -230,8 +231,8 @@ def explain(
         return limited(explain, locals())
     from taco_py.call.devices.placed import placed
     from taco_py.call.over_semirings import over_of
+    from taco_py.call.subscripts import explain_subscripts
     from taco_py.call.texts.by_text import Asks, explain_text
-    from taco_py.diagnostics.option_table import refuse_of_other_kind
     from taco_py.notebook.folded_report import Report
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
@@ -243,12 +244,10 @@ def explain(
         if (numpys := left_to_numpy((text, *operands), dtype, own)) is not None:
             return Report(numpys.told)
     given, where = placed(given, target)
-    options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, where)
-    settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *options)
+    asked = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, where)
+    settings = settings_of(None if isinstance(format, Mapping) else format, schedule, *asked)
     seconds, over = check_budget(frontier_budget, "frontier_budget"), over_of(semiring, mask, False)
     if einsums:
-        from taco_py.call.subscripts import explain_subscripts
-
         every = (text, *given.values())
         return Report(explain_subscripts(every, optimize, settings, seconds, over))
     asks = Asks(border, shape, path, outputs, format, None, None if over.is_usual else over)

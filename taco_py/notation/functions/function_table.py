@@ -253,7 +253,7 @@ FUNCTIONS: dict[str, Operator] = {
         replace(_real("sigmoid", _special("expit"), "d * f * (1 - f)", REAL), true_division=True),
         _binary(
             "hypot", np.hypot, kinds=REAL, floating=True, commutative=True,
-            cotangents=("where(f == 0, 0, d * a / f)", "where(f == 0, 0, d * b / f)"),
+            cotangents=("d * a / where(f == 0, 1, f)", "d * b / where(f == 0, 1, f)"),
         ),
         _binary(
             "atan2", np.arctan2, kinds=REAL, floating=True,
