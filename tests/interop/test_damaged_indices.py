@@ -1,5 +1,6 @@
 """Damaged index arrays of operands are refused through every door, before a kernel reads them."""
 
+# ruff: noqa: N803 - matrices have capital letters
 from __future__ import annotations
 
 import gc
@@ -74,15 +75,15 @@ MAKERS: dict[str, Callable[[Damage], Any]] = {
 
 
 def doors() -> dict[str, Callable[[Any], object]]:
-    def vector(A: Any, mode: int) -> Any:  # noqa: N803
+    def vector(A: Any, mode: int) -> Any:
         return np.ones(A.shape[mode])
 
-    def later(A: Any) -> Any:  # noqa: N803
+    def later(A: Any) -> Any:
         with tp.lazy() as noted:
             y = noted(A) @ vector(A, 1)
         return y.compute()
 
-    def sum_of_squares(A: Any, v: Any) -> Any:  # noqa: N803
+    def sum_of_squares(A: Any, v: Any) -> Any:
         return np.sum((A @ v) ** 2)
 
     left, right = "y[j] = A[i,j] * x[i]", "y[i] = A[i,j] * x[j]"
