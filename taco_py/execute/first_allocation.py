@@ -12,8 +12,9 @@ def first_room(source: Source | None, operands: Mapping[str, TensorData]) -> int
     """Elements to reserve: what the sparse operands store together, never less than their union.
 
     A kernel that makes more, as products do, enlarges the array; what is left over is given back.
-    Room that is not used costs addresses only (`codegen.runtime.memory.memory_pool`), while an array that
-    grows from nothing is copied until it is large. The kernel reserves the first pos exactly.
+    Room that is not used costs addresses only (`codegen.runtime.memory.memory_pool`), while an
+    array that grows from nothing is copied until it is large. The kernel reserves the first pos
+    exactly.
     """
     if source is not None and source.what == "pos":
         return 0
