@@ -131,6 +131,7 @@ MEMO_ALLOWED = frozenset(
         "taco_py.devices",
         "taco_py.interop.scipy_arrays",
         "taco_py.interop.scipy_blocks",
+        "taco_py.legal.absent",
         "taco_py.storage.size_classes",
     }
 )

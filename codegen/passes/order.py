@@ -31,8 +31,8 @@ from codegen.passes.parameters import prune_parameters
 from codegen.passes.past_caches import write_past_caches
 from codegen.passes.simplify import simplify
 from codegen.passes.sums.accumulators import split_accumulators
+from codegen.passes.sums.sums_in_blocks import widen_sums
 from codegen.passes.sums.vector_sums import split_sums_of_streams, split_vector_sums
-from codegen.passes.sums.wide_sums import widen_sums
 from codegen.passes.vectorize import vectorize
 from codegen.records import dataclass
 from codegen.target import Target

@@ -130,9 +130,8 @@ def compile(
         refuse_others("kernels of operands in blocks", ends)
         return compile_blocks(statement, ToldOfBlocks(given, dtypes, index_dtype, settings))
     if (border, shape) != ("error", None) or has_subscripts(statement.assignment):
-        from taco_py.call.texts.kernel_of_subscripts import Told, compile_subscripts
-        from taco_py.indexed.indexed_call import stated_of
+        from taco_py.call.texts.kernel_of_subscripts import Told, compile_at
 
         told = Told(given, dtypes, index_dtype, static, over, settings)
-        return compile_subscripts(statement, stated_of(border, shape), told)
+        return compile_at(statement, border, shape, told)
     return compile_draft(draft(text, given, dtypes, index_dtype, static, over), settings)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import built, read_over
 from taco_py.diagnostics.option_table import refuse_of_other_kind
+from taco_py.notebook.folded_report import Report
 from taco_py.replay.find import find
 from taco_py.values.byte_counts import limited
 from taco_py.values.keys import COUNTS, by_outputs, call_key, options_key
@@ -233,7 +234,6 @@ def explain(
     from taco_py.call.over_semirings import over_of
     from taco_py.call.subscripts import explain_subscripts
     from taco_py.call.texts.by_text import Asks, explain_text
-    from taco_py.notebook.folded_report import Report
     from taco_py.values.numpy_einsum import left_to_numpy
     from taco_py.values.settings import check_budget, settings_of
 

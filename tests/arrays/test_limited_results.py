@@ -1,6 +1,5 @@
 """Limits of memory hold for what NumPy computes of Tensors; unsigned positions are positions."""
 
-# ruff: noqa: N803, N806 - tensors have capital letters
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -35,7 +35,7 @@ def test_bits_of_counts_are_those_of_numbers(text: str, form: str) -> None:
 def test_bits_of_counts_in_sums_and_several_statements() -> None:
     total = tp.evaluate("s = sum(i, ~sum(j, M[i,j]))", M=M)
     assert total == (~M.sum(1)).sum() and total.dtype == np.int64
-    c, y = tp.evaluate("c[i] = sum(j, M[i,j]); y[i] = ~c[i]", M=M, outputs=("c", "y"))
+    _, y = tp.evaluate("c[i] = sum(j, M[i,j]); y[i] = ~c[i]", M=M, outputs=("c", "y"))
     np.testing.assert_array_equal(y, ~M.sum(1))
 
 

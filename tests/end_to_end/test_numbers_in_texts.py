@@ -18,7 +18,8 @@ TEXTS: dict[str, str] = {
     "x[i,j] * (1 - 1)": "x * 0", "0 * x[i,j] + 1": "0 * x + 1", "x[i,j] + 0": "x + 0",
     "x[i,j] + inf": "x + np.inf", "x[i,j] - inf": "x - np.inf", "inf * x[i,j]": "x * np.inf",
     "x[i,j] * 0 == 0": "x * 0 == 0", "x[i,j] * -0.0": "x * -0.0", "-0.0 * x[i,j]": "x * -0.0",
-    "where(x[i,j] > 0, 0.0, -0.0)": "np.where(x > 0, 0.0, -0.0)", "0 * x[i,j] * x[i,j]": "0 * x * x",
+    "where(x[i,j] > 0, 0.0, -0.0)": "np.where(x > 0, 0.0, -0.0)",
+    "0 * x[i,j] * x[i,j]": "0 * x * x",
     "x[i,j] * 0 // 1": "x * 0 // 1", "0 % x[i,j]": "0 % x", "x[i,j]**0 * 0": "x**0 * 0",
 }  # fmt: skip
 """What NumPy writes so."""

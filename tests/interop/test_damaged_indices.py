@@ -1,6 +1,5 @@
 """Damaged index arrays of operands are refused through every door, before a kernel reads them."""
 
-# ruff: noqa: N803 - matrices have capital letters
 from __future__ import annotations
 
 import gc

@@ -220,6 +220,11 @@ def compile_subscripts(read: Understood, stated: Stated, told: Told) -> KernelOf
     return kernel
 
 
+def compile_at(read: Understood, border: str, shape: Any, told: Told) -> KernelOfSubscripts:
+    """Compile the kernel of a text with subscripts, borders or a shape, as `compile_subscripts`."""
+    return compile_subscripts(read, stated_of(border, shape), told)
+
+
 def draft_subscripts(read: Understood, stated: Stated, told: Told) -> Draft:
     """Draft the assignment over indices alone that samples of the operands ask for."""
     kernel, (layout, _, made) = _sampled(read, stated, told)
