@@ -37,7 +37,8 @@ from taco_py.lower.conditions import (
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.lower.expressions import lower_value, value_position
 from taco_py.lower.loop_code import appending_level, lower_loop
-from taco_py.lower.presence import (
+from taco_py.lower.ranges import is_absent
+from taco_py.lower.sparse_result.presence import (
     is_certain,
     is_told_by_loops,
     lists,
@@ -46,7 +47,6 @@ from taco_py.lower.presence import (
     shortened,
     value_assigned,
 )
-from taco_py.lower.ranges import is_absent
 from taco_py.lower.sparse_result.result import Result
 from taco_py.lower.threads.atomic_updates import (
     add_atomically,
