@@ -84,7 +84,7 @@ def expected_type(semiring, left, right):
     """The type of sums: truths are counted where numbers are added up."""
     found = type_of_products(semiring, left, right)
     counts = parts(semiring)[0] in ("plus", "times") and semiring != "plus_times"
-    return np.dtype("int64") if counts and found == bool else found
+    return np.dtype("int64") if counts and found.kind == "b" else found
 
 
 def by_loops(semiring, A, a, B, b):
