@@ -25,6 +25,7 @@ from taco_py.legal.stored import is_sparse
 from taco_py.levels import locate, locate_strided
 from taco_py.lower import dense_workspaces as dense
 from taco_py.lower import workspaces
+from taco_py.lower.absent_sums import has_terms, only_values, tells_absent
 from taco_py.lower.conditions import (
     ALWAYS,
     condition_of,
@@ -36,8 +37,8 @@ from taco_py.lower.conditions import (
 from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.lower.expressions import lower_value, value_position
 from taco_py.lower.loop_code import appending_level, lower_loop
-from taco_py.lower.presence.absent_sums import has_terms, only_values, tells_absent
-from taco_py.lower.presence.presence import (
+from taco_py.lower.ranges import is_absent
+from taco_py.lower.sparse_result.presence import (
     is_certain,
     is_told_by_loops,
     lists,
@@ -46,7 +47,6 @@ from taco_py.lower.presence.presence import (
     shortened,
     value_assigned,
 )
-from taco_py.lower.ranges import is_absent
 from taco_py.lower.sparse_result.result import Result
 from taco_py.lower.threads.atomic_updates import (
     add_atomically,

@@ -66,7 +66,7 @@ def zero_of(add, dtype):
     return zero
 
 
-def expected_type(semiring, left, right):
+def type_of_products(semiring, left, right):
     add, multiply = parts(semiring)
     both = np.result_type(left, right)
     if add in ("or", "and", "xor") or (add, multiply) == ("any", "pair"):
@@ -76,6 +76,13 @@ def expected_type(semiring, left, right):
     if multiply == "pair":
         return np.dtype("int64") if add == "plus" else both
     return {"first": left, "second": right}.get(multiply, both)
+
+
+def expected_type(semiring, left, right):
+    """The type of sums: truths are counted where numbers are added up."""
+    found = type_of_products(semiring, left, right)
+    counts = parts(semiring)[0] in ("plus", "times") and semiring != "plus_times"
+    return np.dtype("int64") if counts and found.kind == "b" else found
 
 
 def by_loops(semiring, A, a, B, b):

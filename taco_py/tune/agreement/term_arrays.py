@@ -171,7 +171,7 @@ def _elementwise(
     array = np.empty(shape, object)
     if array.size > MOST_ELEMENTS:
         raise TooLargeError
-    wide = [np.broadcast_to(v, shape) for v in values]
+    wide: list[Any] = [np.broadcast_to(v, shape) for v in values]
     stored, number = absent
     for place in np.ndindex(shape):
         if number is not None and not stored[place]:

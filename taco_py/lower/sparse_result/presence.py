@@ -31,9 +31,9 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.iteration.lattice import build_lattice, is_full
 from taco_py.iteration.region import Coordinates, Iterator, Region, Regions
 from taco_py.legal.absent import arg_fill, call_fill, differing, same
+from taco_py.lower.absent_sums import has_terms
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.expressions import lower_value
-from taco_py.lower.presence.absent_sums import has_terms
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number, Operator

@@ -1,1 +1,0 @@
-"""Whether sums have terms and entries are stored, asked in generated loops."""
