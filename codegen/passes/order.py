@@ -31,7 +31,7 @@ from codegen.passes.parameters import prune_parameters
 from codegen.passes.past_caches import write_past_caches
 from codegen.passes.simplify import simplify
 from codegen.passes.sums.accumulators import split_accumulators
-from codegen.passes.sums.sums_in_blocks import widen_sums
+from codegen.passes.sums.long_sums import widen_sums
 from codegen.passes.sums.vector_sums import split_sums_of_streams, split_vector_sums
 from codegen.passes.vectorize import vectorize
 from codegen.records import dataclass
@@ -76,7 +76,7 @@ C_PASSES: tuple[Step, ...] = (
     Step("counted_places", _for_any_target(count_places), "before vectorize, which marks them"),
     Step("kept_functions", _for_any_target(keep_functions), "after places are counted, which meet"),
     Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
-    Step("wide_sums", _for_any_target(widen_sums), "takes the loops that are marked, too"),
+    Step("long_sums", _for_any_target(widen_sums), "takes the loops that are marked, too"),
     Step(
         "function_chains", _for_any_target(split_function_chains), "takes the loops that are marked"
     ),

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from math import copysign, isfinite
 from typing import assert_never
 
@@ -95,12 +94,7 @@ def operator_of(call: Call) -> Operator:
         for place, arg in enumerate(args)
         if is_number(arg) and operator.annihilated(place, fill_of(arg, _no_fill)) is not None
     )
-    return _beside_numbers(operator, places) if places else operator
-
-
-@lru_cache(maxsize=256)
-def _beside_numbers(operator: Operator, places: tuple[int, ...]) -> Operator:
-    return replace(operator, numbers=places)
+    return replace(operator, numbers=places) if places else operator
 
 
 def _no_fill(access: Access) -> Number | None:

@@ -110,7 +110,7 @@ class Operator:
     at_absent: Callable[..., Number] | None = field(default=None, compare=False, repr=False)
     at_fills: Callable[..., Number] | None = field(default=None, compare=False, repr=False)
     limit: int = 0
-    numbers: tuple[int, ...] = ()
+    numbers: tuple[int, ...] = field(default=(), repr=False)
     needs_elements: bool = field(default=False, compare=False, repr=False)
     of_none: Number | None = field(default=None, compare=False, repr=False)
     idempotent: bool = False

@@ -31,6 +31,8 @@ def _expected(text: str) -> Any:
 
 
 def _as_array(found: Any) -> Any:
+    if isinstance(found, tp.Tensor):
+        return found.to_numpy()
     return found.toarray() if sp.issparse(found) else np.asarray(found)
 
 

@@ -14,7 +14,7 @@
                                           for p in rest..stop:
                                             acc += vals[p] * x[crd[p]]
 
-A sum of 32 bits is one of 64 of blocks of 1024 terms (`sums_in_blocks`).
+A sum of 32 bits is one of 64 of blocks of 512 terms (`long_sums`).
 
 The order of a sum is free (as it is for `omp simd reduction`). Two loops in a row end where the
 processor cannot foresee it, twice as often as one: rows of up to 64 entries gain less from four
@@ -50,7 +50,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
-from codegen.passes.sums.sums_in_blocks import blocks_of, wider
+from codegen.passes.sums.long_sums import blocks_of, wider
 from codegen.passes.vectorize import is_scalar_call, reductions_of, stride, strides_in
 from codegen.tree import find, map_children, rewrite, walk
 from codegen.variables import declared_vars, rename, substitute

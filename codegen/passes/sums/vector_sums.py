@@ -14,7 +14,7 @@ Additions to one vector wait for each other, which takes longer than the element
 memory; four vectors do not wait, and are four streams for the hardware to follow (1.9 times the
 speed on rows of 10,000 elements, Zen 3). A loop that has four sums anyway is left in one part. The
 order of a sum is free, as it is for `omp simd reduction`. Of 32 bits, a long loop is one of blocks,
-whose sums are added up in 64 (`sums_in_blocks`).
+whose sums are added up in 64 (`long_sums`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from codegen.ir import (
     Var,
 )
 from codegen.names import Names
-from codegen.passes.sums.sums_in_blocks import BLOCK, blocks_of, wider
+from codegen.passes.sums.long_sums import BLOCK, blocks_of, wider
 from codegen.target import Target
 from codegen.tree import map_children, rewrite, walk
 from codegen.variables import declared_vars, rename, substitute

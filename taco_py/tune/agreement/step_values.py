@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 

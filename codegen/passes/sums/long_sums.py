@@ -31,6 +31,7 @@ from codegen.ir import (
     Expr,
     For,
     Function,
+    Load,
     LoopKind,
     Module,
     Reduction,
@@ -41,15 +42,15 @@ from codegen.ir import (
     While,
 )
 from codegen.names import Names
-from codegen.passes.vectorize import is_scalar_call
+from codegen.passes.vectorize import is_scalar_call, stride, strides_in
 from codegen.records import dataclass
-from codegen.tree import children, map_children, walk
+from codegen.tree import children, find, map_children, walk
 from codegen.types import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, ScalarType
 from codegen.variables import rename, substitute
 
 WIDER: Mapping[str, ScalarType] = {FLOAT32.name: FLOAT64, COMPLEX64.name: COMPLEX128}
 """The type in which sums of a type are added up."""
-BLOCK = 1024
+BLOCK = 512
 """Iterations of a block: sums of its lanes are no longer than some tens, and to add the lanes is
 nothing beside them."""
 SHORT = 64
@@ -113,14 +114,23 @@ class _Sums:
 
     def is_wide(self, var: Var) -> bool:
         """Whether a variable is a sum of many terms, but for that of one plain loop."""
-        return var not in self.others and any(map(_is_long_sum, self.terms[var]))
+        laned = var.type.kind != "complex"
+        return var not in self.others and any(_is_long_sum(each, laned) for each in self.terms[var])
 
 
-def _is_long_sum(loops: Sequence[Loop]) -> bool:
+def _is_long_sum(loops: Sequence[Loop], laned: bool) -> bool:
+    """Whether loops make a long sum that is not cut into blocks, as that of one plain loop is."""
     around = [each for each in loops if not _is_short(each)]
     if not around:
         return False
-    return len(around) > 1 or not is_plain(around[-1])  # one plain loop is cut into blocks
+    return len(around) > 1 or not (is_plain(around[-1]) and (laned or _is_indirect(around[-1])))
+
+
+def _is_indirect(loop: Loop) -> bool:
+    """Whether a loop reads an array at places that are read, or far from each other."""
+    assert isinstance(loop, For)
+    strides = strides_in(loop)
+    return any(stride(load.index, strides) not in (0, 1) for load in find(loop.body, Load))
 
 
 def _is_short(loop: Loop) -> bool:
@@ -166,9 +176,16 @@ class _Widened:
             case Assign(var, value) if var in self.totals:
                 total = self.totals[var]
                 return replace(node, var=total, value=cast(total.type, value))
-            case For() if is_plain(node) and not (_is_short(node) and not node.reductions):
+            case For() if self._has_sum_of_its_own(node):
                 return self._by_itself(node)
         return map_children(node, self.of)
+
+    def _has_sum_of_its_own(self, loop: For) -> bool:
+        """Whether what a loop adds is added as a whole. Complex numbers have no lanes to lose."""
+        if loop.kind is LoopKind.VECTOR:
+            return True
+        laned = all(each.var.type.kind != "complex" for each in find(loop.body, Assign))
+        return is_plain(loop) and not _is_short(loop) and (laned or _is_indirect(loop))
 
     def _by_itself(self, loop: For) -> For | Block:
         """A loop that adds to variables of its own, which are then added to the wide ones."""
