@@ -16,6 +16,7 @@ from functools import reduce
 from codegen.records import dataclass
 from taco_py.legal.absent import arg_fill, call_fill, differing
 from taco_py.legal.stored_places import Accesses, Atom, Modes, Places, StoredPlaces
+from taco_py.notation.checks import free_indices
 from taco_py.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.notation.operators import KEPT, STORED
 from taco_py.notation.parser import parse_assignment
@@ -71,12 +72,12 @@ class NeededPlaces:
         if len({*part.indices}) < len(part.indices) or part.subscripts:
             return ()
         here = self.stored.modes_of(part)
-        bounds = [each for call, place in around for each in self._bounds(call, place)]
+        bounds = [each for call, place in around for each in self.bounds(call, place)]
         options = self.stored.said_of(bounds, here)
         asked = _moved(needed, modes, here)
         return options if asked is None else (*options, asked)
 
-    def _bounds(self, call: Call, here: int) -> Iterator[Accesses]:
+    def bounds(self, call: Call, here: int) -> Iterator[Accesses]:
         """Yield operands that store something wherever an operator looks at one argument."""
         fills = [arg_fill(call.operator, arg, self.stored.fill(arg)) for arg in call.args]
         known = [None if place == here else fill for place, fill in enumerate(fills)]
@@ -87,6 +88,33 @@ class NeededPlaces:
                     yield both
         if call.operator.chooses and fills[0] is not None and here == (2 if fills[0] else 1):
             yield from filter(None, self.stored.inside(call.args[0]))
+
+
+def asked_where(stored: StoredPlaces, expr: Expr, part: Expr) -> Accesses | None:
+    """Find operands that store something wherever an expression looks at a part of it; None where
+    that is unknown, or they have other indices than the part."""
+    needed, known = NeededPlaces(stored), {*free_indices(part)}
+    found: Accesses = frozenset()
+    for around in _paths(expr, part, ()):
+        options = [
+            each for call, place in around for each in needed.bounds(call, place)
+            if all({*access.indices} <= known for access in each)
+        ]  # fmt: skip
+        if not options:
+            return None
+        found |= min(options, key=lambda each: (len(each - found), sorted(map(str, each))))
+    return found or None
+
+
+def _paths(expr: Expr, part: Expr, around: Around) -> Iterator[Around]:
+    """Yield the operators around each occurrence of a part of an expression."""
+    if expr == part:
+        yield around
+    elif isinstance(expr, Reduce):
+        yield from _paths(expr.body, part, around)
+    elif isinstance(expr, Call):
+        for place, arg in enumerate(expr.args):
+            yield from _paths(arg, part, (*around, (expr, place)))
 
 
 def _occurrences(expr: Expr, around: Around) -> Iterator[tuple[Access, Around]]:

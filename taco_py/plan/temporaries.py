@@ -9,7 +9,9 @@ from math import prod
 from taco_py.concrete.terms import summed
 from taco_py.cost.estimate import result_size
 from taco_py.formats import dense
+from taco_py.legal.needed_places import asked_where, kept_where
 from taco_py.legal.stored import is_full, is_sparse
+from taco_py.legal.stored_places import StoredPlaces
 from taco_py.notation.checks import free_indices
 from taco_py.notation.dtypes import DType, expression_dtype
 from taco_py.notation.nodes import Access, Assignment, Expr, Reduce
@@ -19,6 +21,23 @@ from taco_py.plan.ir.goal import real_statistics
 from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.program import Define, Program
 from taco_py.problem import TensorType
+
+
+def where_asked(program: Program, expr: Expr, part: Expr, made: Expr | None = None) -> Expr:
+    """Write a dense part of an expression where sparse operands beside it ask for it.
+
+    sum(k, Q[i,k] * K[j,k]) of M[i,j] * exp(sum(…))   →   kept(sum(…), stored(M[i,j]))
+
+    made  what the part is written as
+    """
+    value = part if made is None else made
+    stored = StoredPlaces({name: (False,) * len(f.shape) for name, f in program.facts.items()})
+    for name in program.facts:
+        stored.note(name, 0 if is_sparse(program.facts[name].type.format) else None)
+    if len(free_indices(part)) < 2 or stored.fill(part) == 0:
+        return value
+    where = asked_where(stored, expr, part)
+    return kept_where(value, sorted(where, key=str)) if where else value
 
 
 def with_temporary(

@@ -19,7 +19,7 @@ from taco_py.plan.context import Context
 from taco_py.plan.ir.program import Program
 from taco_py.plan.rules.base import Outcome, Phase, Rewrite, Rule, Site, result
 from taco_py.plan.rules.needed.sum_in_chunks import in_chunks
-from taco_py.plan.temporaries import through_children, with_temporary
+from taco_py.plan.temporaries import through_children, where_asked, with_temporary
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
@@ -44,6 +44,7 @@ def _with_few_cases(program: Program, context: Context, expr: Expr) -> tuple[Pro
         most = max(sums, key=lambda sum_: count_cases(sum_, program.lists))
         why = f"in one kernel with the other sums of its product it has {count} cases"
         program, part = in_chunks(program, context, most)
+        part = where_asked(program, expr, most, part)
         program, access = with_temporary(program, context, part, free_indices(most), why)
         for sum_ in sums:
             expr = exchange(expr, sum_, access) if sum_ == most else expr

@@ -38,7 +38,7 @@ from taco_py.plan.rules.base import (
     terms,
 )
 from taco_py.plan.rules.split.hoist_around_sum import around_sum
-from taco_py.plan.temporaries import with_temporary
+from taco_py.plan.temporaries import where_asked, with_temporary
 from taco_py.problem import Problem
 
 
@@ -61,7 +61,8 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
 
 def _hoisted(program: Program, site: Site, context: Context, sum_: Reduce, why: str) -> Rewrite:
     """The program with an inner sum of a term, and those equal to it, in a temporary."""
-    program, access = with_temporary(program, context, sum_, free_indices(sum_), why)
+    made = where_asked(program, site.term(program), sum_)
+    program, access = with_temporary(program, context, made, free_indices(sum_), why)
     return Rewrite(site.put(program, exchange_equal(site.term(program), sum_, access)), why)
 
 
