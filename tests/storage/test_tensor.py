@@ -291,7 +291,7 @@ def test_check_takes_what_tensor_takes() -> None:
     A.indices = np.array([1, 9], np.int32)
     with pytest.raises(StructureError, match=r"found indices\[1\] = 9"):
         check(A)
-    with pytest.raises(StructureError, match="found 9"):
+    with pytest.raises(StructureError, match=r"found indices\[1\] = 9"):
         check(tensor(A))
 
 
