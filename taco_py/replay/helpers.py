@@ -30,11 +30,12 @@ PLACES = frozenset(
             "diagonal", "located", "size_of", "fused", "reformatted", "gathered", "values_of",
             "squeeze", "cast",
         ),
+        "storage.by_level.index_checks": ("are_sound",),
         "storage.grown": ("of_grown",),
         "storage.tensor_data": (
             "arrays_of", "converted_to", "dense_data", "number_of", "row_major",
         ),
-        "values.hand_out": ("handed_out",),
+        "values.results.hand_out": ("handed_out",),
         "values.shown_modes": ("show_array", "show_sparse"),
         "values.tensor": ("operand_data",),
     }.items()
