@@ -30,7 +30,7 @@ PLACES = frozenset(
             "diagonal", "located", "size_of", "fused", "reformatted", "gathered", "values_of",
             "squeeze", "cast",
         ),
-        "storage.by_level.index_checks": ("are_sound",),
+        "storage.by_level.index_checks": ("are_sound", "in_range", "is_known"),
         "storage.grown": ("of_grown",),
         "storage.tensor_data": (
             "arrays_of", "converted_to", "dense_data", "number_of", "row_major",
