@@ -18,7 +18,8 @@ TEXTS: dict[str, str] = {
     "x[i,j] * (1 - 1)": "x * 0", "0 * x[i,j] + 1": "0 * x + 1", "x[i,j] + 0": "x + 0",
     "x[i,j] + inf": "x + np.inf", "x[i,j] - inf": "x - np.inf", "inf * x[i,j]": "x * np.inf",
     "x[i,j] * 0 == 0": "x * 0 == 0", "x[i,j] * -0.0": "x * -0.0", "-0.0 * x[i,j]": "x * -0.0",
-    "where(x[i,j] > 0, 0.0, -0.0)": "np.where(x > 0, 0.0, -0.0)", "0 * x[i,j] * x[i,j]": "0 * x * x",
+    "where(x[i,j] > 0, 0.0, -0.0)": "np.where(x > 0, 0.0, -0.0)",
+    "0 * x[i,j] * x[i,j]": "0 * x * x",
     "x[i,j] * 0 // 1": "x * 0 // 1", "0 % x[i,j]": "0 % x", "x[i,j]**0 * 0": "x**0 * 0",
 }  # fmt: skip
 """What NumPy writes so."""
@@ -58,11 +59,11 @@ def test_what_a_sparse_operand_stores_is_computed_and_what_it_does_not_is_zero(
 
 
 def test_what_is_absent_is_zero_over_anything() -> None:
-    A, d = sp.csr_array(X), np.array([INF, NAN, 0.0, INF])
-    found = tp.evaluate("y[i,j] = A[i,j] * d[j]", A=A, d=d)
-    assert found.nnz == A.nnz
-    assert tp.evaluate("y[i,j] = 0 * A[i,j]", A=A).nnz == A.nnz
-    assert (tp.evaluate("y[i,j] = A[i,j] * inf", A=A).toarray()[X == 0] == 0).all()
+    sparse, d = sp.csr_array(X), np.array([INF, NAN, 0.0, INF])
+    found = tp.evaluate("y[i,j] = A[i,j] * d[j]", A=sparse, d=d)
+    assert found.nnz == sparse.nnz
+    assert tp.evaluate("y[i,j] = 0 * A[i,j]", A=sparse).nnz == sparse.nnz
+    assert (tp.evaluate("y[i,j] = A[i,j] * inf", A=sparse).toarray()[X == 0] == 0).all()
 
 
 def test_a_number_beside_a_number() -> None:
