@@ -24,7 +24,7 @@ OPERATORS = frozenset((
     "expand", "transpose", "squeeze", "expand_dims", "broadcast", "broadcast_to", "reshape",
     "concatenate", "astype", "slice", "index", "scatter", "parts", "copy", "places", "call",
     "to_dense", "evaluate", "notation", "program", "diag", "custom_derivative", "map", "reduce",
-    "gather", "numpy",
+    "gather", "numpy", "sampled", "argument", "primitive",
 ))  # fmt: skip
 """Operators and primitives that are no functions of elements."""
 
@@ -114,6 +114,18 @@ def _is_plain(value: Any) -> bool:
     return value is None or type(value) in (bool, int, float, complex, str)
 
 
+def _names_operator(operator: str, value: Any) -> bool:
+    return type(value) is str and is_operator(value)
+
+
+def _places(operator: str, value: Any) -> bool:
+    """Whether a value is what `sampled_values.At` is."""
+    return type(value) is tuple and all(
+        type(each) is tuple and len(each) == 2 and _is_int(each[0]) and _source("", each[1])
+        for each in value
+    )
+
+
 def _number(operator: str, value: Any) -> bool:
     known = isinstance(value, np.generic) and value.dtype.kind in "biuf"
     return value is None or type(value) in (bool, int, float) or known
@@ -128,6 +140,7 @@ ATTRIBUTES: Mapping[str, Callable[[str, Any], bool]] = MappingProxyType({
     "filled": lambda operator, value: type(value) is bool,
     "dtype": lambda operator, value: is_number_type(value),
     "text": lambda operator, value: type(value) is str,
+    "at": _places, "of": _names_operator, "primitive": _names_operator,
     "part": lambda operator, value: is_plain_name(value),
     "rule": lambda operator, value: is_plain_name(value),
 })  # fmt: skip

@@ -133,7 +133,9 @@ class _Reader:
         if type(place) is not str:
             refuse("a line of a file", place)
         own = tuple(map(self.known_name, _list(inputs, "inputs")))
-        pairs = tuple(self.attribute(operator, *e) for e in _rows(told, (2,), "attributes"))
+        rows = _rows(told, (2,), "attributes")
+        of = next((e for key, e in rows if key == "primitive" and type(e) is str), operator)
+        pairs = tuple(self.attribute(of, *row) for row in rows)
         if len({key for key, _ in pairs}) != len(pairs):
             refuse("each attribute once", [key for key, _ in pairs])
         known = self.fact(fact)

@@ -106,7 +106,10 @@ class _Reductions:
                 missing = Call(MUL, (missing, self.sizes.product(others, exact)))
             absent = Call(MUL, (Literal(fill), missing))
             return Call(ADD, (entries, absent))
-        with_absent = Call(operator, (entries, Literal(fill)))
+        absent_wins = operator.annihilated(1, fill)
+        with_absent: Expr = Literal(fill)
+        if absent_wins is None:
+            with_absent = Call(operator, (entries, Literal(fill)))
         counts: list[Expr] = [stored, all_]
         if others:  # of which there may be no values, and then nothing is reduced
             times = self.sizes.product(others, exact)
