@@ -183,6 +183,21 @@ def _own(name: str, types: Iterable[str], vectorizes: bool = False) -> Spellings
     return {t: CFunction(f"taco_{name}_{_suffix(SCALARS[t])}", vectorizes) for t in types}
 
 
+def _reciprocals() -> Spellings:
+    """1 / x of integers, which is 0 but of 1 and -1; of 0 what NumPy's conversion gives here."""
+    found: dict[str, Spelling] = {}
+    for name in INTEGERS:
+        element = SCALARS[name]
+        own, signed = f"taco_reciprocal_{_suffix(element)}", element.kind == "int"
+        of_zero = f"INT{element.bits}_MIN" if signed and element.bits >= 32 else "0"
+        value = f"(x == 1){' - (x == -1)' * signed}"
+        found[name] = CFunction(own, vectorizes=True, definition=(
+            f"static inline {element.c} {own}({element.c} x)\n{{\n"
+            f"    return x == 0 ? {of_zero} : ({element.c})({value});\n}}"
+        ))  # fmt: skip
+    return found
+
+
 def _operator(op: str, types: Iterable[str]) -> Spellings:
     return dict.fromkeys(types, Operator(op))
 
@@ -311,6 +326,7 @@ _TABLE: tuple[ScalarFunction, ...] = (
     _extremum("maximum", "max"),
     _extremum("fmin", "min", ignoring=True),
     _extremum("fmax", "max", ignoring=True),
+    _entry("reciprocal", 1, SAME, _reciprocals()),
     # Truths.
     _test("isnan", of_integers=False),
     _test("isinf", of_integers=False),

@@ -65,7 +65,7 @@ EXACT = frozenset(
         "imag", "angle", "power", "floor_divide", "remainder", "minimum", "maximum", "fmin", "fmax",
         "isnan", "isinf", "isfinite", "equal", "not_equal", "less", "less_equal", "greater",
         "greater_equal", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and",
-        "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift",
+        "bitwise_or", "bitwise_xor", "invert", "reciprocal", "left_shift", "right_shift",
     )
 )  # fmt: skip
 """Functions of which NumPy has the very result, for reals."""

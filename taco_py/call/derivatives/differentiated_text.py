@@ -13,6 +13,7 @@ from taco_py.call.over_semirings import Over, over_numbers
 from taco_py.call.prepare import statements_of
 from taco_py.call.several.sequence import in_single_assignment
 from taco_py.call.several.wishes import asked_of
+from taco_py.diagnostics.cautions import give
 from taco_py.diagnostics.errors import DerivativeError, DimensionError, OperandError
 from taco_py.diagnostics.option_table import options_of
 from taco_py.diagnostics.suggest import with_suggestion
@@ -132,7 +133,9 @@ def read_text(
 
     Raises NotationError and OperandError of texts, DerivativeError for operands that have none.
     """
-    statements = tuple(each.assignment for each in statements_of(text, objects))
+    understood = statements_of(text, objects)
+    give(caution for each in understood for caution in each.cautions)
+    statements = tuple(each.assignment for each in understood)
     used = {name for each in statements for name in operand_names(each)}
     used |= {each.target.tensor for each in statements if each.operator is not None}
     assigned = {each.target.tensor for each in statements}

@@ -209,7 +209,7 @@ FACTORS = (
 """Operators that bind as products do, beside * and /."""
 
 INVERT = Operator(
-    "invert", "~", 1, "invert", 3, kinds=INTEGERS, of_truths=NOT, of_width=True, evaluate=np.invert
+    "invert", "~", 1, "invert", 3, kinds=INTEGERS, of_truths=NOT, of_width="u", evaluate=np.invert
 )
 
 FUNCTIONS: dict[str, Operator] = {
@@ -221,6 +221,10 @@ FUNCTIONS: dict[str, Operator] = {
         _same("ceil", np.ceil, REAL),
         replace(_same("round", _rounded), c_operator="rint"),
         _same("trunc", np.trunc, REAL),
+        replace(
+            _same("reciprocal", np.reciprocal, cotangent="-d * f * f"),
+            of_fractions=lambda x: Call(DIV, (Literal(1), x)), of_width="iu",
+        ),
         _same("isnan", np.isnan),
         _same("isinf", np.isinf),
         _same("isfinite", np.isfinite),
@@ -330,7 +334,6 @@ def _logaddexp(a: Expr, b: Expr) -> Expr:
 COMPOSED: dict[str, Composed] = {
     "relu": Composed(1, lambda x: Call(MAX, (x, Literal(0)))),
     "square": Composed(1, lambda x: Call(power(2), (x,))),
-    "reciprocal": Composed(1, lambda x: Call(DIV, (Literal(1), x))),
     "clip": Composed(3, lambda x, least, most: Call(MIN, (Call(MAX, (x, least)), most))),
     "where": Composed(3, lambda c, a, b: Call(WHERE, (nonzero(c), a, b))),
     "logical_and": Composed(2, lambda a, b: Call(AND, (nonzero(a), nonzero(b)))),
