@@ -198,6 +198,28 @@ def _reciprocals() -> Spellings:
     return found
 
 
+def _logaddexps() -> Spellings:
+    """log(exp(x) + exp(y)), with 0 for the difference of equal numbers, which may be infinite."""
+    found: dict[str, Spelling] = {}
+    for name in FLOATS:
+        element = SCALARS[name]
+        own, suffix, end = (
+            f"taco_logaddexp_{_suffix(element)}",
+            _suffix(element),
+            "f" * (name == "float32"),
+        )
+        apart = f"x == y ? 0 : -__builtin_fabs{end}(x - y)"
+        found[name] = CFunction(
+            own, vectorizes=True, is_long=True,
+            definition=(
+                f"static inline {element.c} {own}({element.c} x, {element.c} y)\n{{\n"
+                f"    return (x > y ? x : y) + taco_log1p_{suffix}(taco_exp_{suffix}({apart}));\n}}"
+            ),
+            uses=(CFunction(f"taco_exp_{suffix}"), CFunction(f"taco_log1p_{suffix}")),
+        )  # fmt: skip
+    return found
+
+
 def _operator(op: str, types: Iterable[str]) -> Spellings:
     return dict.fromkeys(types, Operator(op))
 
@@ -326,6 +348,7 @@ _TABLE: tuple[ScalarFunction, ...] = (
     _extremum("maximum", "max"),
     _extremum("fmin", "min", ignoring=True),
     _extremum("fmax", "max", ignoring=True),
+    _entry("logaddexp", 2, SAME, _logaddexps()),
     _entry("reciprocal", 1, SAME, _reciprocals()),
     # Truths.
     _test("isnan", of_integers=False),
