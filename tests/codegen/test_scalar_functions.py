@@ -81,7 +81,8 @@ def function_of(scalar_function: ScalarFunction, element: ScalarType) -> Functio
     target = Array("y", scalar_function.result_type(element), Storage.OUTPUT)
     assert type_of(value) == target.element
     body = loop(I, N_I, Store(target, I, value))
-    return Function(f"each_{scalar_function.name}", (*sources, target), (N_I,), block(body))
+    name = scalar_function.name.replace("/", "quotient")
+    return Function(f"each_{name}", (*sources, target), (N_I,), block(body))
 
 
 def module_of(element: ScalarType) -> Module:
