@@ -157,6 +157,10 @@ def _argsort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = N
 
 
 def _ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    if a.dtype.kind == "b":
+        raise OperandTypeError(
+            "Expected numbers to subtract for np.ptp, found dtype bool", hint="T.astype(np.int8)"
+        )
     most, least = (reduced(each, a, axis, keepdims) for each in ("max", "min"))
     return elementwise("subtract", most, least) if isinstance(most, Tensor) else most - least
 

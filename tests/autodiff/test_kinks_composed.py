@@ -94,7 +94,7 @@ def test_gradients_of_functions_at_ties(name: str) -> None:
     def loss(x: Any) -> Any:
         return (W @ eval(code, {**NUMPYS, "x": x})).sum()
 
-    W = np.array([[1.0, -2.0, 0.5, 3.0], [0.0, 1.0, 1.0, -1.0]])  # noqa: N806
+    W = np.array([[1.0, -2.0, 0.5, 3.0], [0.0, 1.0, 1.0, -1.0]])
     factor = eval(argument, {"x": 1.0}) - eval(argument, {"x": 0.0})
     x = (POINTS - eval(argument, {"x": 0.0})) / factor
     expected = W.sum(0) * factor * derivative(POINTS)

@@ -99,15 +99,24 @@ def test_shapes_of_what_is_scattered_to() -> None:
 
 
 EFFECTS: dict[str, Callable[[Callable[..., Any]], bool]] = {
-    "wrt": lambda call: len(run(call, "y[i] = x[i] * z[i]", wrt=("x", "z"))) == 2
-    and np.shape(run(call, "y[i] = x[i] * z[i]", wrt="z")) == (3,),
+    "wrt": lambda call: (
+        len(run(call, "y[i] = x[i] * z[i]", wrt=("x", "z"))) == 2
+        and np.shape(run(call, "y[i] = x[i] * z[i]", wrt="z")) == (3,)
+    ),
     "outputs": lambda call: differ(
         call, "y[i] = x[i] * x[i]\nz[i] = sin(x[i])", {"outputs": "y"}, {"outputs": "z"}
     ),
-    "border": lambda call: refused(call, "y[i] = x[i+1]", shape=3)
-    and not refused(call, "y[i] = x[i+1]", shape=3, border="fill"),
-    "shape": lambda call: differ(
-        call, "y[i] = x[i+k] * 2", {"shape": 3, "border": "fill"}, {"shape": 2, "border": "fill"}
+    "border": lambda call: (
+        refused(call, "y[i] = x[i+1] * z[i]")
+        and not refused(call, "y[i] = x[i+1] * z[i]", border="fill")
+    ),
+    "shape": lambda call: (
+        np.size(
+            call("y[p[i]] += x[i]", x=x, p=np.arange(6), shape=9, wrt="x")(np.ones(9))
+            if call is tp.vjp
+            else call("y[p[i]] += x[i]", x=x, p=np.arange(6), shape=9, wrt="x")(x=x)
+        )
+        == (6 if call is tp.vjp else 9)
     ),
     "semiring": lambda call: differ(call, "s = x[i] * 2", {}, {"semiring": "max_times"}),
     "mask": lambda call: differ(
