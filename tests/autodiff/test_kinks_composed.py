@@ -1,7 +1,7 @@
 """Smooth functions of parts with kinks, composed at random and differentiated exactly at ties.
 
-Each base is smooth, though what it is written by is not; it is shifted, scaled, put into linear maps
-and added up. The derivative where branches meet is that of the smooth function.
+Each base is smooth, though what it is written by is not; it is shifted, scaled, put into linear
+maps and added up. The derivative where branches meet is that of the smooth function.
 """
 
 from __future__ import annotations
