@@ -278,7 +278,8 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         dtype  of the values
         copy   whether a tensor of this type is copied
 
-        Entries with equal coordinates are added before. The fill value is converted too. Raises NumberOverflowError where that is infinite or NaN
+        Entries with equal coordinates are added before. The fill value is converted too.
+        Raises NumberOverflowError where that is infinite or NaN
         and `dtype` one of integers.
         """
         wanted = as_dtype(dtype, "dtype")
