@@ -183,6 +183,43 @@ def _own(name: str, types: Iterable[str], vectorizes: bool = False) -> Spellings
     return {t: CFunction(f"taco_{name}_{_suffix(SCALARS[t])}", vectorizes) for t in types}
 
 
+def _reciprocals() -> Spellings:
+    """1 / x of integers, which is 0 but of 1 and -1; of 0 what NumPy's conversion gives here."""
+    found: dict[str, Spelling] = {}
+    for name in INTEGERS:
+        element = SCALARS[name]
+        own, signed = f"taco_reciprocal_{_suffix(element)}", element.kind == "int"
+        of_zero = f"INT{element.bits}_MIN" if signed and element.bits >= 32 else "0"
+        value = f"(x == 1){' - (x == -1)' * signed}"
+        found[name] = CFunction(own, vectorizes=True, definition=(
+            f"static inline {element.c} {own}({element.c} x)\n{{\n"
+            f"    return x == 0 ? {of_zero} : ({element.c})({value});\n}}"
+        ))  # fmt: skip
+    return found
+
+
+def _logaddexps() -> Spellings:
+    """log(exp(x) + exp(y)), with 0 for the difference of equal numbers, which may be infinite."""
+    found: dict[str, Spelling] = {}
+    for name in FLOATS:
+        element = SCALARS[name]
+        own, suffix, end = (
+            f"taco_logaddexp_{_suffix(element)}",
+            _suffix(element),
+            "f" * (name == "float32"),
+        )
+        apart = f"x == y ? 0 : -__builtin_fabs{end}(x - y)"
+        found[name] = CFunction(
+            own, vectorizes=True, is_long=True,
+            definition=(
+                f"static inline {element.c} {own}({element.c} x, {element.c} y)\n{{\n"
+                f"    return (x > y ? x : y) + taco_log1p_{suffix}(taco_exp_{suffix}({apart}));\n}}"
+            ),
+            uses=(CFunction(f"taco_exp_{suffix}"), CFunction(f"taco_log1p_{suffix}")),
+        )  # fmt: skip
+    return found
+
+
 def _operator(op: str, types: Iterable[str]) -> Spellings:
     return dict.fromkeys(types, Operator(op))
 
@@ -311,6 +348,8 @@ _TABLE: tuple[ScalarFunction, ...] = (
     _extremum("maximum", "max"),
     _extremum("fmin", "min", ignoring=True),
     _extremum("fmax", "max", ignoring=True),
+    _entry("logaddexp", 2, SAME, _logaddexps()),
+    _entry("reciprocal", 1, SAME, _reciprocals()),
     # Truths.
     _test("isnan", of_integers=False),
     _test("isinf", of_integers=False),

@@ -35,6 +35,13 @@ def rounded(T: Tensor, decimals: int = 0) -> Any:  # noqa: N803
     return found.astype(T.dtype) if T.dtype.kind in "iu" else found
 
 
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """Take elements of x where a condition is not 0, of y elsewhere, in the type of these two."""
+    if isinstance(condition, Tensor) and condition.dtype.kind != "b":
+        condition = elementwise("not_equal", condition, 0)
+    return elementwise("where", condition, x, y)
+
+
 def conj(T: Tensor) -> Tensor:  # noqa: N803
     """Conjugate; real tensors are themselves."""
     found: Tensor = elementwise("conj", T) if T.dtype.kind == "c" else T

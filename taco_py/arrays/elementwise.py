@@ -61,9 +61,31 @@ def elementwise(name: str, *args: Any, dtype: Any = None) -> Any:
     if any(not isinstance(each, NUMBERS) and each.shape for each in operands):
         operands = [_of_no_modes(each) for each in operands]
     arrays = [each for each in operands if not isinstance(each, NUMBERS)]
+    if len(arrays) > 1:
+        operands = _with_numbers(operands)
+        arrays = [each for each in operands if not isinstance(each, NUMBERS)]
     if len(arrays) == 1:
         return on_values(name, operands, dtype)
     return _of_several(name, operands, dtype)
+
+
+def _with_numbers(operands: Sequence[Any]) -> Sequence[Any]:
+    """Put numbers in the place of dense arrays of one element beside sparse ones of as many modes.
+
+    T - np.ones((1, 1))  ->  T - np.float64(1): the result has one fill value
+    """
+    sparse = [each.ndim for each in operands if _absent_number(each) is not None]
+    if not sparse:
+        return operands
+    return [
+        np.asarray(each.to_numpy() if isinstance(each, Tensor) else each).reshape(-1)[0]
+        if not isinstance(each, NUMBERS)
+        and _absent_number(each) is None
+        and prod(each.shape) == 1
+        and len(each.shape) <= max(sparse)
+        else each
+        for each in operands
+    ]
 
 
 def _operand(obj: Any) -> Any:

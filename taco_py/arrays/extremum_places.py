@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.arrays.lines_along import Lines, fill_number, lines_along
-from taco_py.arrays.reductions import place_of
-from taco_py.arrays.shapes import expand_dims, like, of_dense, reshape
+from taco_py.arrays.shapes import expand_dims, like, of_dense, place_of, reshape
 from taco_py.diagnostics.errors import OperandError, OperandTypeError
 from taco_py.storage.tensor_data import Array
 from taco_py.values.tensor import Tensor

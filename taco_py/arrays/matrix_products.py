@@ -17,8 +17,7 @@ import scipy.sparse as sp
 
 from taco_py.api.einsum import einsum
 from taco_py.arrays.elementwise import NUMBERS, as_tensor, elementwise
-from taco_py.arrays.reductions import place_of
-from taco_py.arrays.shapes import expand_dims, squeeze
+from taco_py.arrays.shapes import expand_dims, place_of, squeeze
 from taco_py.diagnostics.errors import DimensionError
 from taco_py.values.tensor import Tensor
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from taco_py.api.einsum import einsum
-from taco_py.arrays.element_functions import clip, imag, nonzero, real, rounded
+from taco_py.arrays.element_functions import clip, imag, nonzero, real, rounded, where
 from taco_py.arrays.elementwise import as_tensor, elementwise
 from taco_py.arrays.extremum_places import place_of_extremum
 from taco_py.arrays.filled_like import LIKE
@@ -29,6 +29,7 @@ from taco_py.arrays.shapes import (
     reshape,
     squeeze,
     stack,
+    swapaxes,
 )
 from taco_py.arrays.sorted_elements import argsort, distinct_values, searchsorted, sort, unique
 from taco_py.arrays.spelling import arguments, is_spelled
@@ -123,7 +124,7 @@ def _array_equal(a1: Any, a2: Any) -> bool:
 
 
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    return nonzero(condition) if x is None else elementwise("where", condition, x, y)
+    return nonzero(condition) if x is None else where(condition, x, y)
 
 
 def _scan(name: str) -> Callable[..., Any]:
@@ -156,6 +157,10 @@ def _argsort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = N
 
 
 def _ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    if a.dtype.kind == "b":
+        raise OperandTypeError(
+            "Expected numbers to subtract for np.ptp, found dtype bool", hint="T.astype(np.int8)"
+        )
     most, least = (reduced(each, a, axis, keepdims) for each in ("max", "min"))
     return elementwise("subtract", most, least) if isinstance(most, Tensor) else most - least
 
@@ -182,8 +187,8 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     return found if found.shape else found.to_numpy()[()]
 
 
-def _einsum(*operands: Any, optimize: Any = True) -> Any:
-    return as_tensor(einsum(*operands, optimize=optimize))
+def _einsum(*operands: Any, optimize: Any = True, dtype: Any = None, casting: str = "safe") -> Any:
+    return as_tensor(einsum(*operands, optimize=optimize, dtype=dtype, casting=casting))
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
@@ -217,7 +222,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "iscomplexobj": lambda x: x.dtype.kind == "c", "isrealobj": lambda x: x.dtype.kind != "c",
     "norm": _norm, "save": _save, "ptp": _ptp,
     "unstack": lambda x, axis=0: tuple(moveaxis(x, axis, 0)),
-    "swapaxes": lambda a, axis1, axis2: moveaxis(a, (axis1, axis2), (axis2, axis1)),
+    "swapaxes": lambda a, axis1, axis2: swapaxes(a, axis1, axis2),
     **LIKE,
 })  # fmt: skip
 """NumPy's functions of arrays that Tensors have, by NumPy's names."""

@@ -23,7 +23,7 @@ from taco_py.arrays.matrix_products import dot, matmul
 from taco_py.arrays.numpy_functions import array_function, ufunc
 from taco_py.arrays.reductions import reduced, std, var
 from taco_py.arrays.scans import cumulative
-from taco_py.arrays.shapes import moveaxis, permute, reshape, squeeze
+from taco_py.arrays.shapes import moveaxis, permute, reshape, squeeze, swapaxes
 from taco_py.arrays.sorted_elements import argsort, distinct_values, sort
 from taco_py.arrays.subscripts_of_modes import diagonal, repeat, take
 from taco_py.diagnostics.errors import OperandError
@@ -51,7 +51,7 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "matrix_transpose": matrix_transpose, "moveaxis": moveaxis, "namespace": namespace,
     "nonzero": nonzero, "permute": permute, "place_of_extremum": place_of_extremum, "real": real,
     "reduced": reduced, "repeat": repeat, "reshape": reshape, "round": rounded, "sort": sort,
-    "squeeze": squeeze, "std": std, "subscript": subscript, "take": take, "ufunc": ufunc,
-    "var": var,
+    "squeeze": squeeze, "swapaxes": swapaxes, "std": std, "subscript": subscript, "take": take,
+    "ufunc": ufunc, "var": var,
 })  # fmt: skip
 """What `BEHAVIOUR.find` finds."""

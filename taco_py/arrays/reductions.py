@@ -8,20 +8,26 @@ Elements that are not stored count, with the fill value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from taco_py.api.evaluate import again, evaluate
 from taco_py.arrays.elementwise import as_tensor, elementwise
-from taco_py.arrays.shapes import expand_dims, reshape
+from taco_py.arrays.shapes import expand_dims, of_dense, place_of, reshape
 from taco_py.arrays.spelling import reduction_text
-from taco_py.diagnostics.errors import DimensionError, OperandTypeError
+from taco_py.diagnostics.errors import DimensionError
 from taco_py.values.tensor import Tensor
 
 Axis = int | Sequence[int] | None
+
+
+AVERAGES: Mapping[str, Callable[..., Any]] = MappingProxyType({"mean": np.mean, "var": np.var})
+"""Reductions that divide by the number of elements."""
 
 
 def reduced(
@@ -40,10 +46,45 @@ def reduced(
     axes = axes_of(axis, order)
     if not axes:
         return _over_nothing(name, T, dtype)
+    if name in AVERAGES and not all(T.shape[each] for each in axes):
+        return _average_of_none(name, T, axes, keepdims, dtype)
+    if dtype is not None and not np.can_cast(T.dtype, dtype, "safe"):
+        return _in_narrow_type(name, T, axes, keepdims, np.dtype(dtype))
     text = reduction_text(name, order, axes)
     found = again(text, ("a0",), T) if dtype is None else None
     found = as_tensor(evaluate(text, a0=T, dtype=dtype) if found is None else found)
     return expand_dims(found, axes) if keepdims else found
+
+
+def _average_of_none(
+    name: str,
+    T: Tensor,  # noqa: N803
+    axes: tuple[int, ...],
+    keepdims: bool,
+    dtype: Any,
+) -> Any:
+    """Return NumPy's NaN, with its warning, for the mean or variance of no elements."""
+    average = AVERAGES[name](np.empty(T.shape, T.dtype), axes, dtype=dtype, keepdims=keepdims)
+    return of_dense(average) if np.ndim(average) else average
+
+
+def _in_narrow_type(
+    name: str,
+    T: Tensor,  # noqa: N803
+    axes: tuple[int, ...],
+    keepdims: bool,
+    dtype: np.dtype[Any],
+) -> Any:
+    """Reduce elements that are converted to a type before, which has not all of their numbers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+        converted = T.astype(dtype)
+    if dtype.kind not in "biu":
+        return reduced(name, converted, axes, keepdims)
+    if name != "mean":
+        return reduced(name, converted, axes, keepdims, dtype)
+    total = reduced("sum", converted, axes, keepdims, dtype)
+    return np.divide(total, prod(T.shape[axis] for axis in axes)).astype(dtype)
 
 
 def _over_nothing(name: str, T: Tensor, dtype: Any) -> Any:  # noqa: N803
@@ -64,21 +105,6 @@ def axes_of(axis: Axis, order: int) -> tuple[int, ...]:
             f"Expected each mode once in axis, found {axis}", hint="leave out the second one"
         )
     return tuple(found)
-
-
-def place_of(axis: Any, order: int) -> int:
-    """Find the mode that a number names, from the end where it is negative."""
-    if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
-        raise OperandTypeError(
-            f"Expected a whole number or several as axis, found {axis!r}", hint="as in axis=0"
-        )
-    if not -order <= axis < order:
-        raise DimensionError(
-            f"Expected an axis from {-order} to {order - 1} of a tensor of order {order}, found "
-            f"{axis}",
-            hint="modes are numbered from 0",
-        )
-    return int(axis) % order
 
 
 def var(

@@ -16,8 +16,7 @@ import numpy as np
 
 from taco_py.arrays.elementwise import elementwise
 from taco_py.arrays.lines_along import Lines, fill_number, lines_along
-from taco_py.arrays.reductions import place_of
-from taco_py.arrays.shapes import concatenate, like, of_dense, reshape
+from taco_py.arrays.shapes import concatenate, like, of_dense, place_of, reshape
 from taco_py.arrays.subscripts_of_modes import part_of
 from taco_py.diagnostics.errors import FormatError
 from taco_py.storage.room import room

@@ -15,7 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import DimensionError, FormatError, OperandError
+from taco_py.diagnostics.errors import (
+    DimensionError,
+    FormatError,
+    OperandError,
+    OperandTypeError,
+)
 from taco_py.fill import as_number, converted
 from taco_py.formats import CSF, LETTERS, Format
 from taco_py.storage.coordinates import unravel
@@ -136,22 +141,45 @@ def _dense(order: int) -> Format:
     return Format.parse("d" * order)
 
 
-def moveaxis(T: Tensor, source: Any, destination: Any) -> Tensor:  # noqa: N803
-    """Move modes to other places, the others keep their order."""
-    order = len(T.shape)
-    ends = [
-        [axis % order if -order <= axis < order else axis for axis in _listed(each)]
-        for each in (source, destination)
-    ]
-    if len(ends[0]) != len(ends[1]):
+def place_of(axis: Any, order: int) -> int:
+    """Find the mode that a number names, from the end where it is negative."""
+    if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
+        raise OperandTypeError(
+            f"Expected a whole number or several as axis, found {axis!r}", hint="as in axis=0"
+        )
+    if not -order <= axis < order:
         raise DimensionError(
-            f"Expected as many places as modes to move, found {source} and {destination}",
+            f"Expected an axis from {-order} to {order - 1} of a tensor of order {order}, found "
+            f"{axis}",
+            hint="modes are numbered from 0",
+        )
+    return int(axis) % order
+
+
+def moveaxis(T: Tensor, source: Any, destination: Any) -> Tensor:  # noqa: N803
+    """Move modes to other places, the others keep their order.
+
+    Raises DimensionError for places that are not there or are there twice.
+    """
+    order = len(T.shape)
+    ends = [[place_of(axis, order) for axis in _listed(each)] for each in (source, destination)]
+    if len({*ends[0]}) != len(ends[1]) or len({*ends[1]}) != len(ends[0]):
+        raise DimensionError(
+            f"Expected as many distinct places as modes to move, found {source} and {destination}",
             hint="as in moveaxis((0, 1), (1, 0))",
         )
     axes = [axis for axis in range(order) if axis not in ends[0]]
     for place, axis in sorted(zip(ends[1], ends[0], strict=True)):
         axes.insert(place, axis)
     return permute(T, axes)
+
+
+def swapaxes(T: Tensor, axis1: int, axis2: int) -> Tensor:  # noqa: N803
+    """Exchange two modes. Raises DimensionError for one that is not there."""
+    order = [*range(T.ndim)]
+    one, two = (place_of(axis, T.ndim) for axis in (axis1, axis2))
+    order[one], order[two] = two, one
+    return permute(T, order)
 
 
 def _listed(axis: Any) -> tuple[int, ...]:

@@ -13,8 +13,7 @@ import numpy as np
 
 from taco_py.arrays.extremum_places import first_gaps
 from taco_py.arrays.lines_along import fill_number, lines_along
-from taco_py.arrays.reductions import place_of
-from taco_py.arrays.shapes import like, of_dense, reshape
+from taco_py.arrays.shapes import like, of_dense, place_of, reshape
 from taco_py.diagnostics.errors import DimensionError, FormatError, OperandTypeError
 from taco_py.fill import as_text
 from taco_py.storage.coordinates import unravel

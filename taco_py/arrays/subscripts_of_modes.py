@@ -9,13 +9,13 @@ import numpy as np
 
 from taco_py.arrays.elements_at import subscript
 from taco_py.arrays.elementwise import broadcast
-from taco_py.arrays.reductions import place_of
 from taco_py.arrays.shapes import (
     concatenate,
     expand_dims,
     like,
     of_dense,
     permute,
+    place_of,
     reshape,
 )
 from taco_py.diagnostics.errors import DimensionError, FormatError
@@ -214,6 +214,7 @@ def diagonal(T: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
         raise DimensionError(
             f"Expected two modes of a diagonal, found {axis1} and {axis2}", hint="axis1=0, axis2=1"
         )
+    offset = int(offset)
     if T.format.is_dense:
         return of_dense(np.array(np.diagonal(T.to_numpy(), offset, *places)))
     columns, values = unpack(canonical(T.data))

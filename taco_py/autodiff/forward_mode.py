@@ -15,8 +15,10 @@ from taco_py.autodiff.cotangents import cotangent_of, tangent_of
 from taco_py.autodiff.differentiation import Differentiation, Place, check_operator
 from taco_py.autodiff.index_names import with_indices
 from taco_py.autodiff.sides import NO_SIDES, Sides, compares_order, sides_below
+from taco_py.notation.checks import accesses
+from taco_py.notation.functions.function_table import OR, WHERE
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.notation.operators import ADD
+from taco_py.notation.operators import ADD, COMPILER
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +69,7 @@ class Forwarder(Differentiation):
             return
         own = before or self.names.fresh(f"t_{name}")
         adds = ADD if before or statement.target.subscripts else None
+        tangent = _sized_like(tangent, statement)
         self.made.append(Assignment(replace(statement.target, tensor=own), tangent, adds))
         self.tangents[name] = own
 
@@ -107,6 +110,30 @@ class Forwarder(Differentiation):
         if below is None:
             return None
         return Reduce(ADD, index, self.of_reduction(expr, index, body, below))
+
+
+def _sized_like(tangent: Expr, statement: Assignment) -> Expr:
+    """Let a tangent read what says the sizes of the target's indices, where it does not itself.
+
+    C[i,j] = a[i] + b[j]    →    t_C[i,j] = where(stored(b[j]), t_a[i], t_a[i])
+    """
+    kept = {*statement.target.indices}
+    sized = {index for access in _plain(tangent) for index in access.indices}
+    for access in _plain(statement.value):
+        if not kept.intersection(access.indices) - sized:
+            continue
+        sized.update(access.indices)
+        condition: Expr = Call(COMPILER["stored"], (access,))
+        for index in access.indices:
+            if index not in kept:
+                condition = Reduce(OR, index, condition)
+        tangent = Call(WHERE, (condition, tangent, tangent))
+    return tangent
+
+
+def _plain(expr: Expr) -> list[Access]:
+    """The accesses whose subscripts are indices."""
+    return [each for each in accesses(expr) if not each.is_number and not each.subscripts]
 
 
 def _real_tangent(call: Call, place: int, tangent: Expr, joint: bool, sides: Sides) -> Expr | None:

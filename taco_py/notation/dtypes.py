@@ -153,7 +153,7 @@ def answers(call: Call, dtypes: Mapping[str, DType]) -> bool:
     is what depends on the width of a type: the sum of `~a[i]` of uint8 adds up numbers below 256.
     """
     own = operand_dtype(call, dtypes)
-    if own.kind == "u" and call.operator.of_width:
+    if own.kind in call.operator.of_width:
         return True
     if own.kind != "b":
         return expression_dtype(call, dtypes) != own

@@ -71,8 +71,9 @@ class Operator:
     divides      whether f(0, 0) is not a number
     of_truths    what f is of truths where that is another function than of whole numbers: ~True is
                  False, ~1 is -2. Truths are then no numbers to it, also in sums.
-    of_width     whether f of numbers without a sign depends on the width of their type, in which it
-                 is computed in sums too: ~1 is 254 of uint8
+    of_fractions what f is of numbers with a fraction, from its argument: reciprocal(x) is 1 / x
+    of_width     NumPy's letters of the kinds of numbers of which f depends on the width of their
+                 type, in which it is computed in sums too: ~1 is 254 of uint8
     compares     whether f is of the numbers themselves, whatever types hold them: 300 is more than
                  any uint8, and -1 less than any uint64
     everywhere   of the compiler's own operators: whether f is a value also of what is not stored
@@ -120,7 +121,8 @@ class Operator:
     true_division: bool = False  # integers promote to float64, as in NumPy
     divides: bool = False
     of_truths: Operator | None = field(default=None, repr=False)
-    of_width: bool = field(default=False, repr=False)
+    of_fractions: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+    of_width: str = field(default="", repr=False)
     leads: bool = False
     compares: bool = field(default=False, compare=False, repr=False)
     chooses: bool = field(default=False, repr=False)

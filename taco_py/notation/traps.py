@@ -3,7 +3,7 @@
     s = (y[i] - X[i,a]*v[a]) * (y[i] - X[i,a]*v[a])     a is summed around the whole product
     g[k] = (y[i] - X[i,k]*v[k]) * X[i,k]                k inside is the k of the result
     y[i] = X[i,j] * v[k]                                v is summed by itself
-    d[i,j] = sqrt((X[i,k] - Y[j,k])**2)                 k is summed around the root
+    d[i,j] = sqrt((X[i,k] - Y[j,k])**2)                 k is summed around (traps_of_functions)
 
 Nothing of it is wrong. `sum(…)` and letters of their own say what is meant, and end the warning.
 """
@@ -16,12 +16,12 @@ from collections.abc import Collection, Iterator
 from codegen.records import dataclass
 from taco_py.diagnostics.cautions import NotationWarning, caution
 from taco_py.notation.checks import accesses
-from taco_py.notation.functions.function_table import POWER
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.notation.operators import DIV, NEG
 from taco_py.notation.printer import to_text
 from taco_py.notation.rewrites.index_numbers import numbers_of
 from taco_py.notation.rewrites.reduce import Free, contracts, free_inside_functions, summed_here
+from taco_py.notation.traps_of_functions import summed_around_functions
 from taco_py.notation.tree import addends, children, walk
 
 
@@ -43,50 +43,11 @@ def traps(assignment: Assignment) -> tuple[UserWarning, ...]:
         )
         if each is not None:
             found.setdefault(str(each), each)
-    for each in _summed_around_roots(value, frozenset(assignment.target.indices), free):
+    reduces = assignment.operator is not None and not assignment.operator.additive
+    outside = frozenset(assignment.target.indices).union(free[id(value)] if reduces else ())
+    for each in summed_around_functions(value, outside, free):
         found.setdefault(str(each), each)
     return tuple(found.values())
-
-
-def _summed_around_roots(expr: Expr, kept: frozenset[str], free: Free) -> Iterator[UserWarning]:
-    """Warn of an index summed around a root of a power, which then is but a magnitude.
-
-    kept  the indices of the left-hand side, and those of sums around that the text names
-    """
-    kept = kept | {expr.index} if isinstance(expr, Reduce) else kept
-    root = _root(expr)
-    for index in free[id(expr)] if root else ():
-        using = [term for term in addends(children(expr)[0]) if index in free[id(term)]]
-        if index not in kept and len(using) == 1 and _power(using[0], index, free) == root:
-            yield caution(
-                NotationWarning,
-                f"{index} is summed around the root: sum({index}, {to_text(expr)})",
-                expr.span,
-                f"to sum inside it write sum({index}, {to_text(using[0])}) there; to keep it as it "
-                f"is, write sum({index}, …) around it",
-            )
-    for child in children(expr):
-        yield from _summed_around_roots(child, kept, free)
-
-
-def _root(expr: Expr) -> int:
-    """Find n where an expression is an n-th root, as of 2 for sqrt(x) and x**0.5; 0 for others."""
-    match expr:
-        case Call(operator, (_, Literal(value))) if operator == POWER and isinstance(value, float):
-            return round(1 / value) if value and 1 / value == round(1 / value) > 1 else 0
-        case Call(operator):
-            return operator.root
-    return 0
-
-
-def _power(expr: Expr, index: str, free: Free) -> int:
-    """Find n where a term is a multiple of an n-th power that has an index; 0 for others."""
-    if not isinstance(expr, Call):
-        return 0
-    using = [arg for arg in expr.args if index in free[id(arg)]]
-    if expr.operator.exponent is None and any(expr.operator.linear) and len(using) == 1:
-        return _power(using[0], index, free)
-    return expr.operator.exponent or 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -245,7 +245,7 @@ class ArrayMethods:
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:
         """Exchange two modes, in the same arrays."""
-        return BEHAVIOUR.find("moveaxis")(self, (axis1, axis2), (axis2, axis1))
+        return BEHAVIOUR.find("swapaxes")(self, axis1, axis2)
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
         """Give the elements another shape, in row-major order; one size may be -1.

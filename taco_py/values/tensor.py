@@ -25,7 +25,7 @@ from taco_py.interop.scipy_arrays import from_scipy, is_operand_of_scipy, is_sci
 from taco_py.kernels import KERNELS
 from taco_py.storage import check as structure
 from taco_py.storage.borrow import as_dtype
-from taco_py.storage.pack import is_sorted, is_unique, pack_coo, to_dense, unpack
+from taco_py.storage.pack import canonical, is_sorted, is_unique, pack_coo, to_dense, unpack
 from taco_py.storage.room import room
 from taco_py.storage.size_classes import size_classes
 from taco_py.storage.tensor_data import (
@@ -278,14 +278,16 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         dtype  of the values
         copy   whether a tensor of this type is copied
 
-        The fill value is converted too. Raises NumberOverflowError where that is infinite or NaN
+        Entries with equal coordinates are added before. The fill value is converted too.
+        Raises NumberOverflowError where that is infinite or NaN
         and `dtype` one of integers.
         """
         wanted = as_dtype(dtype, "dtype")
         if not copy and wanted == self.dtype:
             return self
-        with room(f"values of {wanted}", self._data.values.size * wanted.itemsize):
-            return Tensor(with_values(self._data, self._data.values.astype(wanted)))
+        data = self._data if wanted == self.dtype else canonical(self.examined())
+        with room(f"values of {wanted}", data.values.size * wanted.itemsize):
+            return Tensor(with_values(data, data.values.astype(wanted)))
 
     @property
     def fill(self) -> str:

@@ -65,7 +65,7 @@ EXACT = frozenset(
         "imag", "angle", "power", "floor_divide", "remainder", "minimum", "maximum", "fmin", "fmax",
         "isnan", "isinf", "isfinite", "equal", "not_equal", "less", "less_equal", "greater",
         "greater_equal", "logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and",
-        "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift",
+        "bitwise_or", "bitwise_xor", "invert", "reciprocal", "left_shift", "right_shift",
     )
 )  # fmt: skip
 """Functions of which NumPy has the very result, for reals."""
@@ -81,7 +81,8 @@ def function_of(scalar_function: ScalarFunction, element: ScalarType) -> Functio
     target = Array("y", scalar_function.result_type(element), Storage.OUTPUT)
     assert type_of(value) == target.element
     body = loop(I, N_I, Store(target, I, value))
-    return Function(f"each_{scalar_function.name}", (*sources, target), (N_I,), block(body))
+    name = scalar_function.name.replace("/", "quotient")
+    return Function(f"each_{name}", (*sources, target), (N_I,), block(body))
 
 
 def module_of(element: ScalarType) -> Module:

@@ -42,7 +42,7 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "logical_or": np.logical_or, "logical_xor": np.logical_xor, "logical_not": np.logical_not,
     "logaddexp": np.logaddexp, "signbit": np.signbit, "where": np.where, "pow": np.power,
     "relu": lambda x: np.maximum(x, 0),
-    "square": lambda x: x * x, "reciprocal": lambda x: 1 / x,
+    "square": lambda x: x * x, "reciprocal": np.reciprocal,
     "clip": lambda x, least, most: np.minimum(np.maximum(x, least), most),
 }  # fmt: skip
 """NumPy's function for each function of texts; `stored` is none of values."""

@@ -45,7 +45,43 @@ ROOT = [
     "s = cbrt(x[i]**3)",
     "s = (x[i]**2)**0.5",
 ]
+DISTANCE = [
+    ("K[i,j] = exp(-(X[i,k] - Y[j,k])**2)", "exp"),
+    ("K[i,j] = exp(-g * (X[i,k] - Y[j,k])**2 / 2)", "exp"),
+    ("K[i,j] = exp(-((X[i,k] - Y[j,k]) / h)**2)", "exp"),
+    ("K[i,j] = exp(-abs(X[i,k] - Y[j,k]))", "exp"),
+    ("K[i,j] = exp(-sqrt((X[i,k] - Y[j,k])**2))", "exp"),
+    ("s = log(1 + (x[i] - y[i])**2)", "log"),
+    ("s = log((x[i] - 2*y[i])**4 + c)", "log"),
+    ("K[i,j] = max(1 - (X[i,k] - Y[j,k])**2, 0)", "max"),
+    ("A[i,j] = (X[i,k] - Y[j,k])**2 < r", "the comparison"),
+    ("K[i,j] = abs((X[i,k] - Y[j,k])**2)", "abs"),
+    ("K[i,j] = (1 + (X[i,k] - Y[j,k])**2)**1.5", "the power"),
+    ("K[i,j] = ((X[i,k] - Y[j,k])**2)**2", "the power"),
+    ("K[i,j] = (c + (X[i,k] - Y[j,k])**2)**p", "the power"),
+    ("K[i,j] = sqrt(c + abs(X[i,k] - Y[j,k])**3)", "the root"),
+]
 ORDINARY = [
+    "K[i,j] = reciprocal(1 + (X[i,k] - Y[j,k])**2)",
+    "K[i,j] = w[i] / (2 * (X[i,k] - Y[j,k])**2)",
+    "K[i,j] = 1 / (1 + (X[i,k] - Y[j,k])**2)",
+    "K[i,j] = exp(-sum(k, (X[i,k] - Y[j,k])**2))",
+    "K[i,j] = sum(k, exp(-(X[i,k] - Y[j,k])**2))",
+    "K[i,j] = exp(-(X[i,k] - Y[j,k]) * (X[i,k] - Y[j,k]))",
+    "K[i,j] = exp(-w[k] * (X[i,k] - Y[j,k])**2)",
+    "K[i,j,k] = exp(-(X[i,k] - Y[j,k])**2)",
+    "K[i,j] min= exp(-(X[i,k] - Y[j,k])**2)",
+    "D[i,j] = (X[i,k] - Y[j,k])**2",
+    "D[i,j] = abs(X[i,k] - Y[j,k])",
+    "D[i,j] = abs(X[i,k] - Y[j,k])**2",
+    "D[i,j] = abs(X[i,k] - Y[j,k])**p",
+    "s = log(x[i])",
+    "s = log(1 + x[i]**2)",
+    "s = log(x[i] + y[i])",
+    "s = exp(-(x[i] - m)**2)",
+    "s = max(x[i] - y[i], 0)",
+    "s = w[i] / (x[i] - y[i])**2",
+    "s = sum(i, 1 / (x[i] - y[i])**2)",
     "s = sum(i, sqrt(x[i]**2))",
     "s = sqrt(sum(i, x[i]**2))",
     "s = sqrt(x[i] * x[i])",
@@ -105,6 +141,7 @@ ORDINARY = [
         *((text, "so nothing is summed over it in") for text in LEFT),
         *((text, "is used once, so") for text in ALONE),
         *((text, "is summed around the root: sum(") for text in ROOT),
+        *((text, f"is summed around {name}: sum(") for text, name in DISTANCE),
     ],
 )
 def test_traps_are_told_with_the_place_and_the_other_way(text: str, says: str) -> None:
@@ -157,3 +194,14 @@ def test_the_way_that_is_advised_sums_inside_each_part(form: str, right: str) ->
         evaluate_dense(parse_assignment(f"q[i] = {right.replace('…', '1')}"), operands),
         evaluate_dense(parse_assignment(own), operands),
     )
+
+
+@pytest.mark.parametrize(("text", "name"), DISTANCE)
+def test_the_distance_that_is_advised_ends_the_warning(text: str, name: str) -> None:
+    (report,) = traps(parse_assignment(text))
+    advice = str(report).rsplit("write sum(", 2)[1].split(" there;")[0]
+    index, term = advice[:-1].split(", ", 1)
+    mended = parse_assignment(text.replace(" ", "").replace(
+        term.replace(" ", ""), f"sum({index},{term.replace(' ', '')})", 1))  # fmt: skip
+    assert mended != parse_assignment(text)
+    assert traps(mended) == ()

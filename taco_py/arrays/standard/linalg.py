@@ -13,8 +13,8 @@ import numpy as np
 
 from taco_py.arrays.elementwise import elementwise
 from taco_py.arrays.matrix_products import matmul as product
-from taco_py.arrays.reductions import place_of, reduced
-from taco_py.arrays.shapes import of_dense, stack
+from taco_py.arrays.reductions import reduced
+from taco_py.arrays.shapes import of_dense, place_of, stack
 from taco_py.arrays.standard.creation import eye
 from taco_py.arrays.standard.several_operations import matmul, matrix_transpose, tensordot, vecdot
 from taco_py.arrays.standard.wrapped import tensors

@@ -8,11 +8,13 @@ import numpy as np
 
 from taco_py.arrays import element_functions, matrix_products, scans, shapes, sorted_elements
 from taco_py.arrays import subscripts_of_modes as modes
+from taco_py.arrays.element_functions import where as chosen
 from taco_py.arrays.elementwise import elementwise
 from taco_py.arrays.extremum_places import place_of_extremum
-from taco_py.arrays.reductions import place_of, reduced
+from taco_py.arrays.reductions import reduced
 from taco_py.arrays.reductions import std as std_of
 from taco_py.arrays.reductions import var as var_of
+from taco_py.arrays.shapes import place_of
 from taco_py.arrays.standard.wrapped import tensors
 from taco_py.diagnostics.errors import DimensionError, OperandTypeError
 from taco_py.values.tensor import Tensor
@@ -34,7 +36,7 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
 @tensors
 def where(condition: Any, x1: Any, x2: Any, /) -> Any:
     """Take elements of x1 where a condition holds, of x2 elsewhere."""
-    return elementwise("where", condition, x1, x2)
+    return chosen(condition, x1, x2)
 
 
 @tensors

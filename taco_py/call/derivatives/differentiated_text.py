@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -13,6 +14,7 @@ from taco_py.call.over_semirings import Over, over_numbers
 from taco_py.call.prepare import statements_of
 from taco_py.call.several.sequence import in_single_assignment
 from taco_py.call.several.wishes import asked_of
+from taco_py.diagnostics.cautions import give
 from taco_py.diagnostics.errors import DerivativeError, DimensionError, OperandError
 from taco_py.diagnostics.option_table import options_of
 from taco_py.diagnostics.suggest import with_suggestion
@@ -20,7 +22,9 @@ from taco_py.indexed.domains import ERROR
 from taco_py.indexed.indexed_call import stated_of
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.notation.checks import accesses, has_subscripts, operand_names
-from taco_py.notation.nodes import Access, Assignment
+from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.notation.operators import ADD, FILLED, MUL
+from taco_py.notation.tree import map_children
 from taco_py.values.operands import check_given, is_number, taken
 from taco_py.values.settings import settings_of
 from taco_py.values.tensor import Tensor
@@ -132,7 +136,9 @@ def read_text(
 
     Raises NotationError and OperandError of texts, DerivativeError for operands that have none.
     """
-    statements = tuple(each.assignment for each in statements_of(text, objects))
+    understood = statements_of(text, objects)
+    give(caution for each in understood for caution in each.cautions)
+    statements = tuple(each.assignment for each in understood)
     used = {name for each in statements for name in operand_names(each)}
     used |= {each.target.tensor for each in statements if each.operator is not None}
     assigned = {each.target.tensor for each in statements}
@@ -179,7 +185,24 @@ def _over_numbers(
         )
     settings = settings_of(None, None, None, None, "safe", None)
     ready = over_numbers(one, objects, settings, over)
-    return (ready.assignment,), ready.objects
+    value = _where_stored(ready.assignment.value)
+    return (replace(ready.assignment, value=value),), ready.objects
+
+
+def _where_stored(expr: Expr) -> Expr:
+    """Say of products that other operators than * make that they are 0 where nothing is stored.
+
+    sum(k, A[i,k] + B[k,j])  →  sum(k, filled(A[i,k] + B[k,j], 0))    for sparse A: as * is
+    """
+    if isinstance(expr, Reduce) and expr.operator == ADD and isinstance(expr.body, Call):
+        body = expr.body
+        if (
+            body.operator != FILLED
+            and body.operator != MUL
+            and any(zero is not None for zero in body.operator.annihilators)
+        ):
+            return replace(expr, body=Call(FILLED, (body, Literal(0)), body.span))
+    return map_children(expr, _where_stored)
 
 
 def _shapes(

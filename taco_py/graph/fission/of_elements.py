@@ -52,12 +52,16 @@ def function_of_elements(builder: GraphBuilder, node: Node, inputs: Sequence[str
 
 
 def astype(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
-    """Split a conversion: by a product with 1 where that gives the type and keeps numbers."""
+    """Split a conversion: by a product with 1 where that gives the type and keeps numbers.
+
+    Sparse truths and whole numbers are left to NumPy: entries with equal coordinates wrap before.
+    """
     (name,) = inputs
     fact = builder.facts[name]
     wanted = np.dtype(node.dtype)
     keeps = np.can_cast(fact.dtype, wanted, "safe") and np.result_type(fact.dtype, wanted) == wanted
-    if not fact.weak and keeps and wanted.kind != "b":
+    adds_alike = not fact.sparsity or np.dtype(fact.dtype).kind in "fc"
+    if not fact.weak and keeps and adds_alike and wanted.kind != "b":
         one = builder.literal(wanted.type(1))
         return map_or_numpy(builder, "multiply", (name, one), node, node.dtype)
     return builder.numpy(node, inputs)

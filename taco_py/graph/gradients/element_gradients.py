@@ -6,12 +6,21 @@ y = map maximum(x, 0), cotangent g    →    map where(map greater(x, 0), g, 0)
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import permutations
 from types import MappingProxyType
 
 import numpy as np
 
-from taco_py.autodiff.cotangents import ARGUMENTS, cotangent_of, entry
-from taco_py.autodiff.sides import HALF, NO_SIDES, Sides, key_of
+from taco_py.autodiff.cotangents import cotangent_of
+from taco_py.autodiff.sides import (
+    HALF,
+    NO_SIDES,
+    Linear,
+    Sides,
+    combined,
+    linear_of,
+    ordered_pair,
+)
 from taco_py.graph.fission.dense_values import is_dense
 from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
 from taco_py.graph.nodes import Node
@@ -19,7 +28,6 @@ from taco_py.graph.primitives.functions_of_elements import OTHER_NAMES, call
 from taco_py.notation.checks import accesses
 from taco_py.notation.functions.function_table import ALIASES
 from taco_py.notation.nodes import Access, Call, Expr, Literal
-from taco_py.notation.tree import map_accesses
 
 NUMPY_NAMES: Mapping[str, str] = MappingProxyType({
     ours: numpys for numpys, ours in (*ALIASES.items(), *OTHER_NAMES.items())
@@ -29,14 +37,6 @@ OF_SCIPY = ("expit", "erf")
 ORDERS = ("less", "less_equal", "greater", "greater_equal")
 CHOICES = ("maximum", "minimum", "fmax", "fmin", "where")
 """Functions that take one of their arguments."""
-
-_APART = "where(isinf(a) and a == b, 0, {})"
-SMOOTH: Mapping[str, tuple[str, ...]] = MappingProxyType({
-    "logaddexp": (
-        f"d * sigmoid({_APART.format('a - b')})", f"d * sigmoid({_APART.format('b - a')})"
-    ),
-})  # fmt: skip
-"""Cotangents of smooth functions that are written by others with kinks, also of higher order."""
 
 
 def cotangents_of_map(
@@ -64,11 +64,7 @@ def cotangents_of_map(
     known = dict(zip(inputs, args, strict=True))
     sides = sides_at(builder, node, known)
     share, tied = _tied(builder, node, inputs)
-    if node.get("function") in SMOOTH:
-        pairs = _by_table(SMOOTH[node.get("function")], args, real)
-    else:
-        pairs = _below(made, Access("d", ()), is_complex, real, sides)
-    for name, found in pairs:
+    for name, found in _below(made, Access("d", ()), is_complex, real, sides):
         place = names.index(name)
         own = build(builder, found, values)
         if tied:
@@ -79,30 +75,60 @@ def cotangents_of_map(
         yield place, own
 
 
-def _by_table(
-    texts: Sequence[str], args: Sequence[Expr], real: Collection[str]
-) -> Iterator[tuple[str, Expr]]:
-    """The cotangents of a function's real arguments, by their texts."""
-    given = {**dict(zip(ARGUMENTS, args, strict=False)), "d": Access("d", ())}
-    for text, arg in zip(texts, args, strict=True):
-        if isinstance(arg, Access) and arg.tensor in real:
-            yield arg.tensor, map_accesses(entry(text), lambda access: given[access.tensor])
-
-
 def sides_at(builder: GraphBuilder, node: Node, known: Mapping[str, Expr]) -> Sides:
-    """The sides on which a function is used, of its arguments and numbers."""
+    """The sides on which a function is used, of its arguments and of these and 0."""
     found = builder.sides.get(builder.renamed.get(node.name, node.name), NO_SIDES)
-    texts = {value_key(builder, name): key_of(arg) for name, arg in known.items()}
-    return frozenset((texts.get(one, one), texts.get(other, other)) for one, other in found)
+    if not found:
+        return NO_SIDES
+    forms = [(linear_value(builder, name), linear_of(arg)) for name, arg in known.items()]
+    pairs = permutations((*forms, ({}, {})), 2)
+    return frozenset(
+        ordered_pair(own, others)
+        for (one, own), (other, others) in pairs
+        if ordered_pair(one, other) in found
+    )
 
 
-def value_key(builder: GraphBuilder, name: str) -> str:
-    """Name a value: numbers of different types are one."""
+def linear_value(builder: GraphBuilder, name: str, depth: int = 8) -> Linear:
+    """Write a value as numbers times others, through sums and multiples made of it.
+
+    depth  of functions that are looked through
+    """
+    number = _number(builder, name)
+    if number is not None:
+        return {"": number} if number else {}
+    node = builder.nodes.get(name)
+    if node is None or node.operator != "map" or not depth:
+        return {name: 1.0}
+    function = node.get("function")
+    if function in ("add", "subtract"):
+        forms = (linear_value(builder, each, depth - 1) for each in node.inputs)
+        return combined(*forms, 1.0 if function == "add" else -1.0)
+    if function == "negative":
+        return combined({}, linear_value(builder, node.inputs[0], depth - 1), -1.0)
+    if function in ("multiply", "divide", "true_divide"):
+        one, other = node.inputs
+        if function == "multiply" and _number(builder, one):
+            one, other = other, one
+        if factor := _number(builder, other):
+            factor = factor if function == "multiply" else 1 / factor
+            return combined({}, linear_value(builder, one, depth - 1), factor)
+    return {name: 1.0}
+
+
+def _number(builder: GraphBuilder, name: str) -> float | None:
+    """The real number that a value is, None for others."""
     constant = builder.constants.get(name)
     plain = constant is not None and isinstance(constant.value, bool | int | float | np.number)
     if constant is None or not plain or np.iscomplexobj(constant.value):
-        return name
-    return str(float(constant.value))
+        return None
+    return float(constant.value)
+
+
+def pair_of_values(builder: GraphBuilder, names: Sequence[str]) -> tuple[str, str]:
+    """Name two values in this order."""
+    one, other = (linear_value(builder, name) for name in names)
+    return ordered_pair(one, other)
 
 
 def comparison_of(builder: GraphBuilder, name: str) -> tuple[Node | None, list[Node]]:
@@ -132,7 +158,7 @@ def sides_of(builder: GraphBuilder, outputs: Collection[str]) -> dict[str, Sides
         for place, name in enumerate(node.inputs):
             sides = own
             if made is not None and place:
-                one, other = (value_key(builder, each) for each in made.inputs)
+                one, other = pair_of_values(builder, made.inputs)
                 ahead = made.get("function") in ORDERS[:2]
                 sides = own | {(one, other) if ahead == (place == 1) else (other, one)}
             found[name] = found[name] & sides if name in found else sides
@@ -151,7 +177,7 @@ def _tied(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> tuple[Seq
     for each in reversed(layouts):
         sides = builder.layout(each.operator, sides, each.get("source"), each.shape)
     around = builder.sides.get(builder.renamed.get(node.name, node.name), NO_SIDES)
-    one, other = (value_key(builder, each) for each in made.inputs)
+    one, other = pair_of_values(builder, made.inputs)
     ahead = made.get("function") in ORDERS[:2]
     share = [0.0, HALF, HALF]
     if (one, other) in around or (other, one) in around:

@@ -183,6 +183,16 @@ def _call(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     return numpy_function(name)(*arrays, **dict(node.get("options")))
 
 
+def _astype(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
+    """Convert to another type; entries with equal coordinates are added before."""
+    (array,) = arrays
+    dtype = np.dtype(node.get("dtype"))
+    if is_scipy_sparse(array) and not getattr(array, "has_canonical_format", True):
+        array = array.copy()
+        array.sum_duplicates()
+    return array.astype(dtype) if hasattr(array, "astype") else dtype.type(array)
+
+
 def _to_dense(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
     (array,) = arrays
     return array.to_numpy() if isinstance(array, Tensor) else array
@@ -205,8 +215,7 @@ RUN: Mapping[str, Callable[[Node, Sequence[Any], Numbers], Any]] = MappingProxyT
     "broadcast_to": lambda node, arrays, numbers: np.broadcast_to(arrays[0], tuple(numbers)),
     "reshape": lambda node, arrays, numbers: np.reshape(arrays[0], tuple(numbers)),
     "concatenate": lambda node, arrays, numbers: np.concatenate(arrays, node.get("axis")),
-    "astype": lambda node, arrays, numbers: arrays[0].astype(node.get("dtype"))
-    if hasattr(arrays[0], "astype") else np.dtype(node.get("dtype")).type(arrays[0]),
+    "astype": _astype,
     "slice": _subscript, "index": _subscript, "scatter": _scattered,
     "parts": _parts,
     "copy": lambda node, arrays, numbers: arrays[0].copy(),

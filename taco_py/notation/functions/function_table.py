@@ -27,9 +27,7 @@ from taco_py.notation.operators import (
     DIV,
     KEPT,
     MUL,
-    NEG,
     QUOTIENT,
-    SUB,
     VALUE,
     Law,
     Operator,
@@ -40,6 +38,7 @@ REAL = "biuf"
 INTEGERS = "biu"
 ABSENT = (0, 0)
 ERF = "d * exp(-a * a) * 1.1283791670955126"
+LOGADDEXP = "d * sigmoid(where(isinf(a) and a == b, 0, a - b))"
 CONSTANT = ("0", "0")
 """The cotangents of a function of two arguments that is constant almost everywhere."""
 
@@ -209,7 +208,7 @@ FACTORS = (
 """Operators that bind as products do, beside * and /."""
 
 INVERT = Operator(
-    "invert", "~", 1, "invert", 3, kinds=INTEGERS, of_truths=NOT, of_width=True, evaluate=np.invert
+    "invert", "~", 1, "invert", 3, kinds=INTEGERS, of_truths=NOT, of_width="u", evaluate=np.invert
 )
 
 FUNCTIONS: dict[str, Operator] = {
@@ -221,6 +220,10 @@ FUNCTIONS: dict[str, Operator] = {
         _same("ceil", np.ceil, REAL),
         replace(_same("round", _rounded), c_operator="rint"),
         _same("trunc", np.trunc, REAL),
+        replace(
+            _same("reciprocal", np.reciprocal, cotangent="-d * f * f"),
+            of_fractions=lambda x: Call(DIV, (Literal(1), x)), of_width="iu",
+        ),
         _same("isnan", np.isnan),
         _same("isinf", np.isinf),
         _same("isfinite", np.isfinite),
@@ -254,6 +257,10 @@ FUNCTIONS: dict[str, Operator] = {
         _binary(
             "hypot", np.hypot, kinds=REAL, floating=True, commutative=True,
             cotangents=("d * a / where(f == 0, 1, f)", "d * b / where(f == 0, 1, f)"),
+        ),
+        _binary(
+            "logaddexp", np.logaddexp, kinds=REAL, floating=True, commutative=True,
+            cotangents=(LOGADDEXP, LOGADDEXP.replace("a - b", "b - a")),
         ),
         _binary(
             "atan2", np.arctan2, kinds=REAL, floating=True,
@@ -317,20 +324,9 @@ TRUTHS = (
 _COPYSIGN = FUNCTIONS["copysign"]
 
 
-def _logaddexp(a: Expr, b: Expr) -> Expr:
-    """log(exp(a) + exp(b)) = max(a, b) + log1p(exp(-|a - b|)), with 0 for the difference of equal
-    numbers, which may be infinite; integers become floats first."""
-    a, b = (Call(_COPYSIGN, (each, each)) for each in (a, b))
-    differ = Call(FUNCTIONS["abs"], (Call(SUB, (a, b)),))
-    apart = Call(WHERE, (Call(EQUAL, (a, b)), Literal(0), differ))
-    rest = Call(FUNCTIONS["log1p"], (Call(FUNCTIONS["exp"], (Call(NEG, (apart,)),)),))
-    return Call(ADD, (Call(MAX, (a, b)), rest))
-
-
 COMPOSED: dict[str, Composed] = {
     "relu": Composed(1, lambda x: Call(MAX, (x, Literal(0)))),
     "square": Composed(1, lambda x: Call(power(2), (x,))),
-    "reciprocal": Composed(1, lambda x: Call(DIV, (Literal(1), x))),
     "clip": Composed(3, lambda x, least, most: Call(MIN, (Call(MAX, (x, least)), most))),
     "where": Composed(3, lambda c, a, b: Call(WHERE, (nonzero(c), a, b))),
     "logical_and": Composed(2, lambda a, b: Call(AND, (nonzero(a), nonzero(b)))),
@@ -338,7 +334,6 @@ COMPOSED: dict[str, Composed] = {
     "logical_xor": Composed(2, lambda a, b: Call(XOR, (nonzero(a), nonzero(b)))),
     "logical_not": Composed(1, lambda a: Call(NOT, (nonzero(a),))),
     "signbit": Composed(1, lambda x: Call(LESS, (Call(_COPYSIGN, (Literal(1), x)), Literal(0)))),
-    "logaddexp": Composed(2, _logaddexp),
     "stored": Composed(1, lambda a: Call(COMPILER["stored"], (a,))),
 }
 """Functions that texts call and that are made of others, by their names."""

@@ -161,21 +161,31 @@ def with_wide_answers(
 
     asked  the type in which everything is computed, None for the type of each sum
     """
-    value = _of_truths(assignment.value, dtypes, target)
+    value = _of_types(assignment.value, dtypes, target)
     value = _wide_answers(value, dtypes, target, None, asked)
     return assignment if value is assignment.value else replace(assignment, value=value)
 
 
-def _of_truths(expr: Expr, dtypes: Mapping[str, DType], target: DType | None) -> Expr:
-    """Put what operators are of truths in their place: ~a[i] of bool is not a[i].
+def _of_types(expr: Expr, dtypes: Mapping[str, DType], target: DType | None) -> Expr:
+    """Put what operators are of truths, and of fractions, in their place.
+
+    ~a[i] of bool  →  not a[i]        reciprocal(a[i]) of float64  →  1 / a[i]
 
     A sum of truths is a number: ~sum(i, a[i]) stays.
     """
-    expr = map_children(expr, lambda part: _of_truths(part, dtypes, target))
-    if not isinstance(expr, Call) or expr.operator.of_truths is None:
+    expr = map_children(expr, lambda part: _of_types(part, dtypes, target))
+    if not isinstance(expr, Call):
         return expr
-    truths = operand_dtype(_typed_sums(expr, dtypes, target), dtypes).kind == "b"
-    return replace(expr, operator=expr.operator.of_truths) if truths else expr
+    truths, fractions = expr.operator.of_truths, expr.operator.of_fractions
+    if truths is None and fractions is None:
+        return expr
+    kind = operand_dtype(_typed_sums(expr, dtypes, target), dtypes).kind
+    if truths is not None and kind == "b":
+        return replace(expr, operator=truths)
+    if fractions is not None and kind not in "biu":
+        rewritten: Expr = fractions(*expr.args)
+        return replace(rewritten, span=expr.span)
+    return expr
 
 
 def _wide_answers(
