@@ -31,10 +31,11 @@ PLACES = frozenset(
             "squeeze", "cast",
         ),
         "storage.grown": ("of_grown",),
+        "storage.index_checks": ("are_sound", "in_range", "is_known"),
         "storage.tensor_data": (
             "arrays_of", "converted_to", "dense_data", "number_of", "row_major",
         ),
-        "values.hand_out": ("handed_out",),
+        "values.results.hand_out": ("handed_out",),
         "values.shown_modes": ("show_array", "show_sparse"),
         "values.tensor": ("operand_data",),
     }.items()
