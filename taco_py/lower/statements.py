@@ -38,13 +38,13 @@ from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.lower.expressions import lower_value, value_position
 from taco_py.lower.loop_code import appending_level, lower_loop
 from taco_py.lower.ranges import is_absent
+from taco_py.lower.sparse_result.first_entry import shortened
 from taco_py.lower.sparse_result.presence import (
     is_certain,
     is_told_by_loops,
     lists,
     presence,
     read_by,
-    shortened,
     value_assigned,
 )
 from taco_py.lower.sparse_result.result import Result
@@ -183,7 +183,7 @@ class Lowerer:
         if op is not None and lists(self.env, assign.target.tensor):
             nothing = arrays.workspace.initial
             condition, added = condition_of(added, nothing)
-            there = presence(self.env, scope, added, nothing)
+            there = presence(self.env, scope, added, nothing, marked=True)
         value = lower_value(self.env, scope, added, arrays.element)
         code = tuple(workspaces.accumulate(self.env, scope, arrays, value, op))
         asked = lower_condition(self.env, scope, condition)
