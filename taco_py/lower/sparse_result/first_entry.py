@@ -37,6 +37,20 @@ def _shortened(statement: Stmt) -> Stmt:
     return statement
 
 
+def without_flags(loop: For) -> tuple[For, tuple[Set, ...]]:
+    """Find what each iteration of a loop says: the loop without that, and the assignments.
+
+    for p in 3..n { t += …;  any = true }  →  for p in 3..n { t += … },  any = true
+    """
+    code = loop.body.body
+    plain = (each for each in code if isinstance(each, Set) and each.value == TRUE and not each.op)
+    own = {each.var for each in find(loop.body, Declare)} | variables_read(loop.body)
+    flags = tuple(each for each in dict.fromkeys(plain) if each.var not in own)
+    if not flags:
+        return loop, ()
+    return replace(loop, body=Block(tuple(each for each in code if each not in flags))), flags
+
+
 def _until(loop: For, inside: Block, flag: Set) -> Stmt:
     """A loop that sets a flag, which ends there; no loop where each iteration does the same."""
     condition = _condition_of(inside, flag)
