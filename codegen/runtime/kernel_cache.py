@@ -24,8 +24,7 @@ from codegen.runtime.call import KernelCall, callables
 from codegen.runtime.entry import entry_text
 from codegen.runtime.host import Host, load_host
 from codegen.runtime.host_functions import HOST_SIGNATURES
-from codegen.runtime.known_arrays import KnownArrays
-from codegen.runtime.memo import Memo
+from codegen.runtime.memo import KnownArrays, Memo
 from codegen.runtime.memory.memory_limit import MemoryLimit
 from codegen.runtime.memory.memory_pool import Pool
 from codegen.runtime.runtime_library import ARRAYS, PARTS, Part, load_part, parts_of

@@ -1,8 +1,11 @@
-"""A bounded memory of values by key, for what callers derive from kernels."""
+"""What is remembered: values by key, a bounded number, for what callers derive from kernels; and
+arrays that were looked at, by their identities, for as long as they exist."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import weakref
+from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Any
 
 
@@ -49,3 +52,31 @@ class Memo:
     def clear(self) -> None:
         """Forget everything."""
         self._young, self._old = {}, {}
+
+
+Key = tuple[Hashable, ...]
+
+
+class KnownArrays:
+    """Keys of arrays, forgotten with the arrays.
+
+    on    whether arrays are looked at
+    keys  of those that were; the dict itself never changes, so that a look-up may be held
+    """
+
+    def __init__(self) -> None:
+        self.on = True
+        self.keys: dict[Key, tuple[Any, ...]] = {}
+
+    def add(self, key: Key, arrays: Sequence[Any]) -> None:
+        """Remember a key, which has the identities of these arrays. An object that cannot be
+        referred to weakly is not remembered."""
+        forget = partial(self.keys.pop, key)  # the reference that is gone is the default of `pop`
+        try:
+            self.keys[key] = tuple(weakref.ref(array, forget) for array in arrays)
+        except TypeError:
+            return
+
+    def clear(self) -> None:
+        """Forget all, so that arrays are looked at again."""
+        self.keys.clear()

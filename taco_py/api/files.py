@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from taco_py.diagnostics.errors import OperandTypeError
 from taco_py.formats import Format, RemappedFormat, remapped
-from taco_py.values.results.limited_results import limited_result
+from taco_py.values.byte_counts import limited_result
 from taco_py.values.tensor import Tensor, as_data
 
 

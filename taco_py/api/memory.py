@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taco_py.diagnostics.errors import OperandError
 from taco_py.kernels import KERNELS
-from taco_py.storage.index_checks import look_at_indices
+from taco_py.storage.by_level.index_checks import look_at_indices
 from taco_py.values.byte_counts import check_memory_limit
 from taco_py.values.settings import integer
 

@@ -13,7 +13,7 @@ from taco_py.diagnostics.errors import FormatError, StructureError
 from taco_py.formats.remapped import BSR, RemappedFormat
 from taco_py.interop.scipy_arrays import CLASSES, require_zero_fill
 from taco_py.storage.borrow import index_vectors, plain, require_dtype
-from taco_py.storage.index_checks import require_sound
+from taco_py.storage.by_level.index_checks import require_sound
 from taco_py.storage.tensor_data import LevelArrays, TensorData
 
 NO_ARRAYS = LevelArrays()

@@ -30,6 +30,7 @@ PLACES = frozenset(
             "diagonal", "located", "size_of", "fused", "reformatted", "gathered", "values_of",
             "squeeze", "cast",
         ),
+        "storage.by_level.index_checks": ("are_sound", "in_range", "is_known"),
         "storage.grown": ("of_grown",),
         "storage.index_checks": ("are_sound", "in_range", "is_known"),
         "storage.tensor_data": (

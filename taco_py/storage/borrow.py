@@ -14,7 +14,7 @@ import numpy as np
 from taco_py.diagnostics.errors import MissingExtraError, OperandTypeError, StructureError
 from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.formats import COO, Format
-from taco_py.storage.index_checks import require_in_range, require_sound
+from taco_py.storage.by_level.index_checks import require_in_range, require_sound
 from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
 
 DTYPES = frozenset(

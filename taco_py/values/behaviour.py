@@ -14,7 +14,7 @@ from threading import get_ident
 from typing import Any
 
 from taco_py.kernels import KERNELS
-from taco_py.values.results.limited_results import limited_result
+from taco_py.values.byte_counts import limited_result
 
 
 class Behaviour:

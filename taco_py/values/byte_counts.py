@@ -1,15 +1,26 @@
-"""Numbers of bytes as users write them, and calls that may take no more."""
+"""Numbers of bytes as users write them, and calls and results that may take no more.
+
+    np.tile(T, (20, 20))    400 times the bytes of T: refused before any work
+    T[positions]            refused once it is there, for nobody knows before what is stored
+
+What is computed by kernels is looked at before each of them (`execute.within_limit`).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import prod
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
 
 from taco_py.diagnostics.errors import OperandError
+from taco_py.diagnostics.memory_errors import Part, over_limit
 from taco_py.kernels import KERNELS
+from taco_py.storage.room import room
+from taco_py.storage.tensor_data import TensorData, arrays_of
 from taco_py.values.traced_operands import taken_over, taker_of
 
 T = TypeVar("T")
@@ -102,3 +113,94 @@ def _values_of(obj: Any) -> Any:
     """How many values an object stores, None of one that does not tell; nothing is counted."""
     found = getattr(obj, "value_count", None)
     return getattr(obj, "nnz", None) if found is None else found
+
+
+# ---------------------------------------------------------------- results of NumPy's functions
+
+COPIES = frozenset((
+    "argsort", "cumprod", "cumsum", "cumulative", "cumulative_prod", "cumulative_sum", "flip",
+    "roll", "sort", "tril", "triu",
+))  # fmt: skip
+"""Functions whose results have as many elements as a dense argument has."""
+
+
+def limited_result(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call a function. Raises OutOfMemoryError where its result takes more than is allowed, before
+    it is called as far as that can be told."""
+    limit = KERNELS.memory.limit
+    if limit is None:
+        return function(*args, **options)
+    called, given = name, args
+    if name == "array_function":  # np.sort(T), with NumPy's function and its arguments
+        called, given, options_of = args[0].__name__, args[1], args[2]
+    else:
+        options_of = options
+    what = f"the result of {called}"
+    with room(what, least_bytes(called, given, options_of)):
+        found = function(*args, **options)
+    made = new_bytes(found, (*args, *given))
+    if made > limit:
+        raise over_limit([Part(what, made)], limit)
+    return found
+
+
+def least_bytes(name: str, args: Sequence[Any], options: Mapping[str, Any]) -> int:
+    """Bytes that the result of a function takes at least; 0 where that is not known."""
+    rule = LEAST.get(name, _copy if name in COPIES else None)
+    try:
+        return 0 if rule is None else int(rule(*args, **options))
+    except (TypeError, ValueError, AttributeError, IndexError):
+        return 0  # arguments that the function itself refuses
+
+
+def _bytes(obj: Any) -> int:
+    """Bytes of the values of a tensor or array."""
+    count = getattr(obj, "value_count", None)
+    return int(obj.nbytes) if count is None else int(count) * int(obj.dtype.itemsize)
+
+
+def _copy(*args: Any, **_: Any) -> int:
+    array = next(each for each in args if hasattr(each, "dtype"))
+    return _bytes(array) if array.format.is_dense else 0
+
+
+def _tile(array: Any, reps: Any, *_: Any, **__: Any) -> int:
+    return _bytes(array) * prod(map(int, np.atleast_1d(reps)))
+
+
+def _joined(arrays: Sequence[Any], *_: Any, **__: Any) -> int:
+    return sum(_bytes(each) for each in arrays if hasattr(each, "dtype"))
+
+
+def _repeat(array: Any, repeats: Any, *_: Any, **__: Any) -> int:
+    return _bytes(array) * int(repeats) if np.ndim(repeats) == 0 else 0
+
+
+LEAST: Mapping[str, Callable[..., int]] = MappingProxyType({
+    "concatenate": _joined, "concat": _joined, "repeat": _repeat, "stack": _joined, "tile": _tile,
+})  # fmt: skip
+"""Bytes of results, by the names of functions."""
+
+
+def new_bytes(found: Any, args: Sequence[Any]) -> int:
+    """Bytes of a result's arrays that share no memory with those of arguments."""
+    old = list(_arrays(args))
+    return sum(
+        array.nbytes
+        for array in _arrays(found)
+        if not any(np.may_share_memory(array, each) for each in old)
+    )
+
+
+def _arrays(found: Any) -> Iterator[np.ndarray[Any, Any]]:
+    """The arrays of a result, or of several."""
+    data = found if isinstance(found, TensorData) else getattr(found, "_data", None)
+    if isinstance(data, TensorData):
+        yield from arrays_of(data)
+    elif isinstance(found, np.ndarray):
+        yield found
+    elif isinstance(found, list | tuple):
+        for each in found:
+            yield from _arrays(each)
+    elif hasattr(found, "nnz") and isinstance(getattr(found, "data", None), np.ndarray):
+        yield found.data  # of scipy.sparse

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from taco_py.diagnostics.errors import FormatError, SparseBufferError
 from taco_py.kernels import KERNELS
-from taco_py.values.results.limited_results import limited_result
+from taco_py.values.byte_counts import limited_result
 
 if TYPE_CHECKING:
     from taco_py.storage.tensor_data import TensorData

@@ -67,15 +67,15 @@ def test_quotients_of_complex_numbers(dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_tensors_of_16_bits_with_a_fill_value(dtype: Any, form: str) -> None:
     d = np.array([[2.0, 2, 3.5, 2], [2, -1, 2, 2]]).astype(dtype)
-    T = tp.tensor(d, format=form, fill_value=dtype(2))
-    assert T.fill_value == dtype(2) and T.fill_value.dtype == d.dtype
+    t = tp.tensor(d, format=form, fill_value=dtype(2))
+    assert t.fill_value == dtype(2) and t.fill_value.dtype == d.dtype
     calls = {
-        "itself": (T, d), "sum": (T + T, d + d), "product": (T * 2, d * 2), "negative": (-T, -d),
-        "total": (T.sum(), d.sum()), "columns": (T.sum(0), d.sum(0)), "largest": (T.max(), d.max()),
-        "truths": (T > 2, d > 2), "turned": (T.T, d.T), "row": (T[0], d[0]),
-        "text": (tp.evaluate("Y[i,j] = A[i,j] + 1", A=T), d + dtype(1)),
-        "einsum": (tp.einsum("ij->i", T), d.sum(1)),
-        "wider": (T.astype("float32"), d.astype("float32")),
+        "itself": (t, d), "sum": (t + t, d + d), "product": (t * 2, d * 2), "negative": (-t, -d),
+        "total": (t.sum(), d.sum()), "columns": (t.sum(0), d.sum(0)), "largest": (t.max(), d.max()),
+        "truths": (t > 2, d > 2), "turned": (t.T, d.T), "row": (t[0], d[0]),
+        "text": (tp.evaluate("Y[i,j] = A[i,j] + 1", A=t), d + dtype(1)),
+        "einsum": (tp.einsum("ij->i", t), d.sum(1)),
+        "wider": (t.astype("float32"), d.astype("float32")),
     }  # fmt: skip
     for name, (found, expected) in calls.items():
         found = found.to_numpy() if isinstance(found, tp.Tensor) else np.asarray(found)

@@ -59,11 +59,11 @@ def test_what_a_sparse_operand_stores_is_computed_and_what_it_does_not_is_zero(
 
 
 def test_what_is_absent_is_zero_over_anything() -> None:
-    A, d = sp.csr_array(X), np.array([INF, NAN, 0.0, INF])
-    found = tp.evaluate("y[i,j] = A[i,j] * d[j]", A=A, d=d)
-    assert found.nnz == A.nnz
-    assert tp.evaluate("y[i,j] = 0 * A[i,j]", A=A).nnz == A.nnz
-    assert (tp.evaluate("y[i,j] = A[i,j] * inf", A=A).toarray()[X == 0] == 0).all()
+    sparse, d = sp.csr_array(X), np.array([INF, NAN, 0.0, INF])
+    found = tp.evaluate("y[i,j] = A[i,j] * d[j]", A=sparse, d=d)
+    assert found.nnz == sparse.nnz
+    assert tp.evaluate("y[i,j] = 0 * A[i,j]", A=sparse).nnz == sparse.nnz
+    assert (tp.evaluate("y[i,j] = A[i,j] * inf", A=sparse).toarray()[X == 0] == 0).all()
 
 
 def test_a_number_beside_a_number() -> None:

@@ -40,10 +40,10 @@ def test_of_a_list_with_room_behind_its_entries() -> None:
 
 @pytest.mark.parametrize(("outer", "inner"), product("shm", "hm"))
 def test_products_with_vectors(outer: str, inner: str) -> None:
-    A = tp.tensor(MATRIX, format=outer + inner)
+    matrix = tp.tensor(MATRIX, format=outer + inner)
     for values, form in product(VECTORS[:3], ("m", "h", "s")):
         x = tp.tensor(np.array(values), format=form)
-        found: Any = A @ x
+        found: Any = matrix @ x
         found = found.to_numpy() if isinstance(found, tp.Tensor) else found
         np.testing.assert_array_equal(found, MATRIX @ np.array(values))
 
@@ -51,9 +51,9 @@ def test_products_with_vectors(outer: str, inner: str) -> None:
 @pytest.mark.parametrize("form", ["m", "h", "s", "b"])
 @pytest.mark.parametrize("text", ["Y[i] = A[i+2*k] * B[k]", "Y[i] = A[2*i+k] * B[k]"])
 def test_in_subscripts(text: str, form: str) -> None:
-    A = tp.tensor(np.array([3.0, 2, 1, 0, -1]), format="s")
+    matrix = tp.tensor(np.array([3.0, 2, 1, 0, -1]), format="s")
     for values in ([1.0, 0], [0, 0, 4.0], [1.0, 2.0, 3.0]):
-        operands = {"A": A, "B": tp.tensor(np.array(values), format=form)}
+        operands = {"A": matrix, "B": tp.tensor(np.array(values), format=form)}
         found = tp.evaluate(text, operands, border="fill", shape=5)
         found = found.to_numpy() if isinstance(found, tp.Tensor) else found
         expected = tp.evaluate_dense(text, operands, border="fill", shape=5)

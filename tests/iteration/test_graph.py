@@ -109,7 +109,7 @@ COVERS = (
     (PRODUCT, {"A": "DCSR", "B": "dd"}, "ikj", "dd", False),
     (PRODUCT, {"A": "dd", "B": "CSC"}, "jki", "dd", False),
     (PRODUCT, {"A": "dd", "B": "CSC"}, "jki", "dd:1,0", True),
-    ("C[i,j] = 0 * A[i,j]", {}, "ij", "dd", False),  # nothing is computed
+    ("C[i,j] = 0 * A[i,j]", {}, "ij", "dd", True),  # a number is a value
     ("s = a[i]", {"a": "s"}, "i", None, True),
 )
 

@@ -14,7 +14,7 @@
                                           for p in rest..stop:
                                             acc += vals[p] * x[crd[p]]
 
-A sum of 32 bits is one of 64 of blocks of 512 terms (`long_sums`).
+A sum of 32 bits is one of 64 of blocks of 1024 terms (`long_sums`).
 
 The order of a sum is free (as it is for `omp simd reduction`). Two loops in a row end where the
 processor cannot foresee it, twice as often as one: rows of up to 64 entries gain less from four

@@ -50,7 +50,7 @@ from codegen.variables import rename, substitute
 
 WIDER: Mapping[str, ScalarType] = {FLOAT32.name: FLOAT64, COMPLEX64.name: COMPLEX128}
 """The type in which sums of a type are added up."""
-BLOCK = 512
+BLOCK = 1024
 """Iterations of a block: sums of its lanes are no longer than some tens, and to add the lanes is
 nothing beside them."""
 SHORT = 64

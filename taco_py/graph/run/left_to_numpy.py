@@ -23,7 +23,7 @@ from taco_py.graph.run.check_positions import positions_operand
 from taco_py.graph.samples import numpy_function
 from taco_py.interop.scipy_arrays import is_scipy_sparse
 from taco_py.kernels import KERNELS
-from taco_py.values.results.limited_results import limited_result
+from taco_py.values.byte_counts import limited_result
 from taco_py.values.tensor import Tensor
 
 Numbers = Sequence[Any]

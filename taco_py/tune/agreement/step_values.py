@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
-from typing import Any, assert_never
+from typing import assert_never
 
 import numpy as np
 
@@ -138,7 +138,7 @@ def _gathered(step: Gather, source: Terms, pattern: Terms) -> Terms:
     """The blocks of a dense tensor where a pattern stores something."""
     order = step.format.mode_order
     others = tuple(mode for mode in range(pattern.stored.ndim) if mode not in step.modes)
-    places: Any = pattern.stored.any(axis=others)
+    places = np.asarray(pattern.stored.any(axis=others))
     rest = [mode for mode in range(pattern.stored.ndim) if mode not in others]
     places = places.transpose([rest.index(mode) for mode in step.modes])
     places = places.reshape(places.shape + (1,) * (len(order) - places.ndim))

@@ -177,7 +177,8 @@ def _elementwise(
         if number is not None and not stored[place]:
             array[place] = number
         else:
-            array[place] = applied(atoms, operator, [v[place] for v in wide], *types)
+            given: list[Any] = [v[place] for v in wide]
+            array[place] = applied(atoms, operator, given, *types)
     return array
 
 
