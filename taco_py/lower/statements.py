@@ -224,10 +224,12 @@ class Lowerer:
         yield from before
         yield from workspaces.begin(self.env, arrays)
         asked = self._asked(where, scope)
-        yield build.if_(asked, Block(producer))
         if arrays.present is not None and not arrays.sets:
             flag = Declare(arrays.present, build.const(False))
             yield build.if_(asked, Block(shortened(self._looked(where, scope, flag))))
+            yield build.if_(arrays.present, Block(producer))
+        else:
+            yield build.if_(asked, Block(producer))
         yield from workspaces.finish(self.env, arrays)
         yield from self._stored_besides(arrays)
         if arrays.scalar is not None and tells_absent(self.env, where):
