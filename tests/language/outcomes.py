@@ -88,7 +88,7 @@ def _stored_alike(result: Any, other: Any) -> str:
 def stored_places(result: Any) -> frozenset[tuple[int, ...]]:
     """List the places at which a sparse result stores something; none of a dense one."""
     if isinstance(result, tp.Tensor):
-        coordinates = result.to_coo()[0]
+        coordinates = np.asarray(result.to_coo()[0]).T
     elif sp.issparse(result):
         coordinates = result.tocoo().coords
     else:

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from codegen import build
-from codegen.ir import TRUE, Block, Declare, Expr, For, If, LoopKind, Stmt, While
+from codegen.ir import TRUE, Block, Declare, Expr, For, If, LoopKind, Stmt, Var, While
 from codegen.ir import Assign as Set
-from codegen.tree import find
+from codegen.tree import find, rewrite
 from codegen.variables import variables_read
 
 
@@ -49,6 +49,28 @@ def without_flags(loop: For) -> tuple[For, tuple[Set, ...]]:
     if not flags:
         return loop, ()
     return replace(loop, body=Block(tuple(each for each in code if each not in flags))), flags
+
+
+def unsaid(code: tuple[Stmt, ...], flag: Var) -> tuple[Stmt, ...]:
+    """Leave out what sets a variable that nothing reads."""
+
+    def without(node: object) -> object:
+        match node:
+            case Block(body):
+                return Block(tuple(each for each in body if not _only_sets(each, flag)))
+        return node
+
+    found: Block = rewrite(Block(code), without)
+    return found.body
+
+
+def _only_sets(statement: Stmt, flag: Var) -> bool:
+    match statement:
+        case Declare(var) | Set(var):
+            return var == flag
+        case If(_, then, orelse):
+            return not then.body and not orelse.body
+    return False
 
 
 def _until(loop: For, inside: Block, flag: Set) -> Stmt:

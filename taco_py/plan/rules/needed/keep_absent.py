@@ -273,13 +273,24 @@ class _Stored:
             case Call(operator) if operator.at_absent is None or operator == FILLED:
                 if operator.condition is not None and expr.args[operator.condition] in self.answers:
                     return expr
-                told = told.union(_conditions(expr))
+                told, places = told.union(_conditions(expr)), self._places_asked(expr)
                 args = tuple(
-                    arg if place == operator.condition else self.listed(arg, told)
+                    self.listed(arg, told) if place in places else arg
                     for place, arg in enumerate(expr.args)
                 )
                 return replace(expr, args=args)
         return expr
+
+    def _places_asked(self, expr: Call) -> set[int]:
+        """The arguments without which an operation stores nothing: no divisors, no conditions."""
+        operator, args = expr.operator, expr.args
+        if operator == FILLED:
+            return {*range(len(args))}
+        if self.fill(expr) is None and operator.condition is None:
+            return set()
+        fills = [arg_fill(operator, arg, self.fill(arg)) for arg in args]
+        groups = differing(operator_of(expr), fills)
+        return {place for group in groups for place in group} - {operator.condition}
 
     def asked(self, access: Access, there: Access) -> Expr:
         """A temporary, which is its fill value where it stores nothing."""
