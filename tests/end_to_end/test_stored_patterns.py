@@ -129,3 +129,25 @@ def test_a_sum_that_is_asked_is_not_asked_for_what_stands_beside_it(of):
     mask = drawn(random, (30, 30), "ds", "bool", share=0.5)
     mask = {"stored": mask, "value": tp.by_value(mask), "complement": tp.complement(mask)}[of]
     check("Y[i,j] = S[i,j] + A[i,k] * B[k,j]", given, "ds", "max_plus", mask)
+
+
+@pytest.mark.parametrize("text", ["Y[i,j] = A[i,k] * B[k,j]", "Y[i,j] = S[i,j] + A[i,k] * B[k,j]"])
+def test_blocked_results_store_the_blocks_that_have_an_entry(text):
+    given = operands_of(np.random.default_rng(2), text, {"i": 8, "k": 6, "j": 8, "l": 1}, "float64")
+    found = tp.evaluate(text, given, format=tp.BSR((2, 2)))
+    blocks = stored_of(text, given).reshape(4, 2, 4, 2).any(axis=(1, 3))
+    assert found.value_count == 4 * blocks.sum()
+    np.testing.assert_array_equal(found.to_numpy(), tp.evaluate_dense(text, given))
+
+
+@pytest.mark.parametrize("outputs", [("Y",), ("Y", "t")])
+def test_statements_of_a_text_store_what_each_stores(outputs):
+    random, sizes = np.random.default_rng(4), {"i": 8, "k": 20, "j": 6, "l": 1}
+    first, second = "t[i] = A[i,k] * u[k]", "Y[i,j] = S[i,j] * t[i]"
+    given = operands_of(random, f"{first} S[i,j]", sizes, "float64")
+    formats = {"Y": "ds", "t": "s"}
+    found = tp.evaluate(f"{first}; {second}", given, format=formats, outputs=outputs)
+    t = tp.evaluate(first, A=given["A"], u=given["u"], format="s")
+    wanted = {"t": stored_of(first, given), "Y": stored_of(second, {"S": given["S"], "t": t})}
+    for name, each in zip(outputs, found, strict=True):
+        np.testing.assert_array_equal(*is_stored_as(each, wanted[name]))
