@@ -144,7 +144,7 @@ def test_blocked_results_store_the_blocks_that_have_an_entry(text):
 def test_statements_of_a_text_store_what_each_stores(outputs):
     random, sizes = np.random.default_rng(4), {"i": 8, "k": 20, "j": 6, "l": 1}
     first, second = "t[i] = A[i,k] * u[k]", "Y[i,j] = S[i,j] * t[i]"
-    given = operands_of(random, f"{first} S[i,j]", sizes, "float64")
+    given = operands_of(random, "y[i] = A[i,k] * u[k] * S[i,j]", sizes, "float64")
     formats = {"Y": "ds", "t": "s"}
     found = tp.evaluate(f"{first}; {second}", given, format=formats, outputs=outputs)
     t = tp.evaluate(first, A=given["A"], u=given["u"], format="s")
