@@ -223,7 +223,8 @@ class Lowerer:
             yield from self.statement(where.consumer, empty)
             return
         begin = tuple(workspaces.begin(self.env, arrays))
-        asked, looking = self._asked(where, scope), ()
+        asked = self._asked(where, scope)
+        looking: tuple[Stmt, ...] = ()
         if arrays.present is not None and not arrays.sets:
             flag = Declare(arrays.present, build.const(False))
             looking = (build.if_(asked, Block(shortened(self._looked(where, scope, flag)))),)
