@@ -16,6 +16,7 @@ from codegen.names import is_plain_name
 from codegen.passes.local_arrays import evaluated_size
 from taco_py.diagnostics.errors import InternalError
 from taco_py.kernels import find_routine
+from taco_py.replay.call_text import HELPERS
 from taco_py.replay.helpers import PLACES, Helper
 from taco_py.replay.source_text import call_code, checked_name, whole_number
 
@@ -241,8 +242,8 @@ def test_helpers_and_routines_are_those_of_the_tables() -> None:
     for place in ("os:system", "taco_py.values.results.hand_out:np", "builtins:eval", "", "x"):
         with pytest.raises(InternalError):
             Helper(place).function()
-    for place in PLACES:
-        assert callable(Helper(place).function())
+    for helper in (*HELPERS.values(), *map(Helper, PLACES)):
+        assert callable(helper.function())
     for name in ("routine os:system x", "routine builtins:exec x", "routine "):
         with pytest.raises(ValueError, match="no routine"):
             find_routine(name)

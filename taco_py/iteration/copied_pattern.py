@@ -31,8 +31,8 @@ class CopiedPattern:
 def copied_pattern(problem: Problem) -> CopiedPattern | None:
     """Find the operand whose outer levels have the coordinates that a sparse result stores.
 
-    None where there is none: sums of several operands, products of sparse operands in common
-    indices, and values that are stored under a condition.
+    None where there is none: sums of several operands, products of several sparse operands, which
+    may have no term in common, and values that are stored under a condition.
     """
     terms = split_terms(problem.assignment.value)
     if is_full(problem.result.format) or problem.result.fill or problem.side:
@@ -48,7 +48,7 @@ def copied_pattern(problem: Problem) -> CopiedPattern | None:
         others = (other for other in read if other != access)
         if not _has_levels(problem, access, depth) or not restricts(value, access):
             continue
-        if all(_leaves_all(problem, other, depth) for other in others):
+        if all(is_full(problem.type_of(other.tensor).format) for other in others):
             return CopiedPattern(access, depth)
     return None
 
@@ -70,10 +70,3 @@ def _has_levels(problem: Problem, access: Access, depth: int) -> bool:
 
 def _same_kind(level: Level, other: Level) -> bool:
     return (level.kind, level.unique) == (other.kind, other.unique)
-
-
-def _leaves_all(problem: Problem, access: Access, depth: int) -> bool:
-    """Whether an operand leaves out no coordinate of the result's outer levels."""
-    indices = problem.stored(problem.assignment.target)[:depth]
-    levels = zip(problem.stored(access), problem.type_of(access.tensor).format.levels, strict=True)
-    return all(level.full for index, level in levels if index in indices)

@@ -43,6 +43,7 @@ from taco_py.lower.ranges import (
     open_positions,
     walked_positions,
 )
+from taco_py.lower.sparse_result.first_entry import without_flags
 from taco_py.lower.sparse_result.pattern import Given, read_row
 from taco_py.lower.sparse_result.result import Result
 from taco_py.provenance.relations import Interval
@@ -185,10 +186,24 @@ UNITS = {
 
 def _for(
     env: Environment, forall: Forall, scope: Scope, var: Var, extent: Interval, *code: Stmt
-) -> For:
-    """The loop over `extent`, carried out as `forall` says."""
+) -> Stmt:
+    """The loop over `extent`, carried out as `forall` says.
+
+    What says in each iteration that a sum has a term stands behind the loop.
+    """
+    loop = For(var, extent.lo, extent.hi, build.block(*code), unroll=forall.mode.unroll)
+    if forall.mode.parallel is not None:
+        return _carried_out(env, forall, scope, loop)
+    loop, flags = without_flags(loop)
+    if not flags:
+        return _carried_out(env, forall, scope, loop)
+    said = build.if_(build.lt(loop.start, loop.stop), build.block(*flags))
+    does = any(not isinstance(each, Declare) for each in loop.body.body)
+    return build.block(_carried_out(env, forall, scope, loop) if does else None, said)
+
+
+def _carried_out(env: Environment, forall: Forall, scope: Scope, loop: For) -> For:
     mode = forall.mode
-    loop = For(var, extent.lo, extent.hi, build.block(*code), unroll=mode.unroll)
     if scope.serial:
         return loop
     if mode.parallel is not None and (scope.piece is None or mode.unit in INSIDE_BLOCKS):
@@ -283,7 +298,7 @@ def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]
         yield _for(it.env, it.forall, it.scope, walk.position, extent, *code)
 
 
-def _over_places(it: LoopLowering, walk: Walk, origin: Expr, inside: tuple[Stmt, ...]) -> For:
+def _over_places(it: LoopLowering, walk: Walk, origin: Expr, inside: tuple[Stmt, ...]) -> Stmt:
     """Every coordinate of a level in which each has a position, where it is stored."""
     position = build.add(origin, it.index)
     known = Declare(walk.position, position, constant=True)

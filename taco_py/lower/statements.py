@@ -11,6 +11,7 @@ from codegen.ir import Assign as SetVar
 from codegen.ir import AtomicStore, Binary, Block, Declare, Expr, Role, Stmt, Store, Var
 from codegen.records import dataclass
 from codegen.types import BOOL, scalar
+from codegen.variables import variables_read
 from taco_py.concrete.nodes import (
     Assign,
     Forall,
@@ -38,13 +39,13 @@ from taco_py.lower.environment import Environment, Scope, WorkspaceArrays
 from taco_py.lower.expressions import lower_value, value_position
 from taco_py.lower.loop_code import appending_level, lower_loop
 from taco_py.lower.ranges import is_absent
+from taco_py.lower.sparse_result.first_entry import shortened, unsaid
 from taco_py.lower.sparse_result.presence import (
     is_certain,
     is_told_by_loops,
     lists,
     presence,
     read_by,
-    shortened,
     value_assigned,
 )
 from taco_py.lower.sparse_result.result import Result
@@ -183,7 +184,7 @@ class Lowerer:
         if op is not None and lists(self.env, assign.target.tensor):
             nothing = arrays.workspace.initial
             condition, added = condition_of(added, nothing)
-            there = presence(self.env, scope, added, nothing)
+            there = presence(self.env, scope, added, nothing, marked=True)
         value = lower_value(self.env, scope, added, arrays.element)
         code = tuple(workspaces.accumulate(self.env, scope, arrays, value, op))
         asked = lower_condition(self.env, scope, condition)
@@ -221,20 +222,24 @@ class Lowerer:
             empty = scope.within("", frozenset((where.workspace.access,)))
             yield from self.statement(where.consumer, empty)
             return
-        yield from before
-        yield from workspaces.begin(self.env, arrays)
+        begin = tuple(workspaces.begin(self.env, arrays))
         asked = self._asked(where, scope)
-        yield build.if_(asked, Block(producer))
+        looking: tuple[Stmt, ...] = ()
         if arrays.present is not None and not arrays.sets:
             flag = Declare(arrays.present, build.const(False))
-            yield build.if_(asked, Block(shortened(self._looked(where, scope, flag))))
-        yield from workspaces.finish(self.env, arrays)
-        yield from self._stored_besides(arrays)
+            looking = (build.if_(asked, Block(shortened(self._looked(where, scope, flag)))),)
+        finish = (*workspaces.finish(self.env, arrays), *self._stored_besides(arrays))
         if arrays.scalar is not None and tells_absent(self.env, where):
-            yield from self._consumed_where_stored(where, arrays.scalar, scope, asked)
+            consumer = tuple(self._consumed_where_stored(where, arrays.scalar, scope, asked))
         else:
-            yield from self.statement(where.consumer, scope)
-        yield from workspaces.leave(self.env, arrays)
+            consumer = tuple(self.statement(where.consumer, scope))
+        if arrays.present is not None and arrays.present not in variables_read(Block(consumer)):
+            begin, producer = unsaid(begin, arrays.present), unsaid(producer, arrays.present)
+            looking = ()
+        some = arrays.present if looking and arrays.present is not None else asked
+        yield from (*before, *begin, *looking)
+        yield build.if_(some, Block(producer))
+        yield from (*finish, *consumer, *workspaces.leave(self.env, arrays))
 
     def _stored_besides(self, arrays: WorkspaceArrays) -> Iterator[Stmt]:
         """Store a sum in its element of a side result."""

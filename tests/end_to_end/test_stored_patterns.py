@@ -8,15 +8,9 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py import oracle
-from taco_py.api import evaluate_dense as dense
-from taco_py.call.over_semirings import over_numbers, over_of
-from taco_py.call.prepare import accumulated, statements_of
-from taco_py.notation.rewrites.fills import with_fills
 from taco_py.notation.rewrites.semirings import semiring_of
-from taco_py.storage.pack import unpack
-from taco_py.values.operands import taken
-from taco_py.values.settings import Settings
+from tests.language.patterns import is_stored_as, stored_of
+from tests.machines import always_threads
 
 TEXTS = {
     "y[i] = A[i,k] * u[k]": "s", "y[k] = A[i,k] * v[i]": "s", "y[i] = A[i,k]": "s",
@@ -60,30 +54,10 @@ def operands_of(random, text, sizes, dtype, fill=0):
     return given
 
 
-def stored_of(text, given, semiring=None, mask=None):
-    """Find where a text stores something, by the oracle."""
-    (statement,) = statements_of(text, given)
-    assignment, over = statement.assignment, over_of(semiring, mask, False)
-    if not over.is_usual:
-        array = Settings(format="d" * len(assignment.target.indices))
-        ready = over_numbers(assignment, given, array, over)
-        assignment, given = ready.assignment, ready.objects
-    sparse = {name: each for name, each in given.items() if dense._is_sparse(each)}
-    arrays = {name: dense._array(each, name) for name, each in given.items()}
-    places = {name: dense._places(each, name) for name, each in sparse.items()}
-    fills = {name: fill for name, each in sparse.items() if (fill := dense._fill(each)) != 0}
-    filled = with_fills(accumulated(assignment, given), fills)
-    return oracle.evaluate_stored(filled, arrays, places)[1]
-
-
 def check(text, given, form, semiring=None, mask=None, **options):
     """Compare what a result stores with the oracle, and its values."""
     found = tp.evaluate(text, given, format=form, semiring=semiring, mask=mask, **options)
-    data = taken(found, "the result")
-    places = np.zeros(data.shape, bool)
-    places[unpack(data)[0]] = True
-    expected = np.broadcast_to(stored_of(text, given, semiring, mask), data.shape)
-    np.testing.assert_array_equal(places, dense.positions(expected, data.format))
+    np.testing.assert_array_equal(*is_stored_as(found, stored_of(text, given, semiring, mask)))
     values = tp.evaluate_dense(text, given, semiring=semiring, mask=mask)
     np.testing.assert_allclose(found.to_numpy(), values)
 
@@ -130,8 +104,50 @@ def test_masks_by_value_say_what_is_stored():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_patterns_do_not_depend_on_threads(threads):
-    random, text = np.random.default_rng(3), "Y[i,j] = S[i,j] * A[i,k] * B[k,j]"
-    given = operands_of(random, text, {"i": 200, "k": 90, "j": 150, "l": 1}, "float64")
-    with tp.threads(threads) if hasattr(tp, "threads") else np.errstate():
-        check(text, given, "ds")
+@pytest.mark.parametrize("text", ["Y[i,j] = S[i,j] * A[i,k] * B[k,j]", "y[i] = A[i,k] * u[k]"])
+def test_patterns_do_not_depend_on_threads(text, threads):
+    random = np.random.default_rng(3)
+    given = operands_of(random, text, {"i": 40, "k": 30, "j": 50, "l": 1}, "float64")
+    with always_threads():
+        check(text, given, TEXTS[text], threads=threads)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "bool"])
+@pytest.mark.parametrize("form", ["s", "h", "m"])
+def test_operands_that_are_looked_up_leave_the_pattern_as_it_is(form, dtype):
+    random = np.random.default_rng(6)
+    A, u = drawn(random, (40, 30), "ds", dtype), drawn(random, (30,), form, dtype, share=0.1)
+    for result in ("s", "m"):
+        check("y[i] = A[i,k] * u[k]", {"A": A, "u": u}, result)
+        check("y[i] = 2 * sum(k, A[i,k] * u[k])", {"A": A, "u": u}, result)
+
+
+@pytest.mark.parametrize("of", ["stored", "value", "complement"])
+def test_a_sum_that_is_asked_is_not_asked_for_what_stands_beside_it(of):
+    random, fill = np.random.default_rng(8), -np.inf
+    given = {name: drawn(random, (30, 30), "ds", "float64", fill, 0.05) for name in "SAB"}
+    mask = drawn(random, (30, 30), "ds", "bool", share=0.5)
+    mask = {"stored": mask, "value": tp.by_value(mask), "complement": tp.complement(mask)}[of]
+    check("Y[i,j] = S[i,j] + A[i,k] * B[k,j]", given, "ds", "max_plus", mask)
+
+
+@pytest.mark.parametrize("text", ["Y[i,j] = A[i,k] * B[k,j]", "Y[i,j] = S[i,j] + A[i,k] * B[k,j]"])
+def test_blocked_results_store_the_blocks_that_have_an_entry(text):
+    given = operands_of(np.random.default_rng(2), text, {"i": 8, "k": 6, "j": 8, "l": 1}, "float64")
+    found = tp.evaluate(text, given, format=tp.BSR((2, 2)))
+    blocks = stored_of(text, given).reshape(4, 2, 4, 2).any(axis=(1, 3))
+    assert found.value_count == 4 * blocks.sum()
+    np.testing.assert_array_equal(found.to_numpy(), tp.evaluate_dense(text, given))
+
+
+@pytest.mark.parametrize("outputs", [("Y",), ("Y", "t")])
+def test_statements_of_a_text_store_what_each_stores(outputs):
+    random, sizes = np.random.default_rng(4), {"i": 8, "k": 20, "j": 6, "l": 1}
+    first, second = "t[i] = A[i,k] * u[k]", "Y[i,j] = S[i,j] * t[i]"
+    given = operands_of(random, "y[i] = A[i,k] * u[k] * S[i,j]", sizes, "float64")
+    formats = {"Y": "ds", "t": "s"}
+    found = tp.evaluate(f"{first}; {second}", given, format=formats, outputs=outputs)
+    t = tp.evaluate(first, A=given["A"], u=given["u"], format="s")
+    wanted = {"t": stored_of(first, given), "Y": stored_of(second, {"S": given["S"], "t": t})}
+    for name, each in zip(outputs, found, strict=True):
+        np.testing.assert_array_equal(*is_stored_as(each, wanted[name]))

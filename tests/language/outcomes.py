@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from taco_py.notation.rewrites.semirings import ADDS
 from tests.language.other_plans import other_plan
+from tests.language.patterns import is_stored_as, stored_of
 from tests.language.programs import Program
 from tests.machines import always_threads
 
@@ -31,6 +32,9 @@ def outcome(program: Program, seed: int, plans: Iterable[int] = ()) -> str:
         expected = _computed(lambda: tp.evaluate_dense(program.text, operands, **options))
         result = _computed(lambda: _evaluated(program, operands, options))
         answer = _judged(program, result, expected)
+        answer = (
+            _as_text_stores(program, operands, options, result) if answer == "equal" else answer
+        )
         if answer != "equal":
             return answer
         for plan in plans:
@@ -56,6 +60,19 @@ def _judged(program: Program, result: Any, expected: Any) -> str:
     return next((each for each in outcomes if each != "equal"), "equal")
 
 
+def _as_text_stores(program: Program, operands: Any, options: Any, result: Any) -> str:
+    """Compare the places that a sparse result stores with those that its text does."""
+    if not isinstance(result, tp.Tensor) and not sp.issparse(result):
+        return "equal"
+    plain = {"semiring", "mask"}.issuperset(options)
+    has = stored_of(program.text, operands, **options) if plain else None
+    if has is None or any(1 in np.shape(each) for each in operands.values()):
+        return "equal"
+    found, wanted = is_stored_as(result, has)
+    more, less = (np.argwhere(each).tolist()[:3] for each in (found & ~wanted, wanted & ~found))
+    return f"stores {more} too, and not {less} as its text" if more or less else "equal"
+
+
 def _stored_alike(result: Any, other: Any) -> str:
     """Compare the kinds of two results, and the places that they store."""
     for one, two in zip(_each(result), _each(other), strict=True):
@@ -71,7 +88,7 @@ def _stored_alike(result: Any, other: Any) -> str:
 def stored_places(result: Any) -> frozenset[tuple[int, ...]]:
     """List the places at which a sparse result stores something; none of a dense one."""
     if isinstance(result, tp.Tensor):
-        coordinates = result.to_coo()[0]
+        coordinates = np.asarray(result.to_coo()[0]).T
     elif sp.issparse(result):
         coordinates = result.tocoo().coords
     else:

@@ -62,11 +62,6 @@ GATHERED: dict[str, tuple[str, dict[str, Any], dict[str, str], str]] = {
         "c[i] = S[i,j] * a[j]", {"S": tensor(90, 200, density=0.1), "a": numbers(200)},
         {"S": "ss"}, "s",
     ),
-    "products of two": (
-        "C[i,j,l] = S[i,j] * B[j,l]",
-        {"S": tensor(30, 20, density=0.2), "B": tensor(20, 40, density=0.2)},
-        {"S": "ds", "B": "ds"}, "dsd",
-    ),
     "quotients": (
         "C[i,j] = S[i,j] / sum(k, U[i,k] * V[j,k])",
         {"S": tensor(30, 20, density=0.2), "U": numbers(30, 9), "V": numbers(20, 9)},
@@ -133,13 +128,15 @@ REFUSED = {
     "C[i,j] = A[i,j] + B[i,j]": "no operand's outer levels have the coordinates that it stores",
     "C[i,j] = A[i,j] * B[i,j]": "no operand's outer levels have the coordinates that it stores",
     "C[i,j] = A[i,k] * B[k,j]": "no operand's outer levels have the coordinates that it stores",
+    "C[i,j] = A[i,j] * u[k]": "no operand's outer levels have the coordinates that it stores",
+    "C[i,j] = A[i,j] * B[j,k] * X[j,k]": "no operand's outer levels",
     "C[i,j] = max(k, A[i,j] * X[j,k])": "no operand's outer levels",
 }
 
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_other_coordinates_are_counted(text: str) -> None:
-    formats = {"A": "csr", "B": "csr", "X": "dd", "C": "csr"}
+    formats = {"A": "csr", "B": "csr", "X": "dd", "u": "s", "C": "csr"}
     given = {n: f for n, f in formats.items() if f"{n}[" in text}
     with pytest.raises(tp.ScheduleError, match=REFUSED[text]) as refusal:
         tp.compile(text, given, schedule="assemble(C,Copy)", target="cuda")

@@ -19,8 +19,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from codegen import build
-from codegen.ir import FALSE, TRUE, Block, Declare, For, If, Stmt, Var
-from codegen.ir import Assign as Set
+from codegen.ir import FALSE, TRUE, Var
 from codegen.ir import Expr as LoopExpr
 from codegen.records import dataclass
 from codegen.types import BOOL
@@ -50,11 +49,15 @@ def lists(env: Environment, tensor: str) -> bool:
     )
 
 
-def presence(env: Environment, scope: Scope, value: Expr, nothing: Number) -> LoopExpr:
+def presence(
+    env: Environment, scope: Scope, value: Expr, nothing: Number, marked: bool = False
+) -> LoopExpr:
     """Return whether a value is another than `nothing` by what is stored; true where it always is.
 
     a[i] * t + b[i] * u  →  t_any || u_any      of entries of a and b
     kept(a[i], m[i])     →  m[i]
+
+    marked  entries that are looked for in rows are there
     """
 
     def workspace(access: Access) -> LoopExpr:
@@ -62,7 +65,8 @@ def presence(env: Environment, scope: Scope, value: Expr, nothing: Number) -> Lo
         if arrays is None:
             return TRUE
         if arrays.workspace.kind is WorkspaceKind.MARKED and arrays.marks is not None:
-            return build.load(arrays.marks, env.indices[access.indices[0]])
+            mark = build.load(arrays.marks, env.indices[access.indices[0]])
+            return TRUE if marked else mark
         return TRUE if arrays.present is None else arrays.present
 
     def condition(expr: Expr) -> LoopExpr:
@@ -213,52 +217,19 @@ def is_told_by_loops(env: Environment, scope: Scope, producer: Statement) -> boo
     """Tell whether loops that add up say best themselves whether they add anything.
 
     Those that walk one operand each are asked apart, for they add up in lanes: whether a row has an
-    entry is known by where it begins and ends.
+    entry is known by where it begins and ends. Those that look for entries in rows do not.
     """
     regions = scope.regions(env)
     loops = tuple(foralls(producer))
     if any(loop.parallel for loop in loops):
         return False
+    read = [access for each in assignments(producer) for access in accesses(each.value)]
+    arrays = (env.workspaces.get(access.tensor) for access in read)
+    if any(each is not None and each.marks is not None for each in arrays):
+        return True
     lattices = (build_lattice(regions.statement(each.body, each.index)) for each in loops)
     merges = any(len(lattice.iterators) > 1 for lattice in lattices)
     return merges or any(isinstance(each, Where) for each in walk(producer))
-
-
-def shortened(code: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Ask whether there is an iteration where a loop does nothing but to say so.
-
-    for p in 3..n { j = crd[p];  any = true }  →  if (3 < n) any = true
-    """
-    return tuple(_shortened(each) for each in code)
-
-
-def _shortened(statement: Stmt) -> Stmt:
-    match statement:
-        case Block(body):
-            return replace(statement, body=shortened(body))
-        case If(_, then, orelse) if not orelse.body:
-            return replace(statement, then=Block(shortened(then.body)))
-        case For():
-            inside = shortened(statement.body.body)
-            flags = tuple(_leaves(Block(inside)))
-            if flags and all(map(_is_flag, flags)):
-                some = build.lt(statement.start, statement.stop)
-                return build.if_(some, build.block(flags[0]))
-            return replace(statement, body=Block(inside))
-    return statement
-
-
-def _leaves(statement: Stmt) -> Iterable[Stmt]:
-    """The statements of blocks but for names of constants."""
-    if isinstance(statement, Block):
-        for each in statement.body:
-            yield from _leaves(each)
-    elif not (isinstance(statement, Declare) and statement.constant):
-        yield statement
-
-
-def _is_flag(statement: Stmt) -> bool:
-    return isinstance(statement, Set) and statement.value == TRUE and statement.op is None
 
 
 def read_by(statement: Statement, access: Access) -> Iterable[Assign]:

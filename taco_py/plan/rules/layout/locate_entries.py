@@ -15,8 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-import numpy as np
-
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.concrete.terms import map_terms, split_terms, summed
@@ -79,7 +77,7 @@ def _located_in(
 ) -> Candidate:
     """The assignment at a site on copies of operands in which their entries are located."""
     found = before = _Found.of(program, site, context)
-    exact = _is_exact(before.assignment, before.operands)
+    exact = _is_exact(program, site.target)
     cost, machine, names = 0.0, before.request.machine, Names(program.facts)
     for access in looked_up:
         source = found.operands[access.tensor]
@@ -125,13 +123,17 @@ def _one_by_one(before: _Found, access: Access, names: Names) -> _Found:
     return _Found(assignment, operands, request, (*before.steps, step))
 
 
-def _is_exact(assignment: Assignment, operands: Mapping[str, Operand]) -> bool:
+def _is_exact(program: Program, target: str) -> bool:
     """Whether nothing that is multiplied by zero is anything else: integers and booleans, which
-    have no infinity. A stored zero is another thing than none where only that is asked."""
-    if any(isinstance(e, Call) and e.operator.at_absent for e, _ in walk(assignment.value)):
+    have no infinity. A stored zero is another thing than none where that is asked, and where
+    results list what is stored."""
+    value = program.define(target).assignment.value
+    asking = (each.assignment.value for each in program.defines)
+    values = [value] if program.is_full(target) else [value, *asking]
+    if any(isinstance(e, Call) and e.operator.at_absent for each in values for e, _ in walk(each)):
         return False
-    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
-    return not has_special_values(expression_dtype(assignment.value, dtypes))
+    lists = not program.is_full(target) and not all(map(program.is_full, program.results))
+    return not lists and not has_special_values(expression_dtype(value, program.dtypes))
 
 
 def _may(found: _Found, access: Access) -> bool:

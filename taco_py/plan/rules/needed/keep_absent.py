@@ -67,16 +67,16 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
     stored = _Stored(program, site, context)
     value = stored.settled(site.term(program))
     if value != site.term(program):
-        program = yield Rewrite(site.put(stored.program, value), WHY)
-    for product in tuple(_products(site.term(program))):
-        kept, stored = product, _Stored(program, site, context)
+        stored.program = yield Rewrite(site.put(stored.program, value), WHY)
+    for product in tuple(_products(site.term(stored.program))):
+        kept = product
         for part in stored.factors(product):
             kept = Call(KEPT, (kept, stored.in_temporary(part)))
         if kept is not product:
-            value = exchange(site.term(program), product, kept)
-            program = yield Rewrite(site.put(stored.program, value), WHY)
+            value = exchange(site.term(stored.program), product, kept)
+            stored.program = yield Rewrite(site.put(stored.program, value), WHY)
+    program = stored.program
     if not program.is_full(site.target) and not all(map(program.is_full, program.results)):
-        stored = _Stored(program, site, context)
         value = stored.listed(site.term(program))
         if value != site.term(program):
             yield Rewrite(site.put(stored.program, value), WHY)
@@ -180,12 +180,14 @@ class _Stored:
     program  with those made so far
     made     the access to each at its own indices, by the temporary that it is about; None for one
              that has terms everywhere
+    answers  those that tell all about the values that they are conditions of
     """
 
     program: Program
     site: Site
     context: Context
     made: dict[str, Access | None] = field(default_factory=dict)
+    answers: set[Expr] = field(default_factory=set)
 
     def factors(self, product: Expr) -> list[Expr]:
         """What is stored where the factors are whose temporaries store elements without terms."""
@@ -260,8 +262,8 @@ class _Stored:
             case Reduce():
                 return replace(expr, body=self.listed(expr.body, told))
             case Call(operator, (value, number)) if operator == FILLED and number != Literal(0):
-                losing = (each for each in dict.fromkeys(accesses(value)) if self.loses(each))
-                parts = (self.stored(each) for each in losing)
+                losing = (each for each in dict.fromkeys(_values(value)) if self.loses(each))
+                parts = (self.stored(each) for each in losing if restricts(value, each))
                 asked = [self.in_temporary(each) for each in parts if each is not None]
                 inside = self.listed(value, told.union(asked))
                 for each in asked:
@@ -269,13 +271,26 @@ class _Stored:
                         inside = Call(SELECTED, (each, inside, number))
                 return replace(expr, args=(inside, number))
             case Call(operator) if operator.at_absent is None or operator == FILLED:
-                told = told.union(_conditions(expr))
+                if operator.condition is not None and expr.args[operator.condition] in self.answers:
+                    return expr
+                told, places = told.union(_conditions(expr)), self._places_asked(expr)
                 args = tuple(
-                    arg if place == operator.condition else self.listed(arg, told)
+                    self.listed(arg, told) if place in places else arg
                     for place, arg in enumerate(expr.args)
                 )
                 return replace(expr, args=args)
         return expr
+
+    def _places_asked(self, expr: Call) -> set[int]:
+        """The arguments without which an operation stores nothing: no divisors, no conditions."""
+        operator, args = expr.operator, expr.args
+        if operator == FILLED:
+            return {*range(len(args))}
+        if self.fill(expr) is None and operator.condition is None:
+            return set()
+        fills = [arg_fill(operator, arg, self.fill(arg)) for arg in args]
+        groups = differing(operator_of(expr), fills)
+        return {place for group in groups for place in group} - {operator.condition}
 
     def asked(self, access: Access, there: Access) -> Expr:
         """A temporary, which is its fill value where it stores nothing."""
@@ -303,6 +318,7 @@ class _Stored:
         there = self.in_temporary(found)
         if not others:
             return _at_indices(there, value)
+        self.answers.add(there)
         if same(self._number(asking), 0):
             return Call(KEPT, (value, there))
         if not self.program.is_full(self.site.target):  # which stores what the condition allows
@@ -416,6 +432,16 @@ def _value_at(expr: Expr, values: Mapping[Access, Number]) -> Number | None:
             return _value_at(args[0], values)
         case Reduce():
             return None
+
+
+def _values(expr: Expr) -> Iterator[Access]:
+    """The accesses of an expression that are no conditions."""
+    if isinstance(expr, Access):
+        yield expr
+    place = expr.operator.condition if isinstance(expr, Call) else None
+    for k, child in enumerate(children(expr)):
+        if k != place:
+            yield from _values(child)
 
 
 def _conditions(expr: Expr) -> Iterator[Access]:
