@@ -31,6 +31,7 @@ PLACES = frozenset(
             "squeeze", "cast",
         ),
         "storage.grown": ("of_grown",),
+        "storage.index_checks": ("are_sound",),
         "storage.tensor_data": (
             "arrays_of", "converted_to", "dense_data", "number_of", "row_major",
         ),

@@ -44,7 +44,7 @@ ATTRIBUTES = frozenset((
 BUILTINS = MappingProxyType({
     each.__name__: each
     for each in (
-        len, max, min, type, TypeError, ValueError, AttributeError, KeyError, OverflowError,
+        id, len, max, min, type, TypeError, ValueError, AttributeError, KeyError, OverflowError,
         MemoryError,
     )
 })  # fmt: skip
