@@ -31,7 +31,7 @@ PLACES = frozenset(
             "squeeze", "cast",
         ),
         "storage.grown": ("of_grown",),
-        "storage.index_checks": ("are_sound",),
+        "storage.index_checks": ("are_sound", "is_known"),
         "storage.tensor_data": (
             "arrays_of", "converted_to", "dense_data", "number_of", "row_major",
         ),

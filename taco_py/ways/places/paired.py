@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 
-from codegen.build import add, block, cast, const, load_index, minimum, mul, sub, zero
-from codegen.ir import Array, Block, Expr, Fill, For, Function, Module, Stmt, Storage, Store, Var
+from codegen.build import add, block, cast, const, load_index, minimum, mul, sub
+from codegen.ir import Array, Block, Declare, Expr, For, Function, Module, Stmt, Storage, Store, Var
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.target import Target
 from codegen.types import scalar
 from taco_py.diagnostics.errors import InternalError
-from taco_py.formats import LevelKind
 from taco_py.legal.stored import is_full
 from taco_py.lower.bindings import Source
 from taco_py.ways.arrays import StridedTensor, size_bindings, tensor_of
@@ -47,7 +47,10 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     function = Function(recipe.phase, arrays, scalars, body, threaded=True)
     name, index = "largest" if found.is_maximum else "least", found.place.index
     plan = f"the place of the {name} along {index}, {kernel.manner}"
-    facts = dense_facts(recipe, "the outermost loop", plan)
+    is_shared = not kernel.arrays or kernel.in_lines
+    told = "the outermost loop" if is_shared else "none: entries of a line are apart"
+    facts = dense_facts(recipe, told, plan)
+    facts["threaded"] = facts["threaded"] and is_shared
     if kernel.arrays:
         facts["requirements"] = [[found.access.tensor, True, True]]
     given = {each.name for each in (*arrays, *scalars)}
@@ -110,7 +113,8 @@ class _Kernel:
     def manner(self) -> str:
         """How elements are gone through, for explain()."""
         if self.arrays:
-            return "of entries, and the first gap between them where that is as good"
+            how = "" if self.in_lines else ", each line with its best so far"
+            return f"of entries{how}, and the first gap between them where that is as good"
         if self.along_rows:
             return "of blocks of neighbours, then in the block that has it"
         return "of rows of neighbours, each with its place"
@@ -167,53 +171,76 @@ class _Kernel:
             lambda i, j: add(base, mul(i, row), mul(j, column)),
             lambda j, place: self.stored({**loops, near: j}, place),
         )
-        from codegen.ir import Declare
-
         body = block(Declare(count, size, True), *inside)
         loop = For(first, const(0), self.sizes[near], body, step=width)
         return code.shared(loop) if is_shared else loop
 
     def of_entries(self) -> Block:
-        """Loops over the levels of a sparse operand, lines of entries the innermost."""
-        levels = self.recipe.problem.type_of(self.walk.access.tensor).format.levels
-        lists = [level.kind is LevelKind.COMPRESSED for level in levels[:-1]]
-        body = self.level(0, const(0), {}, is_shared=True)
-        if not any(lists):
-            return block(body)
-        size: Expr = const(1)
-        for index in self.walk.levels[:-1]:
-            size = mul(size, self.sizes[index])
-        array = self.result.array
-        return block(Fill(array, const(0), size, zero(array.element)), body)
+        """Loops over the levels of a sparse operand."""
+        levels, last = self.walk.levels, self.walk.place.index
+        size = reduce(mul, (self.sizes[i] for i in levels if i != last), const(1))
+        if not self.in_lines:
+            lines = code.Lines.of(self.elements)
+            entries = self.level(0, const(0), {}, is_shared=False, lines=lines)
+            order = self.recipe.problem.stored(self.recipe.problem.assignment.target)
+            loops = {index: self.elements.var(index) for index in order}
+            inside, found = lines.ended(self.number(loops), self.sizes[last])
+            nest = [(var, self.sizes[index]) for index, var in loops.items()]
+            store = code.nested(nest, [*inside, self.stored(loops, found)], is_shared=False)
+            return block(*lines.begun(size), entries, store)
+        return block(self.level(0, const(0), {}, is_shared=True))
+
+    @property
+    def in_lines(self) -> bool:
+        """Whether the entries of each line lie side by side, below levels that have all lines."""
+        *above, _ = self.recipe.problem.type_of(self.walk.access.tensor).format.levels
+        return self.along_rows and all(level.full for level in above)
+
+    def number(self, loops: Mapping[str, Expr]) -> Expr:
+        """The number of an element of the result."""
+        found: Expr = const(0)
+        for index in self.recipe.problem.stored(self.recipe.problem.assignment.target):
+            found = add(mul(found, self.sizes[index]), loops[index])
+        return found
 
     def level(
-        self, depth: int, parent: Expr, loops: Mapping[str, Expr], is_shared: bool
+        self,
+        depth: int,
+        parent: Expr,
+        loops: Mapping[str, Expr],
+        is_shared: bool,
+        lines: code.Lines | None = None,
     ) -> Stmt | Block:
         """The loop over a level below a position of the one above it."""
+        if depth == len(self.walk.levels):
+            assert lines is not None
+            coordinate = loops[self.walk.place.index]
+            return block(*lines.met(self.number(loops), coordinate, parent))
         index, var = self.walk.levels[depth], self.elements.var
-        if index == self.walk.place.index:
-            pos, crd = self.arrays["pos", depth], self.arrays["crd", depth]
+        pos, crd = (self.arrays.get((what, depth)) for what in ("pos", "crd"))
+        if lines is None and depth == len(self.walk.levels) - 1:
+            assert pos is not None and crd is not None
             entries = load_index(pos, parent), load_index(pos, add(parent, 1))
             inside, found = self.line(entries, crd, index)
             return block(*inside, self.stored(loops, found))
-        place = var(index)
-        if ("pos", depth) not in self.arrays:
+        if crd is None:
+            place = var(index)
             here = add(mul(parent, self.sizes[index]), place)
-            body = self.level(depth + 1, here, {**loops, index: place}, False)
+            body = self.level(depth + 1, here, {**loops, index: place}, False, lines)
             loop = For(place, const(0), self.sizes[index], block(body))
-        else:
-            pos, crd = self.arrays["pos", depth], self.arrays["crd", depth]
-            start, stop = load_index(pos, parent), load_index(pos, add(parent, 1))
-            there = {**loops, index: load_index(crd, place)}
-            loop = For(place, start, stop, block(self.level(depth + 1, place, there, False)))
-        return code.shared(loop) if is_shared else loop
+            return code.shared(loop) if is_shared else loop
+        if pos is None:
+            there = {**loops, index: load_index(crd, parent)}
+            return self.level(depth + 1, parent, there, False, lines)
+        place = var(f"p_{index}")
+        start, stop = load_index(pos, parent), load_index(pos, add(parent, 1))
+        there = {**loops, index: load_index(crd, place)}
+        return For(place, start, stop, block(self.level(depth + 1, place, there, False, lines)))
 
     def line(
         self, entries: tuple[Expr, Expr], crd: Array, index: str
     ) -> tuple[list[Stmt], Var]:
         """The place in one line of entries."""
-        from codegen.ir import Declare
-
         first, stop = self.elements.var("first"), self.elements.var("stop")
         inside, found = code.place_among_entries(
             self.elements, (first, stop), crd, self.sizes[index]

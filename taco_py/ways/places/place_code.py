@@ -26,6 +26,7 @@ from codegen.build import (
     block,
     cast,
     const,
+    div,
     eq,
     ge,
     increment,
@@ -33,6 +34,7 @@ from codegen.build import (
     load,
     load_index,
     lt,
+    maximum,
     minimum,
     mul,
     ne,
@@ -72,6 +74,8 @@ BLOCK = 4096
 """Bytes of a block of a line, which stays in the first cache; of a row of accumulators."""
 STEP = 64
 """Elements of the parts of a block that are compared as a whole when a place is looked for."""
+ROWS, AT_ONCE = 32, 8
+"""Rows of a block whose columns are compared across; of which so many are read together."""
 PLACES = {1: INT8, 2: INT16, 4: INT32, 8: INT64}
 """The type of places beside values of so many bytes: as many in a vector."""
 
@@ -123,9 +127,19 @@ class Elements:
         no_more = le(one, other) if self.walk.is_maximum else le(other, one)
         return binary("&", not_(no_more), eq(other, other))
 
-    def is_best(self, one: Expr, best: Expr) -> Expr:
-        """Whether an element is the best one, or a NaN, which is the best if there is any."""
-        return or_(eq(one, best), ne(one, one)) if self.floats else eq(one, best)
+    def is_best(self, one: Expr, best: Expr, both: bool = False) -> Expr:
+        """Whether an element is the best one, or a NaN, which is the best if there is any.
+
+        both  compute both comparisons, as lanes of vectors do
+        """
+        if not self.floats:
+            return eq(one, best)
+        parts = eq(one, best), ne(one, one)
+        return binary("|", *parts) if both else or_(*parts)
+
+    def better(self, one: Expr, other: Expr) -> Expr:
+        """The better one of two elements."""
+        return binary(self.operation, one, other)
 
     def var(self, wish: str, type: ScalarType = INT64) -> Var:
         """A variable with a name of its own."""
@@ -165,24 +179,26 @@ def place_in_line(
         step=max(BLOCK // element.itemsize, STEP),
     )
     last, going = var("last"), var("going", BOOL)
-    part, some = var("part", element), var("q")
+    small = PLACES[element.itemsize]
+    hits, some = var("hits", small), var("q")
+    hit = cast(small, elements.is_best(elements.at(place(some)), best, both=True))
     steps = For(
         some,
         at,
         add(at, STEP),
-        _taken(elements, part, place(some)),
+        block(Assign(hits, hit, "+", Role.VALUES)),
         kind=LoopKind.VECTOR,
-        reductions=(Reduction(elements.operation, part),),
+        reductions=(Reduction("+", hits),),
     )
     coarse = While(
         and_(going, le(add(at, STEP), last)),
         block(
-            Declare(part, worst),
+            Declare(hits, zero(small)),
             steps,
             If(
-                elements.is_best(part, best),
-                block(Assign(going, const(False, BOOL))),
+                eq(hits, zero(small)),
                 block(increment(at, STEP)),
+                block(Assign(going, const(False, BOOL))),
             ),
         ),
     )
@@ -220,6 +236,9 @@ def places_across(
 ) -> list[Stmt]:
     """The statements that find the best of each column, of a few neighbours, in one pass over rows.
 
+    Of each block of rows the best is compared with the best so far; the row is then looked for in
+    the block that had it.
+
     columns  the first one and the number of them, at most `width_across`
     place    of the element in a row and a column
     store    the statement that stores the place of a column
@@ -230,44 +249,89 @@ def places_across(
     best = Array(elements.names.fresh("bests"), element, Storage.LOCAL)
     near = Array(elements.names.fresh("places"), small, Storage.LOCAL)
     found = Array(elements.names.fresh("found"), INT64, Storage.LOCAL)
-    narrow = small != INT64
-    most = 2 ** (small.bits - 1) - 1
-    row, c, begin, end = var("row"), var("c"), var("begin"), var("end")
-    x, is_better = var("x", element), var("better", BOOL)
-    body = block(
-        Declare(x, elements.at(place(row, add(first, c))), True, Role.VALUES),
-        Declare(is_better, elements.beats(x, load(best, c)), True, Role.VALUES),
-        Store(best, c, select(is_better, x, load(best, c))),
-        Store(near, c, select(is_better, cast(small, sub(row, begin)), load(near, c))),
+    held = Array(elements.names.fresh("held"), element, Storage.LOCAL)
+    most = 2 ** (min(small.bits, 32) - 1) - 1
+    number, begin, end, c = var("number"), var("begin"), var("end"), var("c")
+    start, stop, seen, there = var("start"), var("stop"), var("c"), var("c")
+    own, before = load(held, c), load(best, c)
+    is_better = var("better", BOOL)
+    kept = block(
+        Declare(is_better, elements.beats(own, before), True, Role.VALUES),
+        Store(best, c, select(is_better, own, before)),
+        Store(near, c, select(is_better, cast(small, sub(number, begin)), load(near, c))),
     )
-    across = For(c, const(0), count, body, kind=LoopKind.VECTOR)
-    width = const(width_across(element))
-    head: list[Stmt] = [Allocate(best, width, align=64), Allocate(near, width, align=64)]
-    head.append(Fill(best, const(0), count, elements.worst()))
-    if not narrow:
-        head += [
-            Fill(near, const(0), count, zero(small)),
-            Declare(begin, const(0), True),
-            For(row, const(0), rows, block(across)),
-        ]
-        c = var("c")
-        return [*head, For(c, const(0), count, block(store(add(first, c), load(near, c))))]
-    c2, c3 = var("c"), var("c")
-    seen = ge(load(near, c2), zero(small))
-    later = block(If(seen, block(Store(found, c2, add(begin, cast(INT64, load(near, c2)))))))
+    one_block = block(
+        Declare(start, mul(number, ROWS), True),
+        Declare(stop, minimum(add(start, ROWS), rows), True),
+        Fill(held, const(0), count, elements.worst()),
+        *_best_of_rows(elements, held, (start, stop), columns, place),
+        For(c, const(0), count, kept, kind=LoopKind.VECTOR),
+    )
+    is_met = ge(load(near, seen), zero(small))
+    met = Store(found, seen, add(begin, cast(INT64, load(near, seen))))
+    blocks, at, last = var("blocks"), var("row"), var("last")
     parts = block(
-        Declare(end, minimum(add(begin, most), rows), True),
+        Declare(end, minimum(add(begin, most), blocks), True),
         Fill(near, const(0), count, Const(-1, small)),
-        For(row, begin, end, block(across)),
-        For(c2, const(0), count, later),
+        For(number, begin, end, one_block),
+        For(seen, const(0), count, block(If(is_met, block(met)))),
     )
+    element_there = elements.at(place(at, add(first, there)))
+    found_row = block(
+        Declare(at, mul(load(found, there), ROWS)),
+        Declare(last, minimum(add(at, ROWS), rows), True),
+        While(
+            and_(
+                lt(add(at, 1), last), not_(elements.is_best(element_there, load(best, there)))
+            ),
+            block(increment(at)),
+        ),
+        store(add(first, there), at),
+    )
+    width = const(width_across(element))
+    arrays = (best, near, held, found)
     return [
-        *head,
-        Allocate(found, width, align=64),
+        *(Allocate(array, width, align=64) for array in arrays),
+        Fill(best, const(0), count, elements.worst()),
         Fill(found, const(0), count, const(0)),
-        For(begin, const(0), rows, parts, step=most),
-        For(c3, const(0), count, block(store(add(first, c3), load(found, c3)))),
+        Declare(blocks, div(add(rows, ROWS - 1), ROWS), True),
+        For(begin, const(0), blocks, parts, step=most),
+        For(there, const(0), count, found_row),
     ]
+
+
+def _best_of_rows(
+    elements: Elements,
+    held: Array,
+    rows: tuple[Expr, Expr],
+    columns: tuple[Expr, Expr],
+    place: Callable[[Expr, Expr], Expr],
+) -> list[Stmt]:
+    """The statements that take the best of some rows into an array, several rows at once."""
+    var, (start, stop), (first, count) = elements.var, rows, columns
+    row, rest, c = var("row"), var("rest"), var("c")
+
+    def across(here: Var, much: int) -> For:
+        c = var("c")
+        column = add(first, c)
+        each = [elements.at(place(add(here, k), column)) for k in range(much)]
+        best = reduce(elements.better, _by_pairs(elements, each), load(held, c))
+        return For(c, const(0), count, block(Store(held, c, best)), kind=LoopKind.VECTOR)
+
+    together = block(across(row, AT_ONCE), increment(row, AT_ONCE))
+    return [
+        Declare(row, start),
+        While(le(add(row, AT_ONCE), stop), together),
+        For(rest, row, stop, block(across(rest, 1))),
+    ]
+
+
+def _by_pairs(elements: Elements, each: list[Expr]) -> list[Expr]:
+    """The better ones of pairs, of pairs of these, and so on: one is left."""
+    while len(each) > 1:
+        pairs = zip(each[::2], each[1::2], strict=True)
+        each = [elements.better(one, other) for one, other in pairs]
+    return each
 
 
 def width_across(element: ScalarType) -> int:
@@ -288,15 +352,7 @@ def place_among_entries(
     first, stop = entries
     found, gap = var("found"), var("gap")
     inside, best, at = place_in_line(elements, first, stop, lambda place: place)
-    fill = elements.walk.fill
-    is_nan = fill != fill
-    number = Const(fill if is_nan else np.dtype(elements.element.name).type(fill).item(),
-                   elements.element)  # fmt: skip
-    if is_nan:
-        better, equal = eq(best, best), ne(best, best)
-    else:
-        better = lt(best, number) if elements.walk.is_maximum else lt(number, best)
-        equal = eq(best, number)
+    better, equal = beside_fill(elements, best)
     count = sub(stop, first)
     walked = While(
         and_(lt(gap, count), eq(load_index(crd, add(first, gap)), gap)), block(increment(gap))
@@ -312,6 +368,82 @@ def place_among_entries(
         If(and_(lt(count, size), or_(better, equal)), absent),
     )
     return [Declare(found, const(0)), If(lt(first, stop), some)], found
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The best of each line so far, for entries that come in any order of lines: its value, its
+    place, and the first place of the line that no entry had."""
+
+    elements: Elements
+    best: Array
+    place: Array
+    gap: Array
+
+    @staticmethod
+    def of(elements: Elements) -> Lines:
+        """The arrays, with names of their own."""
+        fresh, local = elements.names.fresh, Storage.LOCAL
+        best = Array(fresh("bests"), elements.element, local)
+        return Lines(
+            elements, best, Array(fresh("places"), INT64, local), Array(fresh("gaps"), INT64, local)
+        )
+
+    def begun(self, count: Expr) -> list[Stmt]:
+        """The statements that make the arrays, of so many lines."""
+        lines = maximum(count, 1)
+        return [
+            Allocate(self.best, lines),
+            Allocate(self.place, lines),
+            Allocate(self.gap, lines),
+            Fill(self.best, const(0), count, self.elements.worst()),
+            Fill(self.place, const(0), count, const(-1)),
+            Fill(self.gap, const(0), count, const(0)),
+        ]
+
+    def met(self, line: Expr, coordinate: Expr, at: Expr) -> list[Stmt]:
+        """The statements for an entry; those of a line come in ascending order."""
+        elements, var = self.elements, self.elements.var
+        x, here, k = var("x", elements.element), var("line"), var("k")
+        is_better = or_(
+            lt(load(self.place, here), 0), elements.beats(x, load(self.best, here))
+        )
+        return [
+            Declare(x, elements.at(at), True),
+            Declare(here, line, True),
+            Declare(k, coordinate, True),
+            If(is_better, block(Store(self.best, here, x), Store(self.place, here, k))),
+            If(eq(load(self.gap, here), k), block(Store(self.gap, here, add(k, 1)))),
+        ]
+
+    def ended(self, line: Expr, size: Expr) -> tuple[list[Stmt], Var]:
+        """The statements that find the place in a line once all entries were met, and the place."""
+        var = self.elements.var
+        here, found, gap = var("line"), var("found"), var("gap")
+        best = var("best", self.elements.element)
+        better, equal = beside_fill(self.elements, best)
+        absent = or_(better, binary("&", equal, lt(gap, found)))
+        return [
+            Declare(here, line, True),
+            Declare(found, load(self.place, here)),
+            Declare(gap, load(self.gap, here), True),
+            Declare(best, load(self.best, here), True),
+            If(
+                lt(found, 0),
+                block(Assign(found, const(0))),
+                block(If(and_(lt(gap, size), absent), block(Assign(found, gap)))),
+            ),
+        ], found
+
+
+def beside_fill(elements: Elements, best: Expr) -> tuple[Expr, Expr]:
+    """Whether what is not stored is better than the best of a line, and whether it is as good."""
+    fill = elements.walk.fill
+    if fill != fill:
+        return eq(best, best), ne(best, best)
+    number = Const(np.dtype(elements.element.name).type(fill).item(), elements.element)
+    better = lt(best, number) if elements.walk.is_maximum else lt(number, best)
+    return better, eq(best, number)
 
 
 def shared(loop: For) -> Stmt:

@@ -24,11 +24,13 @@ class Place:
 
     extremum  the operator that it is one of
     index     along which it is looked for
+    inner     the index of the same size of all elements that each is compared with
     value     what is compared
     """
 
     extremum: Operator
     index: str
+    inner: str
     value: Expr
 
 
@@ -44,6 +46,13 @@ class Walk:
     access: Access
     levels: tuple[str, ...]
     fill: Number
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Loops in the order of the levels."""
+        index, inner = self.place.index, self.place.inner
+        places = ((inner, index) if each == index else (each,) for each in self.levels)
+        return tuple(name for names in places for name in names)
 
     @property
     def is_maximum(self) -> bool:
@@ -69,7 +78,7 @@ def place_of(expr: Expr) -> Place | None:
         return None
     if _renamed(best.body, best.index, index) != value:
         return None
-    return Place(best.operator, index, value)
+    return Place(best.operator, index, best.index, value)
 
 
 def _renamed(expr: Expr, old: str, new: str) -> Expr:
@@ -85,8 +94,8 @@ def _renamed(expr: Expr, old: str, new: str) -> Expr:
 def walk_of(problem: Problem) -> Walk | None:
     """The walk that finds all that a problem makes, None where there is none.
 
-    Of a tensor of real numbers, all dense, or with entries of each line side by side, into a dense
-    result with the tensor's other indices.
+    Of a tensor of real numbers, all dense or with entries in order, into a dense result with the
+    tensor's other indices.
     """
     assignment, result = problem.assignment, problem.result
     found = place_of(assignment.value)
@@ -104,7 +113,7 @@ def walk_of(problem: Problem) -> Walk | None:
         return None
     if len(levels) != type.format.order or problem.vast:
         return None
-    if not is_full(type.format) and not _in_lines(problem, access, found.index):
+    if not is_full(type.format) and not _in_order(problem, access):
         return None
     return Walk(found, access, levels, fill)
 
@@ -119,14 +128,11 @@ def _access(value: Expr) -> tuple[Access | None, Number]:
     return None, 0
 
 
-def _in_lines(problem: Problem, access: Access, index: str) -> bool:
-    """Whether the entries along an index lie side by side, below dense levels or lists of others
-    that have some."""
+def _in_order(problem: Problem, access: Access) -> bool:
+    """Whether entries come in the order of their coordinates, a value each."""
     levels = problem.type_of(access.tensor).format.levels
-    kinds = {LevelKind.DENSE, LevelKind.COMPRESSED}
-    plain = all(level.kind in kinds and level.unique and level.ordered for level in levels)
-    last = levels[-1].kind is LevelKind.COMPRESSED
-    return plain and last and problem.stored(access)[-1] == index
+    kinds = {LevelKind.DENSE, LevelKind.COMPRESSED, LevelKind.SINGLETON}
+    return all(level.kind in kinds and level.ordered for level in levels)
 
 
 def walk(question: Question) -> Walk | None:
