@@ -154,7 +154,7 @@ def _split(program: Program, context: Context, schedule: Schedule | None) -> Pro
 
 def _is_carried(program: Program, context: Context) -> bool:
     """Whether a kernel finds places of extrema with value and place in one loop."""
-    if context.goal.machine.target != "c" or not _is_reduction(program):
+    if context.goal.machine.is_gpu or not context.may("carry_place"):
         return False
     return walk_of(program.problem(program.last, program.last.value)) is not None
 

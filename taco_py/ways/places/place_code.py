@@ -70,11 +70,13 @@ from codegen.records import dataclass
 from codegen.types import BOOL, INT8, INT16, INT32, INT64, UINT8, ScalarType, scalar
 from taco_py.ways.places.place_match import Walk
 
-BLOCK = 4096
+BLOCK = 8192
 """Bytes of a block of a line, which stays in the first cache; of a row of accumulators."""
 STEP = 64
 """Elements of the parts of a block that are compared as a whole when a place is looked for."""
-ROWS, AT_ONCE = 32, 8
+SHORT = 64
+"""Lines of fewer elements are gone through one by one."""
+ROWS, AT_ONCE = 64, 8
 """Rows of a block whose columns are compared across; of which so many are read together."""
 PLACES = {1: INT8, 2: INT16, 4: INT32, 8: INT64}
 """The type of places beside values of so many bytes: as many in a vector."""
@@ -206,20 +208,29 @@ def place_in_line(
         and_(lt(add(at, 1), last), not_(elements.is_best(elements.at(place(at)), best))),
         block(increment(at)),
     )
-    return (
-        [
-            Declare(best, worst),
-            Declare(start, first),
-            blocks,
-            Declare(last, minimum(add(start, width), stop), True),
-            Declare(at, start),
-            Declare(going, const(True, BOOL)),
-            coarse,
-            fine,
-        ],
-        best,
-        at,
+    each = var("q")
+    one_by_one = For(
+        each,
+        first,
+        stop,
+        block(
+            If(
+                elements.beats(elements.at(place(each)), best),
+                block(Assign(best, elements.at(place(each))), Assign(at, each)),
+            )
+        ),
     )
+    long = block(
+        Declare(start, first),
+        blocks,
+        Declare(last, minimum(add(start, width), stop), True),
+        Assign(at, start),
+        Declare(going, const(True, BOOL)),
+        coarse,
+        fine,
+    )
+    head: list[Stmt] = [Declare(best, worst), Declare(at, first)]
+    return [*head, If(lt(sub(stop, first), SHORT), block(one_by_one), long)], best, at
 
 
 def _taken(elements: Elements, best: Var, place: Expr) -> Block:
