@@ -1,6 +1,6 @@
 """Places of extrema, value and place carried through one loop (`places.place_code`).
 
-    a[i] = argmax(j, X[i,j])    X dense, or its rows lists of entries
+a[i] = argmax(j, X[i,j])    X dense, or its rows lists of entries
 """
 
 from __future__ import annotations
@@ -237,9 +237,7 @@ class _Kernel:
         there = {**loops, index: load_index(crd, place)}
         return For(place, start, stop, block(self.level(depth + 1, place, there, False, lines)))
 
-    def line(
-        self, entries: tuple[Expr, Expr], crd: Array, index: str
-    ) -> tuple[list[Stmt], Var]:
+    def line(self, entries: tuple[Expr, Expr], crd: Array, index: str) -> tuple[list[Stmt], Var]:
         """The place in one line of entries."""
         first, stop = self.elements.var("first"), self.elements.var("stop")
         inside, found = code.place_among_entries(

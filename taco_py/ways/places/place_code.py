@@ -292,9 +292,7 @@ def places_across(
         Declare(at, mul(load(found, there), ROWS)),
         Declare(last, minimum(add(at, ROWS), rows), True),
         While(
-            and_(
-                lt(add(at, 1), last), not_(elements.is_best(element_there, load(best, there)))
-            ),
+            and_(lt(add(at, 1), last), not_(elements.is_best(element_there, load(best, there)))),
             block(increment(at)),
         ),
         store(add(first, there), at),
@@ -416,9 +414,7 @@ class Lines:
         """The statements for an entry; those of a line come in ascending order."""
         elements, var = self.elements, self.elements.var
         x, here, k = var("x", elements.element), var("line"), var("k")
-        is_better = or_(
-            lt(load(self.place, here), 0), elements.beats(x, load(self.best, here))
-        )
+        is_better = or_(lt(load(self.place, here), 0), elements.beats(x, load(self.best, here)))
         return [
             Declare(x, elements.at(at), True),
             Declare(here, line, True),
