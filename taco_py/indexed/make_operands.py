@@ -200,7 +200,7 @@ def numbers_below(count: int) -> Array:
     return _kept_numbers(count) if count <= KEPT_NUMBERS else np.arange(count, dtype=np.int64)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def _kept_numbers(count: int) -> Array:
     found = np.arange(count, dtype=np.int64)
     found.flags.writeable = False

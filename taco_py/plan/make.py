@@ -40,7 +40,7 @@ from taco_py.schedule.distribute import check_types, multiply_out
 from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.ways.gpu_check import ATOMIC_SUMS, check_order, open_order
 from taco_py.ways.library_choice import Libraries
-from taco_py.ways.places.place_match import walk_of
+from taco_py.ways.place_match import walk_of
 from taco_py.ways.recipe import Recipe
 from taco_py.ways.ways import in_loops_on, way_of
 

@@ -44,7 +44,7 @@ from taco_py.schedule.legality import check
 from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
-from taco_py.ways.places.place_match import walk_of
+from taco_py.ways.place_match import walk_of
 from taco_py.ways.ways import in_loops_on
 
 

@@ -1,6 +1,9 @@
-"""Places of extrema, value and place carried through one loop (`places.place_code`).
+"""Places of extrema, value and place carried through one loop.
 
-a[i] = argmax(j, X[i,j])    X dense, or its rows lists of entries
+    a[i] = argmax(j, X[i,j])    X dense, or its rows lists of entries
+
+Lines of neighbours are gone through by `line_places`, columns of neighbours by `row_places`, entries
+of lines that are apart by `entry_places`.
 """
 
 from __future__ import annotations
@@ -18,8 +21,11 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.legal.stored import is_full
 from taco_py.lower.bindings import Source
 from taco_py.ways.arrays import StridedTensor, size_bindings, tensor_of
-from taco_py.ways.places import place_code as code
-from taco_py.ways.places.place_match import Walk, walk, walk_of
+from taco_py.ways.place_match import Walk, walk, walk_of
+from taco_py.ways.places.entry_places import Lines
+from taco_py.ways.places.line_places import place_among_entries, place_in_line
+from taco_py.ways.places.place_elements import Elements, nested, offset, shared
+from taco_py.ways.places.row_places import places_across, width_across
 from taco_py.ways.recipe import LoweredRecipe, Recipe, dense_facts
 from taco_py.ways.way import Offer, Question, Way
 
@@ -69,7 +75,7 @@ class _Kernel:
     recipe: Recipe
     walk: Walk
     sizes: Mapping[str, Expr]
-    elements: code.Elements
+    elements: Elements
     result: StridedTensor
     arrays: Mapping[tuple[str, int], Array]
     steps: Mapping[str, Expr]
@@ -100,7 +106,7 @@ class _Kernel:
                     step = Var(names.fresh(f"{tensor}{place + 1}_stride"))
                     bindings[step.name] = Source("stride", tensor, place)
                 steps[index] = step
-        elements = code.Elements.of(found, values, type.dtype, names)
+        elements = Elements.of(found, values, type.dtype, names)
         return _Kernel(recipe, found, sizes, elements, result, arrays, steps, bindings)
 
     @property
@@ -130,7 +136,7 @@ class _Kernel:
         loops = problem.stored(problem.assignment.target)
         strides = dict(zip(loops, self.result.strides, strict=True))
         array = self.result.array
-        return Store(array, code.offset(strides, places), cast(array.element, value))
+        return Store(array, offset(strides, places), cast(array.element, value))
 
     def body(self) -> Block:
         """All loops."""
@@ -140,17 +146,17 @@ class _Kernel:
         others = [each for each in levels if each != index]
         if self.along_rows:
             loops = {each: self.elements.var(each) for each in others}
-            base = code.offset(self.steps, loops)
+            base = offset(self.steps, loops)
             step = self.steps[index]
-            inside, _, at = code.place_in_line(
+            inside, _, at = place_in_line(
                 self.elements, const(0), self.sizes[index], lambda q: add(base, mul(q, step))
             )
             nest = [(var, self.sizes[each]) for each, var in loops.items()]
-            return block(code.nested(nest, [*inside, self.stored(loops, at)]))
+            return block(nested(nest, [*inside, self.stored(loops, at)]))
         *outer, near = others
         loops = {each: self.elements.var(each) for each in outer}
         return block(
-            code.nested(
+            nested(
                 [(var, self.sizes[each]) for each, var in loops.items()],
                 [self.columns(loops, near, is_shared=not outer)],
             )
@@ -159,12 +165,12 @@ class _Kernel:
     def columns(self, loops: Mapping[str, Var], near: str, is_shared: bool) -> Stmt:
         """The loop over blocks of neighbouring columns."""
         index, first = self.walk.place.index, self.elements.var("first")
-        base = code.offset(self.steps, loops)
+        base = offset(self.steps, loops)
         row, column = self.steps[index], self.steps[near]
-        width = code.width_across(self.elements.element)
+        width = width_across(self.elements.element)
         count = self.elements.var("count")
         size = minimum(sub(self.sizes[near], first), width)
-        inside = code.places_across(
+        inside = places_across(
             self.elements,
             self.sizes[index],
             (first, count),
@@ -173,20 +179,20 @@ class _Kernel:
         )
         body = block(Declare(count, size, True), *inside)
         loop = For(first, const(0), self.sizes[near], body, step=width)
-        return code.shared(loop) if is_shared else loop
+        return shared(loop) if is_shared else loop
 
     def of_entries(self) -> Block:
         """Loops over the levels of a sparse operand."""
         levels, last = self.walk.levels, self.walk.place.index
         size = reduce(mul, (self.sizes[i] for i in levels if i != last), const(1))
         if not self.in_lines:
-            lines = code.Lines.of(self.elements)
+            lines = Lines.of(self.elements)
             entries = self.level(0, const(0), {}, is_shared=False, lines=lines)
             order = self.recipe.problem.stored(self.recipe.problem.assignment.target)
             loops = {index: self.elements.var(index) for index in order}
             inside, found = lines.ended(self.number(loops), self.sizes[last])
             nest = [(var, self.sizes[index]) for index, var in loops.items()]
-            store = code.nested(nest, [*inside, self.stored(loops, found)], is_shared=False)
+            store = nested(nest, [*inside, self.stored(loops, found)], is_shared=False)
             return block(*lines.begun(size), entries, store)
         return block(self.level(0, const(0), {}, is_shared=True))
 
@@ -209,7 +215,7 @@ class _Kernel:
         parent: Expr,
         loops: Mapping[str, Expr],
         is_shared: bool,
-        lines: code.Lines | None = None,
+        lines: Lines | None = None,
     ) -> Stmt | Block:
         """The loop over a level below a position of the one above it."""
         if depth == len(self.walk.levels):
@@ -228,7 +234,7 @@ class _Kernel:
             here = add(mul(parent, self.sizes[index]), place)
             body = self.level(depth + 1, here, {**loops, index: place}, False, lines)
             loop = For(place, const(0), self.sizes[index], block(body))
-            return code.shared(loop) if is_shared else loop
+            return shared(loop) if is_shared else loop
         if pos is None:
             there = {**loops, index: load_index(crd, parent)}
             return self.level(depth + 1, parent, there, False, lines)
@@ -240,9 +246,7 @@ class _Kernel:
     def line(self, entries: tuple[Expr, Expr], crd: Array, index: str) -> tuple[list[Stmt], Var]:
         """The place in one line of entries."""
         first, stop = self.elements.var("first"), self.elements.var("stop")
-        inside, found = code.place_among_entries(
-            self.elements, (first, stop), crd, self.sizes[index]
-        )
+        inside, found = place_among_entries(self.elements, (first, stop), crd, self.sizes[index])
         head: list[Stmt] = [Declare(first, entries[0], True), Declare(stop, entries[1], True)]
         return [*head, *inside], found
 

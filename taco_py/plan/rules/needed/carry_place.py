@@ -22,7 +22,7 @@ from taco_py.plan.ir.nodes import Operand
 from taco_py.plan.ir.program import Define, Program
 from taco_py.plan.rules.base import Phase, Rewrite, Rule, Site, Trials, whole
 from taco_py.problem import Problem, TensorType
-from taco_py.ways.places.place_match import place_of, walk_of
+from taco_py.ways.place_match import place_of, walk_of
 
 WHY = "value and place are found in one loop"
 
