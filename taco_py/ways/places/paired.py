@@ -9,7 +9,6 @@ of lines that are apart by `entry_places`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
 
 from codegen.build import add, block, cast, const, load_index, minimum, mul, sub
 from codegen.ir import Array, Block, Declare, Expr, For, Function, Module, Stmt, Storage, Store, Var
@@ -48,7 +47,8 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
         raise InternalError(f"Expected the place of an extremum, found {recipe.problem}")
     kernel = _Kernel.of(recipe, found)
     body = kernel.body()
-    arrays = (kernel.result.array, kernel.elements.array, *kernel.arrays.values())
+    arrays: tuple[Array, ...] = (kernel.result.array, kernel.elements.array)
+    arrays = (*arrays, *kernel.arrays.values())
     scalars = tuple(each for each in kernel.scalars if isinstance(each, Var))
     function = Function(recipe.phase, arrays, scalars, body, threaded=True)
     name, index = "largest" if found.is_maximum else "least", found.place.index
@@ -59,7 +59,7 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
     facts["threaded"] = facts["threaded"] and is_shared
     if kernel.arrays:
         facts["requirements"] = [[found.access.tensor, True, True]]
-    given = {each.name for each in (*arrays, *scalars)}
+    given = {array.name for array in arrays} | {var.name for var in scalars}
     bindings = tuple((n, source) for n, source in kernel.bindings.items() if n in given)
     return LoweredRecipe(Module((function,), recipe.header(plan)), bindings, facts)
 
@@ -184,7 +184,7 @@ class _Kernel:
     def of_entries(self) -> Block:
         """Loops over the levels of a sparse operand."""
         levels, last = self.walk.levels, self.walk.place.index
-        size = reduce(mul, (self.sizes[i] for i in levels if i != last), const(1))
+        size = mul(*(self.sizes[i] for i in levels if i != last))
         if not self.in_lines:
             lines = Lines.of(self.elements)
             entries = self.level(0, const(0), {}, is_shared=False, lines=lines)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 
 import numpy as np
 
@@ -142,4 +141,4 @@ def nested(
 
 def offset(strides: Mapping[str, Expr], places: Mapping[str, Expr]) -> Expr:
     """The place of an element in an array, from its coordinates."""
-    return reduce(add, (mul(places[i], strides[i]) for i in strides if i in places), const(0))
+    return add(*(mul(places[i], strides[i]) for i in strides if i in places))
