@@ -88,13 +88,13 @@ def test_what_is_not_stored_is_the_fill_value(format: str, fill: float) -> None:
 def test_unsorted_entries_explicit_zeros_and_duplicates(sign: int) -> None:
     rows, columns = [0, 0, 0, 1, 1, 3], [4, 0, 4, 2, 1, 0]
     values = sign * np.array([1.0, 0.0, 2.0, 0.0, -1.0, 5.0])
-    A = sp.coo_array((values, (rows, columns)), (5, 6))
+    matrix = sp.coo_array((values, (rows, columns)), (5, 6))
     unsorted = sp.csr_array((values[:3], np.array([4, 0, 2]), np.array([0, 3])), (1, 6))
-    for matrix in (A, A.tocsr(), A.tocsc(), unsorted):
+    for each in (matrix, matrix.tocsr(), matrix.tocsc(), unsorted):
         for axis, text in TEXTS.items():
             for name in ("argmin", "argmax"):
-                found = dense(tp.evaluate(text.format(name), X=matrix))
-                np.testing.assert_array_equal(found, getattr(matrix.toarray(), name)(axis))
+                found = dense(tp.evaluate(text.format(name), X=each))
+                np.testing.assert_array_equal(found, getattr(each.toarray(), name)(axis))
 
 
 def test_three_modes_and_vectors() -> None:
@@ -126,10 +126,10 @@ def test_explain_says_that_values_and_places_are_carried(text: str) -> None:
 def test_entries_alone_are_gone_through(text: str) -> None:
     """A matrix of 10^5 times 10^5: all places would take hours."""
     n = 100_000
-    X = sp.random_array((n, n), density=2e-5, rng=np.random.default_rng(0)).tocsr()
-    found = np.asarray(tp.evaluate(text.format("argmax"), X=X))
+    matrix = sp.random_array((n, n), density=2e-5, rng=np.random.default_rng(0)).tocsr()
+    found = np.asarray(tp.evaluate(text.format("argmax"), X=matrix))
     axis = 0 if text.startswith("a[j]") else 1
-    np.testing.assert_array_equal(found, np.ravel(sp.csr_matrix(X).argmax(axis)))
+    np.testing.assert_array_equal(found, np.ravel(sp.csr_matrix(matrix).argmax(axis)))
 
 
 def test_operands_of_a_text_that_looks_alike_are_read() -> None:
@@ -145,7 +145,7 @@ def test_operands_of_a_text_that_looks_alike_are_read() -> None:
 
 def test_in_traced_functions_and_of_tensors() -> None:
     x = numbers("float64", (30, 40))
-    fused = tp.fuse(lambda X: np.argmax(X * 2, 1) + np.argmin(X, 1))
+    fused = tp.fuse(lambda y: np.argmax(y * 2, 1) + np.argmin(y, 1))
     np.testing.assert_array_equal(fused(x), (x * 2).argmax(1) + x.argmin(1))
     for format in ("dd", "ds"):
         operand = tp.Tensor.from_numpy(x, format)

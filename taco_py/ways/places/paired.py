@@ -2,8 +2,8 @@
 
     a[i] = argmax(j, X[i,j])    X dense, or its rows lists of entries
 
-Lines of neighbours are gone through by `line_places`, columns of neighbours by `row_places`, entries
-of lines that are apart by `entry_places`.
+Lines of neighbours are gone through by `line_places`, columns of neighbours by `row_places`,
+entries of lines that are apart by `entry_places`.
 """
 
 from __future__ import annotations
