@@ -129,6 +129,7 @@ MEMO_ALLOWED = frozenset(
         "taco_py.call.subscripts",
         "taco_py.cost.sets",
         "taco_py.devices",
+        "taco_py.indexed.make_operands",
         "taco_py.interop.scipy_arrays",
         "taco_py.interop.scipy_blocks",
         "taco_py.legal.absent",

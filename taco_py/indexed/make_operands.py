@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -30,9 +30,12 @@ from taco_py.notation.nodes import Access, Assignment
 from taco_py.notation.printer import subscript_text, to_text
 from taco_py.notation.rewrites.index_numbers import index_of, is_size
 from taco_py.storage.room import room
-from taco_py.storage.tensor_data import TensorData
+from taco_py.storage.tensor_data import Array, TensorData
 from taco_py.values.operands import taken
 from taco_py.values.tensor import Tensor
+
+KEPT_NUMBERS = 1 << 22
+"""The most numbers of an index that stay in memory between calls."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +177,7 @@ def _derived(
         count = sizes[index_of(access)]
         if is_size(access):
             return np.int64(count), "a number"
-        return np.arange(count, dtype=np.int64), f"the numbers below {count}"
+        return numbers_below(count), f"the numbers below {count}"
     data = tensors[access.tensor]
     if data.format.is_dense:
         count = prod(sizes[index] for index in access.indices)
@@ -190,6 +193,18 @@ def _derived(
     like = kind_on_host(objects[access.tensor])
     made = stored_like(like, data, columns, values, shape)
     return made, f"a copy of {len(values)} entries from {data.nnz}"
+
+
+def numbers_below(count: int) -> Array:
+    """The numbers below one, in an array that is kept for later calls unless it is large."""
+    return _kept_numbers(count) if count <= KEPT_NUMBERS else np.arange(count, dtype=np.int64)
+
+
+@lru_cache(maxsize=1)
+def _kept_numbers(count: int) -> Array:
+    found = np.arange(count, dtype=np.int64)
+    found.flags.writeable = False
+    return found
 
 
 def arrays_of_operands(objects: Mapping[str, Any]) -> dict[str, TensorData]:

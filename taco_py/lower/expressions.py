@@ -22,6 +22,7 @@ from taco_py.notation.operators import (
     FILLED,
     KEPT,
     NONZERO,
+    PLACE,
     PRESENT,
     SELECTED,
     STORED,
@@ -152,6 +153,7 @@ _OWN = {
     WRAPPED: _filled,
     CORRECTED: _corrected,
     WHERE: _where,
+    PLACE: _where,
     SELECTED: _where,
 }
 """How operators are lowered that are no function of the values of their arguments."""

@@ -363,6 +363,14 @@ CORRECTED = Operator(
 """The first argument where it is as large as the second at least; else the third, which is computed
 there alone. The compiler's own."""
 
+PLACE = Operator(
+    "place", "place", 3, "place", 4, annihilators=(None, None, None),
+    linear=(False, False, False), chooses=True, cotangents=("0", "0", "0"),
+    evaluate=np.where,
+)  # fmt: skip
+"""The second argument, the number of an index, where the first says that an extremum is there; else
+the third, the size of the index: what argmin and argmax take the least of. The compiler's own."""
+
 MOST_FACTORS = 64
 """The largest exponent, also of powers of powers: a power is computed as so many factors."""
 
@@ -389,6 +397,7 @@ COMPILER: dict[str, Operator] = {
         FILLED,
         WRAPPED,
         CORRECTED,
+        PLACE,
     )
 }
 """The compiler's own operators, by their names."""

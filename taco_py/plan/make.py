@@ -40,6 +40,7 @@ from taco_py.schedule.distribute import check_types, multiply_out
 from taco_py.schedule.schedule import OPEN, Schedule
 from taco_py.ways.gpu_check import ATOMIC_SUMS, check_order, open_order
 from taco_py.ways.library_choice import Libraries
+from taco_py.ways.place_match import walk_of
 from taco_py.ways.recipe import Recipe
 from taco_py.ways.ways import in_loops_on, way_of
 
@@ -137,6 +138,8 @@ def _split(program: Program, context: Context, schedule: Schedule | None) -> Pro
 
     A reduction by another operator than a sum is one kernel: its rules are not those of sums.
     """
+    if _is_carried(program, context):
+        return program
     if _is_reduction(program):
         program = _reduced(tried(catalogue.NORMAL, program, context), context)
         if _is_reduction(program):
@@ -147,6 +150,13 @@ def _split(program: Program, context: Context, schedule: Schedule | None) -> Pro
         check_together(prepared.last, prepared.facts, context.request(prepared, prepared.result))
         split = prepared.with_assignment(sums_outside(prepared.last))
     return tried(catalogue.ABSENT, split, context).with_after
+
+
+def _is_carried(program: Program, context: Context) -> bool:
+    """Whether a kernel finds places of extrema with value and place in one loop."""
+    if context.goal.machine.is_gpu or not context.may("carry_place"):
+        return False
+    return walk_of(program.problem(program.last, program.last.value)) is not None
 
 
 def _reduced(program: Program, context: Context) -> Program:

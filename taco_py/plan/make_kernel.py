@@ -44,6 +44,7 @@ from taco_py.schedule.legality import check
 from taco_py.schedule.loop_state import Loops, textual_orders
 from taco_py.schedule.parallel import check_shared
 from taco_py.schedule.schedule import Schedule
+from taco_py.ways.place_match import walk_of
 from taco_py.ways.ways import in_loops_on
 
 
@@ -67,7 +68,13 @@ def with_kernel(program: Program, context: Context, wanted: TensorType, names: N
 
 
 def _order(problem: Problem, place: int, term: Term, stats: Statistics, request: Request) -> Order:
-    """The order of a term's loops: the one that is asked for, else the one that costs least."""
+    """The order of a term's loops: the one that is asked for, else the one that costs least.
+
+    Where a place is carried with its value, that of the operand's levels.
+    """
+    walk = walk_of(problem)
+    if walk is not None:
+        return walk.order
     chosen = chosen_order(problem, as_sum(problem, term), stats, request.effort).order
     target = problem.assignment.target.tensor
     return request.order_of(target, place, chosen) or chosen

@@ -32,7 +32,6 @@ PLACES = frozenset(
         ),
         "storage.by_level.index_checks": ("are_sound", "in_range", "is_known"),
         "storage.grown": ("of_grown",),
-        "storage.index_checks": ("are_sound", "in_range", "is_known"),
         "storage.tensor_data": (
             "arrays_of", "converted_to", "dense_data", "number_of", "row_major",
         ),

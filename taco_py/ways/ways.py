@@ -22,6 +22,7 @@ from taco_py.ways import gpu_loops, gpu_tiles, library, loops, staged, tiles, tr
 from taco_py.ways.contraction_match import product_of, products_at_most, reuse
 from taco_py.ways.epilogues import visited_rows
 from taco_py.ways.gpu_check import check_kernels
+from taco_py.ways.places import paired
 from taco_py.ways.way import Question, Way
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ WAYS: Mapping[str, Way] = {
         gpu_tiles.EMULATED,
         gpu_loops.WAY,
         gpu_loops.EMULATED,
+        paired.WAY,
         library.WAY,
         tiles.WAY,
         transpose.WAY,

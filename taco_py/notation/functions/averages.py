@@ -2,7 +2,7 @@
 
     mean(j, e)    sum(j, e) over the number of values of j, in the type of NumPy's mean
     var(j, e)     mean(j, abs(e - mean(j', e'))**2)
-    argmax(j, e)  min(j, where(e == max(j', e') or e is NaN, j, size(j)))      the first, as NumPy's
+    argmax(j, e)  min(j, place(e == max(j', e') or e is NaN, j, size(j)))      the first, as NumPy's
 
 Inside of a reduction over j, e' is e at an index j' of the same size.
 """
@@ -17,7 +17,7 @@ from codegen.records import dataclass
 from taco_py.diagnostics.errors import NotationError
 from taco_py.diagnostics.source import Span
 from taco_py.notation.nodes import Access, Call, Expr, Reduce, Subscript
-from taco_py.notation.operators import ADD, MUL, QUOTIENT, SUB, Operator, power
+from taco_py.notation.operators import ADD, MUL, PLACE, QUOTIENT, SUB, Operator, power
 from taco_py.notation.rewrites.index_numbers import INDEX, SIZE, index_number, index_size
 from taco_py.notation.tree import map_children
 
@@ -55,7 +55,6 @@ class Places:
     """The operators that the place of an extremum is found with."""
 
     least: Operator
-    where: Operator
     equal: Operator
     unequal: Operator
     either: Operator
@@ -75,7 +74,7 @@ class Places:
         best = _reduced(extremum, (_other(index),), _at_others(body, indices), span)
         is_best, is_nan = Call(self.equal, (body, best)), Call(self.unequal, (body, body))
         places = index_number(index, span), index_size(index, span)
-        found = Call(self.where, (Call(self.either, (is_best, is_nan)), *places))
+        found = Call(PLACE, (Call(self.either, (is_best, is_nan)), *places))
         return Reduce(self.least, index, found, span)
 
 

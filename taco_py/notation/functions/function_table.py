@@ -370,7 +370,7 @@ def _reduction(
     return make
 
 
-_PLACES = Places(MIN, WHERE, EQUAL, NOT_EQUAL, OR)
+_PLACES = Places(MIN, EQUAL, NOT_EQUAL, OR)
 
 REDUCTIONS: dict[str, Callable[[tuple[str, ...], Expr, Span], Expr]] = {
     "sum": _reduction(ADD),

@@ -45,6 +45,7 @@ from taco_py.plan.rules.layout import (
     values_only,
 )
 from taco_py.plan.rules.needed import (
+    carry_place,
     compute_once,
     count_absent,
     few_cases,
@@ -78,6 +79,7 @@ Entries = tuple[tuple[Rule, str], ...]
 
 ONCE: Entries = (
     (compute_once.RULE, "before all others, which would write equal values in different ways"),
+    (carry_place.RULE, "after compute_once: what is compared may be a tensor only now"),
 )
 """What is done to the assignments as the text has them."""
 

@@ -106,10 +106,7 @@ class _Reductions:
                 missing = Call(MUL, (missing, self.sizes.product(others, exact)))
             absent = Call(MUL, (Literal(fill), missing))
             return Call(ADD, (entries, absent))
-        absent_wins = operator.annihilated(1, fill)
-        with_absent: Expr = Literal(fill)
-        if absent_wins is None:
-            with_absent = Call(operator, (entries, Literal(fill)))
+        with_absent = _beside_absent(operator, entries, fill)
         counts: list[Expr] = [stored, all_]
         if others:  # of which there may be no values, and then nothing is reduced
             times = self.sizes.product(others, exact)
@@ -172,6 +169,12 @@ class _Reductions:
 
     def _sparse(self, expr: Expr) -> Iterator[Access]:
         return (a for a in accesses(expr) if self._fill(a) is not None)
+
+
+def _beside_absent(operator: Operator, entries: Expr, fill: Number) -> Expr:
+    """Return what entries and one fill make: the fill itself where it annihilates, also NaN."""
+    wins = operator.annihilated(1, fill) is not None
+    return Literal(fill) if wins else Call(operator, (entries, Literal(fill)))
 
 
 def _nest(expr: Reduce) -> tuple[tuple[str, ...], Expr]:

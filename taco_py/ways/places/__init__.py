@@ -1,0 +1,1 @@
+"""Places of extrema: the value and its place carried through one loop."""
