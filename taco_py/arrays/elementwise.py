@@ -55,7 +55,7 @@ def elementwise(name: str, *args: Any, dtype: Any = None) -> Any:
             text = elementwise_text(name, (len(one.shape),) * 2)
             found = again(text, ("a0", "a1"), one, other)
             return as_tensor(evaluate(text, a0=one, a1=other) if found is None else found)
-    operands = [_operand(each) for each in args]
+    operands: Sequence[Any] = [_operand(each) for each in args]
     if any(each is NotImplemented for each in operands):
         return NotImplemented
     if any(not isinstance(each, NUMBERS) and each.shape for each in operands):

@@ -44,7 +44,8 @@ def linear_of(expr: Expr) -> Linear:
     if isinstance(expr, Call):
         operator, args = expr.operator, expr.args
         if operator in (ADD, SUB):
-            return combined(*map(linear_of, args), 1.0 if operator == ADD else -1.0)
+            one, other = map(linear_of, args)
+            return combined(one, other, 1.0 if operator == ADD else -1.0)
         if operator == NEG:
             return combined({}, linear_of(args[0]), -1.0)
         if operator in (MUL, DIV) and (factor := _number(args[1])):

@@ -102,8 +102,8 @@ def linear_value(builder: GraphBuilder, name: str, depth: int = 8) -> Linear:
         return {name: 1.0}
     function = node.get("function")
     if function in ("add", "subtract"):
-        forms = (linear_value(builder, each, depth - 1) for each in node.inputs)
-        return combined(*forms, 1.0 if function == "add" else -1.0)
+        first, second = (linear_value(builder, each, depth - 1) for each in node.inputs)
+        return combined(first, second, 1.0 if function == "add" else -1.0)
     if function == "negative":
         return combined({}, linear_value(builder, node.inputs[0], depth - 1), -1.0)
     if function in ("multiply", "divide", "true_divide"):
