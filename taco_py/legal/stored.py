@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from taco_py.formats import Format
+from taco_py.formats import Format, LevelKind
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Assignment
 from taco_py.problem import Problem, TensorType
@@ -54,3 +54,9 @@ def sparse_indices_of(problem: Problem) -> frozenset[str]:
 def count_lists(form: Format) -> int:
     """Count the levels of a format that leave coordinates out: 2 of DCSR, 1 of CSR."""
     return sum(not level.full for level in form.levels)
+
+
+def lists_in_order(form: Format) -> bool:
+    """Tell whether every coordinate is dense or listed, and entries come in their order."""
+    kinds = {LevelKind.DENSE, LevelKind.COMPRESSED, LevelKind.SINGLETON}
+    return all(level.kind in kinds and level.ordered for level in form.levels)

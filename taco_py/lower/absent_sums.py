@@ -7,7 +7,7 @@ Where A stores nothing in row i, y[i] is 0 whatever d[i] is; a `t` of zero would
 
 from __future__ import annotations
 
-from taco_py.concrete.nodes import Assign, Statement, Where
+from taco_py.concrete.nodes import Assign, Forall, Statement, Where
 from taco_py.concrete.tree import assignments, walk
 from taco_py.legal.absent import asks, differs_where_absent, is_everywhere, restricts
 from taco_py.legal.stored import is_full, is_sparse
@@ -62,6 +62,51 @@ def has_terms(env: Environment, where: Where, scope: Scope | None = None) -> boo
     return any(
         is_everywhere(each.value, full, where.workspace.initial) and not is_conditional(each.value)
         for each in adding
+    )
+
+
+def term_of(env: Environment, where: Where) -> tuple[Access, frozenset[str]] | None:
+    """Find the access of which each stored element is a term of a sum; None where there is none.
+
+    t = max(j, filled(S[i,j], -inf))   →   S[i,j], over {j}
+    """
+    loops: list[str] = []
+    inside = where.producer
+    while isinstance(inside, Forall):
+        loops.append(inside.index)
+        inside = inside.body
+    if not isinstance(inside, Assign) or is_conditional(inside.value):
+        return None
+    every = dict.fromkeys(accesses(inside.value))
+    sparse = [access for access in every if not _is_stored(env, access)]
+    reduced = frozenset(loops)
+    if len(sparse) != 1 or any(sparse[0].indices.count(index) > 1 for index in reduced):
+        return None
+    if not reduced <= {*sparse[0].indices}:
+        return None
+    certain = is_everywhere(inside.value, lambda name: True, where.workspace.initial)
+    return (sparse[0], reduced) if certain else None
+
+
+def _is_stored(env: Environment, access: Access) -> bool:
+    """Tell whether each element of a tensor, or of a sum around, is stored."""
+    arrays = env.workspaces.get(access.tensor)
+    if arrays is not None:
+        return arrays.present is None and arrays.scalar is not None
+    return is_full(env.tensors[access.tensor].type.format)
+
+
+def has_met_term(scope: Scope, term: tuple[Access, frozenset[str]], value: Expr) -> bool:
+    """Tell whether loops have met an element that is a term of a sum, in a value that reads it."""
+    access, reduced = term
+    return any(
+        each.tensor == access.tensor
+        and _is_met(scope, each)
+        and all(
+            own == other or own in reduced
+            for own, other in zip(access.indices, each.indices, strict=True)
+        )
+        for each in accesses(value)
     )
 
 

@@ -52,6 +52,8 @@ class WorkspaceArrays:
     stored  set instead of adding to the workspace, where only that something is added counts
     present  whether something was added, where readers ask that
     sets    whether to add to the workspace says so
+    term    the access of which each stored element is a term, None where there is none, and the
+            indices that are reduced over
     bound   counts additions, of which nothing else is wanted, and the most of them in one filling
     keys    which coordinate lies at each place, -1 at those that are free
     ranked  the values in the order of the list
@@ -71,6 +73,7 @@ class WorkspaceArrays:
     stored: Declare | None = None
     present: Var | None = None
     sets: bool = False
+    term: tuple[Access, frozenset[str]] | None = None
     bound: tuple[Var, Var] | None = None
     room: Expr = FIRST
     keys: Array | None = None

@@ -26,7 +26,7 @@ from taco_py.legal.stored import is_sparse
 from taco_py.levels import locate, locate_strided
 from taco_py.lower import dense_workspaces as dense
 from taco_py.lower import workspaces
-from taco_py.lower.absent_sums import has_terms, only_values, tells_absent
+from taco_py.lower.absent_sums import has_terms, only_values, tells_absent, term_of
 from taco_py.lower.conditions import (
     ALWAYS,
     condition_of,
@@ -201,7 +201,8 @@ class Lowerer:
             return self
         there = Var(env.names.fresh(f"{name}_any"), BOOL)
         sets = is_told_by_loops(env, scope, where.producer)
-        known = {**env.workspaces, name: replace(arrays, present=there, sets=sets)}
+        asked = replace(arrays, present=there, sets=sets, term=term_of(env, where))
+        known = {**env.workspaces, name: asked}
         return replace(self, env=replace(env, workspaces=known))
 
     def _lists(self, target: Access) -> bool:

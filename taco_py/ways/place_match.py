@@ -9,8 +9,8 @@ text spells, so that its arguments are known to be the number of an index and it
 from __future__ import annotations
 
 from codegen.records import dataclass
-from taco_py.formats import LevelKind
-from taco_py.legal.stored import is_full
+from taco_py.legal.stored import is_full, lists_in_order
+from taco_py.legal.types import is_complex
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import FILLED, PLACE, Number, Operator
 from taco_py.notation.tree import map_accesses
@@ -107,7 +107,7 @@ def walk_of(problem: Problem) -> Walk | None:
     type, target = problem.type_of(access.tensor), assignment.target
     levels = problem.stored(access)
     others = {*levels} - {found.index}
-    if type.dtype.startswith("complex") or {*target.indices} != others or target.subscripts:
+    if is_complex(type.dtype) or {*target.indices} != others or target.subscripts:
         return None
     if len(levels) != len({*levels}) or len(target.indices) != len(others):
         return None
@@ -130,9 +130,7 @@ def _access(value: Expr) -> tuple[Access | None, Number]:
 
 def _in_order(problem: Problem, access: Access) -> bool:
     """Whether entries come in the order of their coordinates, a value each."""
-    levels = problem.type_of(access.tensor).format.levels
-    kinds = {LevelKind.DENSE, LevelKind.COMPRESSED, LevelKind.SINGLETON}
-    return all(level.kind in kinds and level.ordered for level in levels)
+    return lists_in_order(problem.type_of(access.tensor).format)
 
 
 def walk(question: Question) -> Walk | None:

@@ -81,8 +81,12 @@ def function_of(scalar_function: ScalarFunction, element: ScalarType) -> Functio
     target = Array("y", scalar_function.result_type(element), Storage.OUTPUT)
     assert type_of(value) == target.element
     body = loop(I, N_I, Store(target, I, value))
-    name = scalar_function.name.replace("/", "quotient")
-    return Function(f"each_{name}", (*sources, target), (N_I,), block(body))
+    return Function(name_of(scalar_function), (*sources, target), (N_I,), block(body))
+
+
+def name_of(function: ScalarFunction) -> str:
+    """Name the function that computes a scalar one of each element."""
+    return "each_" + function.name.replace("/", "quotient")
 
 
 def module_of(element: ScalarType) -> Module:
@@ -112,7 +116,7 @@ def computed(kernel: LoadedKernel, function: ScalarFunction, *arguments: Any) ->
     """What the compiled function makes of arrays of one length."""
     element = SCALARS[arguments[0].dtype.name]
     found = np.zeros(len(arguments[0]), function.result_type(element).name)
-    call, name = kernel.functions[f"each_{function.name}"], f"each_{function.name}"
+    call, name = kernel.functions[name_of(function)], name_of(function)
     (signature,) = (each for each in kernel.signatures if each.name == name)
     kept = {p.name for p in signature.parameters}  # an argument may be of no use
     call(*(x for k, x in enumerate(arguments) if f"x_{k}" in kept), found, len(found))

@@ -214,6 +214,9 @@ LIMITS = {
     "plan/rules/kernel/fuse_temporary.py": {"ALIKE"},
     "plan/rules/layout/order_result.py": {"REORDERED_MODES"},
     "plan/rules/layout/store_temporary.py": {"REORDERED_MODES"},
+    "ways/places/line_places.py": {"STEP", "SHORT"},
+    "ways/places/place_elements.py": {"BLOCK"},
+    "ways/places/row_places.py": {"AT_ONCE", "ROWS"},
     "ways/unit_choices.py": {"CHUNKS", "PARTS", "ROUNDS", "WIDTHS"},
 }  # fmt: skip
 

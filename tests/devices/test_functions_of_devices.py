@@ -27,7 +27,7 @@ from codegen.runtime.signature import signature_of
 from codegen.target import CUDA, Target
 from codegen.types import SCALARS, ScalarType
 from tests.codegen.functions import N_I, I
-from tests.codegen.test_scalar_functions import EXACT, samples
+from tests.codegen.test_scalar_functions import EXACT, name_of, samples
 
 CASES = [
     pytest.param(function, SCALARS[name], id=f"{function.name}-{name}")
@@ -57,7 +57,7 @@ def text_of(element: ScalarType) -> str:
     kernels = []
     for function in functions_of(element):
         arrays, body = each(function, element, LoopKind.GRID)
-        kernels.append(Kernel(f"each_{function.name}", arrays, (N_I,), body, 256))
+        kernels.append(Kernel(name_of(function), arrays, (N_I,), body, 256))
     return emit_cuda(Module((), "", tuple(kernels)), CUDA)
 
 
@@ -70,7 +70,7 @@ def in_c(cache: KernelCache) -> Callable[[ScalarType], LoadedKernel]:
         functions = []
         for function in functions_of(element):
             arrays, body = each(function, element, LoopKind.SERIAL)
-            functions.append(Function(f"each_{function.name}", arrays, (N_I,), body))
+            functions.append(Function(name_of(function), arrays, (N_I,), body))
         module = run_passes(Module(tuple(functions)), target)
         source = KernelSource(emit_c(module, target), tuple(map(signature_of, module.functions)))
         return cache.get_or_build(f"device {element.name}", lambda: source).kernel
@@ -102,14 +102,14 @@ def on_device(
     for buffer, x in zip(buffers, xs, strict=False):
         device.upload(buffer, x)
     blocks = -(-len(found) // 256)
-    module.launch(f"each_{function.name}", blocks, 256, 0, [*buffers, np.int64(len(found))])
+    module.launch(name_of(function), blocks, 256, 0, [*buffers, np.int64(len(found))])
     device.download(buffers[-1], found)
     return found
 
 
 def on_cpu(kernel: LoadedKernel, function: ScalarFunction, element: ScalarType, *xs: Any) -> Any:
     found = np.zeros(len(xs[0]), function.result_type(element).name)
-    name = f"each_{function.name}"
+    name = name_of(function)
     (signature,) = (s for s in kernel.signatures if s.name == name)
     kept = {p.name for p in signature.parameters}  # an argument may be of no use
     kernel.functions[name](*(x for k, x in enumerate(xs) if f"x_{k}" in kept), found, len(found))

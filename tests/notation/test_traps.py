@@ -62,7 +62,6 @@ DISTANCE = [
     ("K[i,j] = sqrt(c + abs(X[i,k] - Y[j,k])**3)", "the root"),
 ]
 ORDINARY = [
-    "K[i,j] = reciprocal(1 + (X[i,k] - Y[j,k])**2)",
     "K[i,j] = w[i] / (2 * (X[i,k] - Y[j,k])**2)",
     "K[i,j] = 1 / (1 + (X[i,k] - Y[j,k])**2)",
     "K[i,j] = exp(-sum(k, (X[i,k] - Y[j,k])**2))",

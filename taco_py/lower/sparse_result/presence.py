@@ -30,7 +30,7 @@ from taco_py.diagnostics.errors import InternalError
 from taco_py.iteration.lattice import build_lattice, is_full
 from taco_py.iteration.region import Coordinates, Iterator, Region, Regions
 from taco_py.legal.absent import arg_fill, call_fill, differing, same
-from taco_py.lower.absent_sums import has_terms
+from taco_py.lower.absent_sums import has_met_term, has_terms
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.expressions import lower_value
 from taco_py.notation.checks import accesses
@@ -67,6 +67,8 @@ def presence(
         if arrays.workspace.kind is WorkspaceKind.MARKED and arrays.marks is not None:
             mark = build.load(arrays.marks, env.indices[access.indices[0]])
             return TRUE if marked else mark
+        if arrays.term is not None and has_met_term(scope, arrays.term, value):
+            return TRUE
         return TRUE if arrays.present is None else arrays.present
 
     def condition(expr: Expr) -> LoopExpr:
@@ -193,6 +195,8 @@ def _is_always(
         arrays = env.workspaces.get(access.tensor)
         if access in unsure or arrays is None:
             return maybe if access in unsure else TRUE
+        if arrays.term is not None and has_met_term(scope, arrays.term, value):
+            return TRUE
         marked = arrays.workspace.kind is WorkspaceKind.MARKED
         return maybe if marked or arrays.present is not None else TRUE
 

@@ -36,6 +36,7 @@ from codegen.ir import (
 from codegen.names import Names
 from codegen.records import dataclass
 from codegen.types import BOOL, INT8, INT16, INT32, INT64, UINT8, ScalarType, scalar
+from taco_py.legal.types import has_special_values
 from taco_py.ways.place_match import Walk
 
 BLOCK = 8192
@@ -66,7 +67,7 @@ class Elements:
     @property
     def floats(self) -> bool:
         """Whether elements may be NaN."""
-        return self.element.kind == "float"
+        return has_special_values(self.element.name)
 
     @property
     def operation(self) -> str:
