@@ -29,7 +29,7 @@ from taco_py.concrete.tree import assignments, foralls, walk
 from taco_py.diagnostics.errors import InternalError
 from taco_py.iteration.lattice import build_lattice, is_full
 from taco_py.iteration.region import Coordinates, Iterator, Region, Regions
-from taco_py.legal.absent import arg_fill, call_fill, differing, same
+from taco_py.legal.absent import arg_fill, call_fill, differing, operator_of, same
 from taco_py.lower.absent_sums import has_met_term, has_terms
 from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.expressions import lower_value
@@ -108,7 +108,8 @@ class _Asking:
         match expr:
             case Call(operator) if operator.condition is not None:
                 return 0
-            case Call(operator, args):
+            case Call(_, args):
+                operator = operator_of(expr)
                 return call_fill(operator, self._fills(operator, args))
         return self.regions.fill(expr)
 
@@ -124,7 +125,8 @@ class _Asking:
                 return FALSE
             case Call(operator, args) if operator.everywhere:
                 return TRUE
-            case Call(operator, args):
+            case Call(_, args):
+                operator = operator_of(expr)
                 fills = self._fills(operator, args)
                 if call_fill(operator, fills) is None and None not in fills:
                     return TRUE
