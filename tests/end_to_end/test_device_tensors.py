@@ -245,7 +245,9 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "a kernel of the CPU": (
         lambda d: tp.compile("y[i] = A[i,j]", A=tp.CSR)(A=d), tp.DeviceError, r"\.to_host\(\)",
     ),
-    "coordinates": (lambda d: tp.device(BROKEN, EMULATED), tp.StructureError, r"found indices\[1\] = 9"),
+    "coordinates": (
+        lambda d: tp.device(BROKEN, EMULATED), tp.StructureError, r"found indices\[1\] = 9",
+    ),
     "positions": (lambda d: tp.device(ENDS, EMULATED), tp.StructureError, "to ascend"),
     "coordinates that go over": (
         lambda d: tp.einsum("ij->i", BROKEN, target=EMULATED),

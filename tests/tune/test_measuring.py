@@ -19,6 +19,7 @@ from taco_py.call.tuning.bench_process import BenchProcess, bench_process
 from taco_py.call.tuning.call_space import space_of
 from taco_py.call.tuning.plan_bench import PlanBench, alike
 from taco_py.call.tuning.tune_call import tunable
+from taco_py.tune import fitted_plan
 from taco_py.tune.measure import turns
 from taco_py.tune.measure.operand_file import UnpassableError, operand_file, read_operands
 from taco_py.tune.measure.sequential_test import SURE, Verdict, verdict
@@ -127,6 +128,19 @@ def test_wrong_plans_are_found() -> None:
     assert here.race(wrong, text, False).result in ("wrong", "refused")
     doubled = text.replace("A[i,j] * x[j]", "A[i,j] * x[j] * 2")
     found = here.race(doubled, text, False)
+    assert found.result == "refused"
+    assert "is another expression" in found.note
+    alone_, other = bench("csr")
+    note = alone_.time(other.replace("A[i,j] * x[j]", "A[i,j] * x[j] * 2")).note
+    assert "is another expression" in note
+
+
+def test_plans_that_give_other_numbers_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where what they are made of agrees with the call."""
+    monkeypatch.setattr(fitted_plan, "check_agrees", lambda program, statement: None)
+    here, text = bench("csr")
+    assert here.time(text).result == "ok"
+    found = here.race(text.replace("A[i,j] * x[j]", "A[i,j] * x[j] * 2"), text, False)
     assert found.result == "wrong"
     assert "without timing" in found.note
     alone_, other = bench("csr")

@@ -19,6 +19,7 @@ from codegen.names import Names
 from codegen.runtime.signature import Kind, Parameter
 from codegen.target import Target
 from codegen.types import FLOAT64
+from taco_py import kernels
 from taco_py.call import prepare
 from taco_py.diagnostics.errors import InternalError
 from taco_py.kernels import KERNELS
@@ -106,6 +107,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A table with one way more, and no plan from before or left for others."""
     found: Way = request.param
     monkeypatch.setattr(ways, "WAYS", {found.name: found, **ways.WAYS})
+    monkeypatch.setattr(kernels, "MAKERS", kernels.MAKERS | {f"{__name__}:backwards"})
     notes: dict[str, str] = {}
     monkeypatch.setattr(KERNELS, "note", notes.get)
     monkeypatch.setattr(KERNELS, "write_note", notes.__setitem__)
