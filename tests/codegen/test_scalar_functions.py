@@ -193,13 +193,24 @@ def compare(name: str, element: ScalarType, arguments: list[Any], found: Any, wa
     elif (name in EXACT and name != "power") or element.is_integer or element == BOOL:
         np.testing.assert_array_equal(found, wanted)
     else:
-        assert_near(found, wanted, arguments)
+        assert_near(found, wanted, arguments, size_of(name, arguments, wanted))
 
 
-def assert_near(found: Any, wanted: Any, arguments: list[Any], ulps: float = 4.0) -> None:
-    """Both NaN, both the same infinity, or a few units in the last place apart."""
+CANCELS = ("logaddexp",)
+"""Functions whose value may be far smaller than an argument, which is a term of it."""
+
+
+def size_of(name: str, arguments: list[Any], wanted: Any) -> Any:
+    """Find the number in whose last place an error is counted."""
+    return np.abs(arguments[0] if name in CANCELS else wanted).clip(np.abs(wanted))
+
+
+def assert_near(
+    found: Any, wanted: Any, arguments: list[Any], size: Any, ulps: float = 4.0
+) -> None:
+    """Both NaN, both the same infinity, or a few units in the last place of `size` apart."""
     with np.errstate(all="ignore"):
-        apart = np.abs(found - wanted) / np.spacing(np.abs(wanted))
+        apart = np.abs(found - wanted) / np.spacing(size)
     same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
     bad = ~(same | (apart <= ulps))
     assert not bad.any(), [

@@ -27,7 +27,7 @@ from codegen.runtime.signature import signature_of
 from codegen.target import CUDA, Target
 from codegen.types import SCALARS, ScalarType
 from tests.codegen.functions import N_I, I
-from tests.codegen.test_scalar_functions import EXACT, name_of, samples
+from tests.codegen.test_scalar_functions import EXACT, name_of, samples, size_of
 
 CASES = [
     pytest.param(function, SCALARS[name], id=f"{function.name}-{name}")
@@ -133,13 +133,17 @@ def test_results_are_those_of_c(
         assert_near_complex(function.name, arguments, found, wanted)
     else:
         exact = function.name in EXACT - {"power"}
-        assert_near(arguments, found, wanted, 0 if exact else ULPS)
+        size = size_of(function.name, arguments, wanted)
+        assert_near(arguments, found, wanted, 0 if exact else ULPS, size)
 
 
-def assert_near(arguments: list[Any], found: Any, wanted: Any, ulps: float) -> None:
-    """Both NaN, both the same infinity, zeros of one sign, or few units in the last place apart."""
+def assert_near(arguments: list[Any], found: Any, wanted: Any, ulps: float, size: Any) -> None:
+    """Both NaN, both the same infinity, zeros of one sign, or few units in the last place apart.
+
+    size  the number whose last place it is
+    """
     with np.errstate(all="ignore"):
-        apart = np.abs(found - wanted) / np.spacing(np.abs(wanted))
+        apart = np.abs(found - wanted) / np.spacing(size)
     same = (found == wanted) & (np.signbit(found) == np.signbit(wanted))
     show(arguments, found, wanted, ~(same | (np.isnan(found) & np.isnan(wanted)) | (apart <= ulps)))
 
