@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,8 @@ def outcome(program: Program, seed: int, plans: Iterable[int] = ()) -> str:
             return answer
         for plan in plans:
             with other_plan(plan), always_threads():
-                other = _computed(lambda: _evaluated(program, operands, options, 1 + plan % 3))  # noqa: B023
+                threads = 1 + plan % 3
+                other = _computed(partial(_evaluated, program, operands, options, threads))
             answer = _judged(program, other, expected)
             answer = _stored_alike(result, other) if answer == "equal" else answer
             if answer != "equal":
