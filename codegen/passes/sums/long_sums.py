@@ -208,7 +208,9 @@ class _Widened:
         )
 
 
-def blocks_of(loop: For, lanes: Sequence[Mapping[Var, Var]], names: Names) -> Block:
+def blocks_of(
+    loop: For, lanes: Sequence[Mapping[Var, Var]], names: Names, size: int = BLOCK
+) -> Block:
     """Cut a loop of sums into blocks, each of which is added to a wide sum.
 
     lanes  the variables that the loop adds to, for each sum that they are part of: several of them
@@ -219,7 +221,7 @@ def blocks_of(loop: For, lanes: Sequence[Mapping[Var, Var]], names: Names) -> Bl
     totals = {var: Var(names.fresh(f"{var.name}_wide"), types[var]) for var in sums}
     begin, end, stop = (Var(names.fresh(name)) for name in ("begin", "end", "stop"))
     part = block(
-        Declare(end, minimum(add(begin, BLOCK), stop), constant=True),
+        Declare(end, minimum(add(begin, size), stop), constant=True),
         *(Declare(each, zero(each.type)) for lane in lanes for each in lane.values()),
         replace(loop, start=begin, stop=end),
         *(
@@ -230,6 +232,6 @@ def blocks_of(loop: For, lanes: Sequence[Mapping[Var, Var]], names: Names) -> Bl
     return block(
         Declare(stop, loop.stop, constant=True),
         *(Declare(total, zero(total.type)) for total in totals.values()),
-        For(begin, loop.start, stop, part, BLOCK),
+        For(begin, loop.start, stop, part, size),
         *(Assign(var, cast(var.type, total), "+") for var, total in totals.items()),
     )

@@ -54,6 +54,9 @@ WHOLE = 16
 VECTORS = 8
 """Vectors of a part from which on it is worth a second loop's end, and the sum of all sums."""
 
+TERMS = 64
+"""Numbers of 32 bits that a lane adds up before its sum is added to a wide one."""
+
 
 def split_vector_sums(module: Module, target: Target) -> Module:
     """`module` with its sums in vector lanes cut where there are fewer than SUMS."""
@@ -83,19 +86,24 @@ def _split(loop: For, target: Target, names: Names, streams: bool) -> For | Bloc
     if not _only_sums(loop):
         return loop
     if not streams or len(loop.reductions) * 2 > SUMS:
-        return _long_in_blocks(loop, names)
+        return _long_in_blocks(loop, names, _block(loop, target))
     first, part = Var(names.fresh("first")), Var(names.fresh("part"))
     count = SUMS // len(loop.reductions)
     length, lanes = sub(loop.stop, first), max(target.lanes(r.var.type) for r in loop.reductions)
     return block(
         Declare(first, loop.start, constant=True),
         Declare(part, _part(length, count, lanes), constant=True),
-        If(lt(0, part), _side_by_side(loop, first, part, count, names)),
+        If(lt(0, part), _side_by_side(loop, first, part, count, names, _block(loop, target))),
         For(
             loop.var, add(first, mul(part, count)), loop.stop, loop.body, 1, loop.kind,
             loop.reductions,
         ),
     )  # fmt: skip
+
+
+def _block(loop: For, target: Target) -> int:
+    """Count the iterations of a block, of which a lane adds up no more than `TERMS`."""
+    return min(BLOCK, TERMS * min(target.lanes(each.var.type) for each in loop.reductions))
 
 
 def _part(length: Expr, count: int, lanes: int) -> Expr:
@@ -113,7 +121,7 @@ def _only_sums(loop: For) -> bool:
     return simple and all(r.op == "+" and r.var.type.kind == "float" for r in loop.reductions)
 
 
-def _side_by_side(loop: For, first: Var, part: Var, count: int, names: Names) -> Block:
+def _side_by_side(loop: For, first: Var, part: Var, count: int, names: Names, size: int) -> Block:
     sums = [r.var for r in loop.reductions]
     copies = [{s: Var(names.fresh(s.name), s.type) for s in sums} for _ in range(count - 1)]
     every = (*sums, *(new for copy in copies for new in copy.values()))
@@ -126,7 +134,7 @@ def _side_by_side(loop: For, first: Var, part: Var, count: int, names: Names) ->
     )  # fmt: skip
     if any(map(wider, (var.type for var in sums))):
         own = {old: Var(names.fresh(old.name), old.type) for old in sums}
-        return blocks_of(_with_sums(whole, own), (own, *copies), names)
+        return blocks_of(_with_sums(whole, own), (own, *copies), names, size)
     return block(
         *(Declare(new, zero(new.type)) for copy in copies for new in copy.values()),
         whole,
@@ -134,15 +142,15 @@ def _side_by_side(loop: For, first: Var, part: Var, count: int, names: Names) ->
     )
 
 
-def _long_in_blocks(loop: For, names: Names) -> For | If:
+def _long_in_blocks(loop: For, names: Names, size: int) -> For | If:
     """A loop in one part, in blocks where it is long and its sums have 32 bits."""
     length = sub(loop.stop, loop.start)
-    short = isinstance(length, Const) and length.value.real <= BLOCK
+    short = isinstance(length, Const) and length.value.real <= size
     if short or not any(wider(each.var.type) for each in loop.reductions):
         return loop
     own = {each.var: Var(names.fresh(each.var.name), each.var.type) for each in loop.reductions}
-    cut = blocks_of(_with_sums(loop, own), (own,), names)
-    return If(lt(length, BLOCK), Block((loop,)), cut)
+    cut = blocks_of(_with_sums(loop, own), (own,), names, size)
+    return If(lt(length, size), Block((loop,)), cut)
 
 
 def _with_sums(loop: For, own: dict[Var, Var]) -> For:
