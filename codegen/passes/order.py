@@ -14,6 +14,7 @@ from codegen.passes.copy_propagation import propagate_copies
 from codegen.passes.counted_places import count_places
 from codegen.passes.dead_code import remove_dead_code
 from codegen.passes.device_names import rename_words
+from codegen.passes.fixed_casts import hoist_fixed_casts
 from codegen.passes.full_tiles import separate_full_tiles
 from codegen.passes.function_chains import split_function_chains
 from codegen.passes.gpu.counting_loops import count_at_once
@@ -76,6 +77,7 @@ C_PASSES: tuple[Step, ...] = (
     Step("counted_places", _for_any_target(count_places), "before vectorize, which marks them"),
     Step("kept_functions", _for_any_target(keep_functions), "after places are counted, which meet"),
     Step("vectorize", _for_any_target(vectorize), "marks what is left to the C compiler"),
+    Step("fixed_casts", _for_any_target(hoist_fixed_casts), "takes the loops that are marked"),
     Step("long_sums", _for_any_target(widen_sums), "takes the loops that are marked, too"),
     Step(
         "function_chains", _for_any_target(split_function_chains), "takes the loops that are marked"
@@ -89,6 +91,7 @@ C_PASSES: tuple[Step, ...] = (
 NEST_PASSES: tuple[Step, ...] = (
     Step("tidy", _TIDY, "later passes match simple shapes and compare places"),
     Step("vectorize", _for_any_target(vectorize), "what the planner of the loops has not marked"),
+    Step("fixed_casts", _for_any_target(hoist_fixed_casts), "takes the loops that are marked"),
     Step("vector_sums", split_vector_sums, "takes the sums that are marked"),
     Step("parameters", _for_any_target(prune_parameters), "last: all dead uses are gone"),
 )

@@ -333,10 +333,11 @@ _OPERATORS: dict[str, Any] = {
 
 
 NUMPY_NAMES: dict[str, str] = {
+    "/": "divide",
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
     "atanh": "arctanh", "atan2": "arctan2",
 }  # fmt: skip
-"""Functions that NumPy 1 has under other names."""
+"""Functions that NumPy has under other names, or NumPy 1 has."""
 
 
 def numpy_function(name: str) -> Any:

@@ -54,7 +54,7 @@ WHOLE = 16
 VECTORS = 8
 """Vectors of a part from which on it is worth a second loop's end, and the sum of all sums."""
 
-TERMS = 64
+TERMS = 32
 """Numbers of 32 bits that a lane adds up before its sum is added to a wide one."""
 
 
