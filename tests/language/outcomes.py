@@ -89,12 +89,9 @@ def _stored_alike(result: Any, other: Any) -> str:
 
 def stored_places(result: Any) -> frozenset[tuple[int, ...]]:
     """List the places at which a sparse result stores something; none of a dense one."""
-    if isinstance(result, tp.Tensor):
-        coordinates = np.asarray(result.to_coo()[0]).T
-    elif sp.issparse(result):
-        coordinates = result.tocoo().coords
-    else:
+    if not isinstance(result, tp.Tensor) and not sp.issparse(result):
         return frozenset()
+    coordinates = _entries(result)[0]
     return frozenset(zip(*(np.asarray(each).tolist() for each in coordinates), strict=True))
 
 
@@ -163,12 +160,19 @@ def _to_dense(result: Any, zero: Any) -> Array:
         return result.to_numpy()
     if not sp.issparse(result):
         return np.asarray(result)
-    if zero == 0:
-        return np.asarray(result.toarray())
     array = np.full(result.shape, zero, result.dtype)
-    entries = result.tocoo()
-    array[entries.coords] = entries.data
+    coordinates, values = _entries(result)
+    array[coordinates] = values
     return array
+
+
+def _entries(result: Any) -> tuple[tuple[Array, ...], Array]:
+    """The coordinates and values of a sparse result. SciPy moves no 16-bit numbers."""
+    if sp.issparse(result) and result.dtype != np.float16:
+        entries = result.tocoo()
+        return tuple(entries.coords), entries.data
+    places, values = tp.tensor(result).to_coo()
+    return tuple(np.asarray(places).T), np.asarray(values)
 
 
 def _computed(call: Any) -> Any:
