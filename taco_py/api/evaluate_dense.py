@@ -247,6 +247,7 @@ def _at_subscripts(
     if assignment.operator in (ADD, MUL) and sums != value.dtype:  # as what is summed has
         names = operand_names(read.assignment)
         value = value_of({name: np.asarray(read.arrays[name]).astype(sums) for name in names})
+        value = value.astype(sums, copy=False)  # truths of comparisons are counted
     return write(assignment, value, read.written, added)
 
 

@@ -21,7 +21,15 @@ from functools import reduce
 from typing import assert_never
 
 from codegen.records import dataclass
-from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where, WorkspaceKind
+from taco_py.concrete.nodes import (
+    Assign,
+    Forall,
+    Sequence,
+    Statement,
+    Where,
+    Workspace,
+    WorkspaceKind,
+)
 from taco_py.legal.absent import arg_fill, call_fill, differing, operator_of, reduced_fill, same
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.notation.operators import Number, Operator
@@ -184,11 +192,38 @@ class Regions:
                 if workspace.initial != 0:
                     initial = {**self.initial, workspace.name: workspace.initial}
                     known = replace(self, initial=initial)
-                region = known.statement(producer, index)
+                reduced = known._reduced(workspace, producer, index)
+                if reduced is None:
+                    region = known.statement(producer, index)
+                else:
+                    region, fill = reduced
+                    known = replace(known, initial={**known.initial, workspace.name: fill})
                 made = {**self.made, workspace.access: region}
                 return replace(known, made=made).statement(consumer, index)
             case _:
                 assert_never(statement)
+
+    def _reduced(
+        self, workspace: Workspace, producer: Statement, index: str
+    ) -> tuple[Region, Number] | None:
+        """Where a reduction may differ from that of absent elements alone, and that value.
+
+        t, from -inf; forall i: t max= x[j] * D[i,k]    →    x along j, 0
+
+        None where the loops of the producer are over the index in question, and where the value
+        depends on the number of elements or is what the workspace begins with.
+        """
+        while isinstance(producer, Forall):
+            if producer.index == index:
+                return None
+            producer = producer.body
+        if not isinstance(producer, Assign) or producer.operator is None:
+            return None
+        if producer.target != workspace.access:
+            return None
+        region, fill = self._visit(producer.value, index)
+        kept = reduced_fill(producer.operator, fill)
+        return None if kept is None or same(kept, workspace.initial) else (region, kept)
 
     def reads(self, statement: Statement, workspace: Access) -> bool:
         """Whether `statement` depends on `workspace`, which an absent operand may annihilate."""

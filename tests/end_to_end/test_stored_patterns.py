@@ -69,6 +69,29 @@ def test_results_store_what_their_text_stores(text, sizes):
     check(text, operands_of(random, text, sizes, "float64"), TEXTS[text])
 
 
+REDUCTIONS_BESIDE = {
+    "R[k,j] = max(i, x[j] * D[i,k])": "ss", "R[j] = max(i, x[j] * D[i,j])": "s",
+    "R[j,k] = max(i, square(x[j] * D[i,k]) / abs(x[j]))": "ss",
+    "R[j] = x[j] + max(i, z[j] * D[i,j])": "s", "R[j] = z[j] * max(i, x[j] * D[i,j])": "s",
+    "R[j] = max(i, x[j] * D[i,j]) + max(i, z[j] * D[i,j])": "s",
+    "R[i] = max(j, A[i,j] * max(k, x[i] * D[j,k]))": "s",
+    "R[j] = max(i, where(D[i,j] > 1, x[j] * D[i,j], z[j]))": "s",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint32"])
+@pytest.mark.parametrize("text", REDUCTIONS_BESIDE)
+@pytest.mark.parametrize("name", ["max", "min", "any", "all"])
+def test_a_reduction_over_an_index_that_no_sparse_operand_has(text, name, dtype):
+    """Of absent elements alone it is absent, as a sum is; a minimum has them at its elements."""
+    random = np.random.default_rng(5)
+    given = {"x": drawn(random, (5,), "s", dtype), "z": drawn(random, (5,), "s", dtype)}
+    given["A"] = drawn(random, (5, 4), "ds", dtype)
+    given["D"] = random.integers(0, 4, (4, 5)).astype(dtype)
+    given = {each: value for each, value in given.items() if f"{each}[" in text}
+    check(text.replace("max", name), given, REDUCTIONS_BESIDE[text])
+
+
 @pytest.mark.parametrize("semiring", SEMIRINGS)
 def test_products_of_semirings_are_stored_alone_under_masks_too(semiring):
     random = np.random.default_rng(len(semiring))

@@ -83,3 +83,16 @@ def test_a_condition_and_a_sum_read_an_operand_in_two_types(dtype: str) -> None:
     text = "t[i,j] = x[i,j]; s = sum(i, j, where(t[i,j] != 0, t[i,j], t[i,j])); u = s + 1"
     s, u = tp.evaluate(text, x=x, outputs=("s", "u"))
     assert (s, u, s.dtype) == (x.sum(), x.sum() + 1, x.sum().dtype)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.coo_array, tp.tensor])
+@pytest.mark.parametrize("text", ["R[q[k]] += w[k] > 1", "R[q[k]] += logical_not(w[k])"])
+def test_truths_that_meet_at_a_place_are_counted(text: str, kind: Any) -> None:
+    w, q = np.array([3, 0, 2, 0, 5], dtype="uint16"), np.array([1, 2, 1, 2, 0])
+    given = {"w": kind(w), "q": q}
+    truths = w > 1 if ">" in text else w == 0
+    wanted = np.bincount(q, truths, 3).astype(np.int64)
+    for call in (tp.evaluate, tp.evaluate_dense):
+        found = call(text, given, shape=(3,))
+        assert found.dtype == np.int64
+        np.testing.assert_array_equal(found, wanted)

@@ -67,8 +67,9 @@ def _as_text_stores(program: Program, operands: Any, options: Any, result: Any) 
     if not isinstance(result, tp.Tensor) and not sp.issparse(result):
         return "equal"
     plain = {"semiring", "mask"}.issuperset(options)
-    has = stored_of(program.text, operands, **options) if plain else None
-    if has is None or any(1 in np.shape(each) for each in operands.values()):
+    stretched = any(1 in np.shape(each) for each in operands.values())
+    has = stored_of(program.text, operands, **options) if plain and not stretched else None
+    if has is None:
         return "equal"
     found, wanted = is_stored_as(result, has)
     more, less = (np.argwhere(each).tolist()[:3] for each in (found & ~wanted, wanted & ~found))

@@ -182,6 +182,37 @@ def test_files_that_are_no_stores(tmp_path: Path) -> None:
         assert store.path is None
 
 
+@pytest.mark.parametrize(
+    ("change", "near"),
+    [
+        ("UPDATE jobs SET attempts = 'many'", False),
+        ("UPDATE jobs SET worker = x'00'", False),
+        ("UPDATE log SET names = '[[null, 1]]'", False),
+        ("UPDATE problems SET measures = '[1, 2, 3]'", False),
+        ("UPDATE keys SET buckets = '[3'", True),
+    ],
+)
+def test_rows_that_others_wrote_are_damage_of_the_store(
+    tmp_path: Path, change: str, near: bool
+) -> None:
+    with tp.TuningStore(tmp_path / "store") as store:
+        store.add(record())
+        store.journal.add([tp.tuning.task("y[i] = x[i]", {"x": {"shape": [5]}}).job("c@pi")])
+        with store.file.write() as connection:
+            connection.execute(change)
+        key = replace(KEY, buckets=(KEY.buckets[0] + 1, *KEY.buckets[1:])) if near else KEY
+        with pytest.raises(tp.TuningStoreError, match="damaged"):
+            store.journal.claim("c@pi", "w", 60)
+            store.best(key)
+
+
+def test_buckets_of_another_problem_are_not_near(tmp_path: Path) -> None:
+    shorter = replace(KEY, measures=KEY.measures[1:], buckets=KEY.buckets[1:])
+    with tp.TuningStore(tmp_path / "store") as store:
+        store.add(replace(record(), key=shorter))
+        assert store.best(KEY) is None
+
+
 def test_paths_that_name_no_file() -> None:
     for path in (3, b"store"):
         with pytest.raises(tp.OperandTypeError, match="Expected the path of a tuning store"):

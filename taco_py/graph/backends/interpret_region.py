@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import InternalError
 from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.node_table import REDUCTIONS
 from taco_py.graph.nodes import Graph, Node
@@ -78,7 +77,7 @@ def function_of(name: str) -> Callable[..., Any] | None:
 def _reduce(node: Node) -> Run:
     name, axes = node.get("function"), node.get("axes")
     if name not in REDUCTIONS:
-        raise InternalError(f"Expected a reduction, found {name!r:.80}")
+        raise ValueError(f"Expected a reduction, found {name!r:.80}")
     function = getattr(np, name)
     options = {"dtype": node.dtype} if node.get("function") in ("sum", "prod") else {}
     return lambda arrays, numbers: function(arrays[0], axis=axes, **options)

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from codegen.records import dataclass
+from taco_py.tune.store.store_schema import DamagedRowError
 
 WAITING, TUNING, FINISHED = "WAITING", "TUNING", "FINISHED"
 STATES = (WAITING, TUNING, FINISHED)
@@ -133,7 +134,7 @@ def claim(
         "ORDER BY place",
         (WAITING, target),
     )
-    found = next((Job(*row) for row in rows if not hashes or row[0] in hashes), None)
+    found = next((job_of(row) for row in rows if not hashes or row[0] in hashes), None)
     if found is None:
         return None
     _change(connection, found, TUNING, "", worker, now, found.attempts + 1, until)
@@ -193,7 +194,7 @@ def expire(connection: sqlite3.Connection, now: float, most: int = MOST_ATTEMPTS
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM jobs WHERE state = ? AND lease < ?", (TUNING, now)
     ).fetchall()
-    for job in (Job(*row) for row in rows):
+    for job in (job_of(row) for row in rows):
         error = with_reason(FAIL_TO_GET_RESULT, f"nothing was heard of {job.worker}")
         give_back(connection, job.hash, job.attempts, error, job.worker, now, most)
     return [row[0] for row in rows]
@@ -208,7 +209,7 @@ def take_over(connection: sqlite3.Connection, prefix: str, now: float) -> int:
         f"SELECT {COLUMNS} FROM jobs WHERE state = ? AND substr(worker, 1, ?) = ?",
         (TUNING, len(prefix), prefix),
     ).fetchall()
-    for job in (Job(*row) for row in rows):
+    for job in (job_of(row) for row in rows):
         error = with_reason(NORMAL, f"taken over from {job.worker}")
         give_back(connection, job.hash, job.attempts, error, job.worker, now)
     return len(rows)
@@ -261,10 +262,20 @@ def _note(connection: sqlite3.Connection, change: Transition) -> None:
 # ---------------------------------------------------------------- what is there
 
 
+def job_of(row: tuple[Any, ...]) -> Job:
+    """The job of a row of `COLUMNS`. Raises DamagedRowError for what others wrote."""
+    job = Job(*row)
+    texts = job.hash, job.workload, job.options, job.state, job.error, job.worker
+    numbers = isinstance(job.attempts, int) and isinstance(job.lease, int | float)
+    if not numbers or not all(isinstance(each, str) for each in texts):
+        raise DamagedRowError(f"a row that is no job: {row!r:.80}")
+    return job
+
+
 def find_job(connection: sqlite3.Connection, hash: str) -> Job | None:
     """The job with a hash."""
     row = connection.execute(f"SELECT {COLUMNS} FROM jobs WHERE hash = ?", (hash,)).fetchone()
-    return None if row is None else Job(*row)
+    return None if row is None else job_of(row)
 
 
 def jobs_of(connection: sqlite3.Connection, state: str | None = None) -> Iterator[Job]:
@@ -272,7 +283,7 @@ def jobs_of(connection: sqlite3.Connection, state: str | None = None) -> Iterato
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM jobs WHERE ?1 IS NULL OR state = ?1 ORDER BY place", (state,)
     )
-    yield from (Job(*row) for row in rows)
+    yield from (job_of(row) for row in rows)
 
 
 def transitions_of(connection: sqlite3.Connection, hash: str | None) -> Iterator[Transition]:

@@ -11,7 +11,7 @@ from taco_py.diagnostics.errors import NotationError
 from taco_py.plan.ir.parser import parse_program
 from taco_py.plan.ir.program import Program
 from taco_py.tune.store.operand_buckets import distance
-from taco_py.tune.store.trial_log import COLUMNS, halves, record_of
+from taco_py.tune.store.trial_log import COLUMNS, buckets_in, halves, record_of
 from taco_py.tune.store.tuning_record import EXPECTED, OK, TuningKey, TuningRecord
 
 FAR = 6
@@ -143,7 +143,10 @@ def _near_keys(
     for id, text, least in connection.execute(NEAR, (key.hash, key.target.digest, *within)):
         for apart in sorted(each for each in found if each < least):
             yield apart, found.pop(apart)
-        apart = distance(tuple(map(int, text.split())), key.buckets)
+        there = buckets_in(text)
+        if len(there) != len(key.buckets):  # of a record that others wrote, of no such problem
+            continue
+        apart = distance(there, key.buckets)
         if 0 < apart <= far:
             found.setdefault(apart, []).append(id)
     yield from ((apart, found[apart]) for apart in sorted(found))

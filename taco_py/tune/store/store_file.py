@@ -11,7 +11,12 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from taco_py.diagnostics.errors import TuningStoreError
-from taco_py.tune.store.store_schema import APPLICATION, NEWEST, migrate
+from taco_py.tune.store.store_schema import (
+    APPLICATION,
+    NEWEST,
+    DamagedRowError,
+    migrate,
+)
 
 MAGIC = b"SQLite format 3\0"
 HEADER = 100
@@ -205,7 +210,8 @@ class StoreFile:
             )
         if name.startswith("SQLITE_READONLY"):
             return self.error("one that is only read", "copy it to where it can be written")
-        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        damage = isinstance(error, DamagedRowError)
+        if damage or name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
             return self._damaged(str(error))
         return self.error(f"an error of SQLite: {error}", "give another path")
 

@@ -47,6 +47,10 @@ CREATE INDEX transitions_of ON transitions (job, id);
 """
 
 
+class DamagedRowError(sqlite3.DatabaseError):
+    """A row of a store is no trial, or no job."""
+
+
 def _run(statements: str) -> Callable[[sqlite3.Connection], None]:
     """A step that runs statements, inside the transaction that is open."""
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from taco_py.tune.store.fingerprint import Target, sha256
+from taco_py.tune.store.store_schema import DamagedRowError
 from taco_py.tune.store.tuning_record import (
     DISPROVED,
     EXPECTED,
@@ -49,10 +51,6 @@ _BEST = f"""
     GROUP BY plan ORDER BY min(seconds), plan LIMIT {KEPT}"""
 
 
-class DamagedRowError(sqlite3.DatabaseError):
-    """A row of a store is no trial."""
-
-
 def record_of(row: tuple[Any, ...]) -> TuningRecord:
     """The record of a row of `COLUMNS`. Raises DamagedRowError for what others wrote."""
     try:
@@ -61,17 +59,24 @@ def record_of(row: tuple[Any, ...]) -> TuningRecord:
         raise DamagedRowError(f"a row that is no trial: {error}") from error
 
 
+def buckets_in(text: Any) -> tuple[int, ...]:
+    """The buckets of their text: "10 9 15". Raises DamagedRowError for what is none."""
+    try:
+        return tuple(map(int, text.split()))
+    except (ValueError, AttributeError) as error:
+        raise DamagedRowError(f"a row with other buckets: {text!r:.80}") from error
+
+
 def _record_of(row: tuple[Any, ...]) -> TuningRecord:
     kind, processor, cores, instructions, compiler, version = row[:6]
     problem, measures, buckets, names, plan, label, seconds, spread = row[6:14]
     target = Target(kind, processor, cores, instructions, compiler, version)
-    key = TuningKey(
-        target,
-        problem,
-        tuple(json.loads(measures)),
-        tuple(map(int, buckets.split())),
-        tuple((new, own) for new, own in json.loads(names)),
-    )
+    named = tuple((new, own) for new, own in json.loads(names))
+    key = TuningKey(target, problem, tuple(json.loads(measures)), buckets_in(buckets), named)
+    if len(key.measures) != len(key.buckets):
+        raise ValueError(f"{len(key.measures)} measures, {len(key.buckets)} buckets")
+    if not all(isinstance(each, str) for each in (*key.measures, *chain(*named))):
+        raise TypeError("a name that is no text")
     trials, result, note, made = row[14:]
     return TuningRecord(key, plan, label, seconds, spread, trials, result, note, made)
 
