@@ -126,6 +126,16 @@ def test_masks_by_value_say_what_is_stored():
     assert found.nnz == 3
 
 
+@pytest.mark.parametrize("form", ["dd", "ds", "ss"])
+@pytest.mark.parametrize("value", ["D[i,j]", "exp(D[i,j])", "log10(D[i,j] > 1)"])
+@pytest.mark.parametrize("name", ["min", "max", "sum", "prod", "any"])
+def test_reductions_store_nothing_where_a_mask_is_false(name, value, form):
+    """A mask by value may store zeros."""
+    mask = tp.Tensor.from_coo((np.array([0, 1, 3]),), np.array([1, 1, 0]), (4,), format="s")
+    D = tp.tensor(np.arange(12.0).reshape(4, 3) + 1, format=form)
+    check(f"R[i] = {name}(j, {value})", {"D": D}, "s", None, tp.by_value(mask))
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("text", ["Y[i,j] = S[i,j] * A[i,k] * B[k,j]", "y[i] = A[i,k] * u[k]"])
 def test_patterns_do_not_depend_on_threads(text, threads):
@@ -174,3 +184,31 @@ def test_statements_of_a_text_store_what_each_stores(outputs):
     wanted = {"t": stored_of(first, given), "Y": stored_of(second, {"S": given["S"], "t": t})}
     for name, each in zip(outputs, found, strict=True):
         np.testing.assert_array_equal(*is_stored_as(each, wanted[name]))
+
+
+BETWEEN = {
+    "R[k,i,j] = A[k,i] * B[i,j]": ("sds", {"A": "sd", "B": "ss"}),
+    "R[j,i,k] = A[i,k] * u[j]": ("sds:2,1,0", {"A": "sd:1,0", "u": "s"}),
+    "R[k,i,j] = T[k,i,j] + S[k,i,j]": ("sds", {"T": "sds", "S": "sss"}),
+    "R[m,k,i,j] = V[m,k] * T[k,i,j]": ("sdds", {"V": "ss", "T": "dss"}),
+}
+
+
+@pytest.mark.parametrize("share", [0.1, 0.4])
+@pytest.mark.parametrize("text", BETWEEN)
+def test_dense_levels_between_levels_that_store_coordinates(text, share):
+    """An entry above them is there where one below is, assembled at once or before its values."""
+    random, sizes = np.random.default_rng(9), {"i": 4, "j": 5, "k": 6, "m": 3}
+    form, formats = BETWEEN[text]
+    operands = text.partition("=")[2].replace("*", "+").split("+")
+    modes = {each.strip()[0]: each.strip()[2:-1].split(",") for each in operands}
+    given = {
+        name: drawn(random, tuple(sizes[mode] for mode in modes[name]), each, "float64", 0, share)
+        for name, each in formats.items()
+    }
+    with always_threads():
+        for threads in (1, 3):
+            check(text, given, form, threads=threads)
+    kernel = tp.compile(text, {**formats, "R": form})
+    found = kernel.compute(kernel.assemble(**given), **given)
+    np.testing.assert_allclose(found.to_numpy(), tp.evaluate_dense(text, given))

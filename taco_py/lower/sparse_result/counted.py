@@ -48,16 +48,12 @@ class Counted(Result):
             yield Declare(below.start, below.counter)
             if self.reached is not None and below is self.groups[0]:
                 yield Assign(self.reached, position)
+        yield from self.begin_entry(level)
 
     def close(self, level: int, position: Expr) -> Iterator[Stmt]:
-        group, below = self.group_of(level), self.group_below(level)
-        if group is None or group.last != level:
-            return
-        count = build.increment(group.counter)
-        if below is None:
-            yield count
-        else:
-            yield build.if_(build.lt(below.start, below.counter), build.block(count))
+        group = self.group_of(level)
+        if group is not None and group.last == level:
+            yield from self.if_filled(level, iter((build.increment(group.counter),)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,8 @@ class Given(Result):
         if below is not None:
             yield from self._begin(below, position, group)
         elif group is not None and group.last == level:
-            if not read:
+            yield from self.begin_entry(level)
+            if not read and self.begin_of(level) is None:
                 yield Expect(self._met(group))
             yield from self._zeros(level, group)
 
@@ -90,7 +91,8 @@ class Given(Result):
             return
         count = build.increment(group.counter)
         if below is None:
-            yield count
+            met = () if self.begin_of(level) is None else (Expect(self._met(group)),)
+            yield from self.if_filled(level, iter((*met, count)))
             return
         first = build.load_index(self._pos(below), group.counter)
         kept = build.block(Expect(build.eq(first, below.start)), count)
@@ -138,7 +140,9 @@ class Given(Result):
         return build.and_(build.lt(group.counter, self.end_of(group)), *here)
 
     def _begin(self, below: Group, position: Expr, group: Group | None) -> Iterator[Stmt]:
-        """The segment of `position`; an empty one where that is not the next entry of `group`."""
+        """The segment of `position`; an empty one where that is not of the next entry of `group`,
+        or of the group above dense levels."""
+        group = group or next((g for g in reversed(self.groups) if g.last < below.first), None)
         pos, end = self._pos(below), self.end_of(below)
         fits = build.le(end, self.totals[self.groups.index(below)])
         behind = build.load_index(pos, build.add(position, 1))

@@ -52,6 +52,7 @@ class Group:
     """Levels `first` to `last` with their counter.
 
     start   where the counter stood when the position above was entered
+    outer   the same of an entry of the group above, where dense levels lie between
     filled  how many segments above are complete, when positions above may be left out; else None
     """
 
@@ -59,6 +60,7 @@ class Group:
     last: int
     counter: Var
     start: Var
+    outer: Var
     filled: Var | None
 
 
@@ -95,6 +97,30 @@ class Result:
     def group_below(self, level: int) -> Group | None:
         """The group whose first level is right below `level`."""
         return next((g for g in self.groups if g.first == level + 1), None)
+
+    def begin_of(self, level: int) -> tuple[Group, Var] | None:
+        """The next group below an entry's level, and where its counter stood before the entry;
+        None where all levels below are dense."""
+        below = next((g for g in self.groups if g.first > level), None)
+        if below is None:
+            return None
+        return below, below.start if below.first == level + 1 else below.outer
+
+    def begin_entry(self, level: int) -> Iterator[Stmt]:
+        """Note where the next group stands, of an entry with dense levels between."""
+        group, begin = self.group_of(level), self.begin_of(level)
+        if group is not None and group.last == level and begin is not None:
+            below, start = begin
+            if start == below.outer:
+                yield Declare(start, below.counter)
+
+    def if_filled(self, level: int, code: Iterator[Stmt]) -> Iterator[Stmt]:
+        """Run code where an entry has something below it; always where only dense levels are."""
+        begin = self.begin_of(level)
+        if begin is None:
+            yield from code
+        else:
+            yield build.if_(build.lt(begin[1], begin[0].counter), build.block(*code))
 
     # ------------------------------------------------------------ parts
 
@@ -217,6 +243,7 @@ class Result:
         if below is not None:
             yield from self.complete(below, position)
             yield Declare(below.start, below.counter)
+        yield from self.begin_entry(level)
         group = self.group_of(level)
         if group is not None and group.last == level and below is None:
             yield from self._zeros(level, group)
@@ -240,11 +267,7 @@ class Result:
         group = self.group_of(level)
         if group is None or group.last != level:
             return
-        append = build.block(*self.append(group))
-        if below is None:
-            yield from append.body
-        else:
-            yield build.if_(build.lt(below.start, below.counter), append)
+        yield from self.if_filled(level, self.append(group))
 
     def finish(self, below: Group, position: Expr) -> Iterator[Stmt]:
         """The segment of `position` is complete."""
@@ -284,8 +307,9 @@ def make_result(env: Environment) -> Result:
             name = f"p{env.target.tensor}{level + 1}"
             counter = Var(env.names.fresh(name))
             start = Var(env.names.fresh(f"{name}_begin"))
+            outer = Var(env.names.fresh(f"{name}_outer"))
             filled = Var(env.names.fresh(f"{name}_filled")) if skips else None
-            groups.append(Group(level, last, counter, start, filled))
+            groups.append(Group(level, last, counter, start, outer, filled))
     names = tuple(env.indices[i].name for i in stored)
     sizes = tuple(env.sizes[i] for i in stored)
     return Result(env.target, arrays, names, sizes, tuple(groups), _nothing(env))

@@ -126,12 +126,12 @@ def masked(assignment: Assignment, allowed: Expr, zero: Literal | None, dtype: D
 
 
 def _reduces_to(operator: Operator, zero: Literal | None) -> bool:
-    """Whether a reduction other than a sum makes the zero of any number of zeros, so that a mask
-    may be asked for each of them."""
+    """Whether a reduction other than a sum makes the zero of any number of zeros, none among them,
+    so that a mask may be asked for each of them."""
     number = 0 if zero is None else zero.value
     if operator.additive or operator.at((number, number)) != number:
         return False
-    return zero is not None or operator.needs_elements or not operator.identity
+    return zero is not None or operator.identity == 0
 
 
 def _is_filled(value: Expr) -> TypeGuard[Call]:
