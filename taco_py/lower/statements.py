@@ -132,7 +132,8 @@ class Lowerer:
         code, condition = tuple(self._stored(assign, scope)), build.and_(*self._marks(assign))
         if listed:
             code = tuple(self._listed(code))
-            condition = presence(self.env, scope, assign.value, nothing)
+            fill = self.env.problem.result.fill_value.item()
+            condition = presence(self.env, scope, assign.value, nothing, fill=fill)
         yield from _if_true(condition, code)
 
     def _listed(self, code: tuple[Stmt, ...]) -> Iterator[Stmt]:

@@ -94,3 +94,17 @@ def test_what_is_absent_is_divided_as_its_type_is(text: str, dtype: str) -> None
         wanted = tp.evaluate_dense(text, given)
         assert np.asarray(found).dtype == wanted.dtype
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["stored", "complement", "value"])
+@pytest.mark.parametrize("form", ["ds", "ss", "dd"])
+@pytest.mark.parametrize("mask", ["ds", "ss"])
+def test_elements_that_a_mask_forbids_are_zero_beside_other_fill_values(form, mask, kind):
+    E, M = np.ones((3, 4)), np.zeros((3, 4))
+    E[0, 1], E[2, 2], M[0, :3], M[1, 0] = 5, 0, 1, 1
+    given = {"E": tp.tensor(E, format=form, fill_value=1)}
+    packed = tp.tensor(M, format=mask)
+    masks = {"stored": packed, "complement": tp.complement(packed), "value": tp.by_value(packed)}
+    allowed = M == 0 if kind == "complement" else M != 0
+    found = tp.evaluate("R[j,i] = E[j,i]", given, mask=masks[kind])
+    np.testing.assert_array_equal(np.asarray(found.to_numpy()), np.where(allowed, E, 0))

@@ -77,6 +77,8 @@ def _as_text_stores(
         return "equal"
     if sp.issparse(result) and np.any(expected[~has]):
         has = np.ones_like(has)  # scipy's have no fill value
+    elif isinstance(result, tp.Tensor):  # what is absent may be another number than the fill value
+        has = has | ~same(expected, result.fill_value)
     found, wanted = is_stored_as(result, has)
     more, less = (np.argwhere(each).tolist()[:3] for each in (found & ~wanted, wanted & ~found))
     return f"stores {more} too, and not {less} as its text" if more or less else "equal"
@@ -133,21 +135,26 @@ def _compared(program: Program, found: Any, wanted: Array) -> str:
     return f"{array[place]} at {place}, the oracle {wanted[place]}"
 
 
+def same(found: Array, wanted: Any) -> Array:
+    """Compare elements, NaNs with each other too."""
+    return np.asarray((found == wanted) | ((found != found) & (wanted != wanted)))
+
+
 def _near(program: Program, found: Array, wanted: Array) -> Array:
-    same = (found == wanted) | ((found != found) & (wanted != wanted))
+    equal = same(found, wanted)
     if wanted.dtype.kind == "c":
-        same |= ~np.isfinite(found) & ~np.isfinite(wanted)
+        equal |= ~np.isfinite(found) & ~np.isfinite(wanted)
     if wanted.dtype.kind in "fc" and program.loose:
-        same |= ~np.isfinite(found) | ~np.isfinite(wanted)
+        equal |= ~np.isfinite(found) | ~np.isfinite(wanted)
     if wanted.dtype.kind not in "fc":
-        return np.asarray(same)
+        return equal
     narrow = any(s.dtype in NARROW for s in program.specs.values())
     near = 2e-3 if wanted.dtype == np.float16 else 1e-4 if narrow else 1e-6
     if program.exact and not narrow and wanted.dtype.kind == "f":
         near = 1e-13
     largest = max(np.abs(wanted[np.isfinite(wanted)]).max(initial=0), 1)
     room = near * np.abs(wanted) + near / 10 * min(program.bound, 1e3 * largest)
-    return np.asarray(same | (np.abs(found - wanted) <= room))
+    return np.asarray(equal | (np.abs(found - wanted) <= room))
 
 
 NARROW = ("float32", "complex64", "float16", "int8", "int16", "uint8", "uint16", "bool")

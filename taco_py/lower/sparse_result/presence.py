@@ -50,7 +50,12 @@ def lists(env: Environment, tensor: str) -> bool:
 
 
 def presence(
-    env: Environment, scope: Scope, value: Expr, nothing: Number, marked: bool = False
+    env: Environment,
+    scope: Scope,
+    value: Expr,
+    nothing: Number,
+    marked: bool = False,
+    fill: Number | None = None,
 ) -> LoopExpr:
     """Return whether a value is another than `nothing` by what is stored; true where it always is.
 
@@ -58,6 +63,7 @@ def presence(
     kept(a[i], m[i])     →  m[i]
 
     marked  entries that are looked for in rows are there
+    fill    what elements are that a result does not store; None where that is not asked
     """
 
     def workspace(access: Access) -> LoopExpr:
@@ -76,7 +82,8 @@ def presence(
 
     regions = scope.regions(env)
     own = {each: _mark(each) for each in accesses(value) if workspace(each) != TRUE}
-    asking = _Asking(replace(regions, made={**regions.made, **own}), workspace, condition)
+    regions = replace(regions, made={**regions.made, **own})
+    asking = _Asking(regions, workspace, condition, fill)
     return asking.other_than(value, nothing)
 
 
@@ -91,11 +98,13 @@ class _Asking:
     regions    fill values of what may be absent
     workspace  whether a workspace has an element here
     condition  a condition on values
+    unlisted   what elements are that are not stored; None where any number may be
     """
 
     regions: Regions
     workspace: Callable[[Access], LoopExpr]
     condition: Callable[[Expr], LoopExpr]
+    unlisted: Number | None = None
 
     def other_than(self, expr: Expr, nothing: Number) -> LoopExpr:
         """Return whether an expression is stored where `nothing` is not."""
@@ -132,13 +141,27 @@ class _Asking:
                     return TRUE
                 groups = differing(operator, fills)
                 found = [self._any([args[k] for k in group], operator) for group in groups]
-                if operator.condition is not None and FALSE not in found:
-                    found.append(self.condition(args[operator.condition]))
+                if operator.condition is not None:
+                    return self._under(expr, found)
                 return _all(found)
             case Reduce():
                 raise InternalError("A reduction was left in concrete index notation")
             case _:
                 assert_never(expr)
+
+    def _under(self, expr: Call, found: list[LoopExpr]) -> LoopExpr:
+        """Return whether a value under a condition is stored: where it is false too, if elements
+        that are not stored are another number than the value is then."""
+        assert expr.operator.condition is not None
+        other = expr.args[2] if len(expr.args) > 2 else Literal(0)
+        number = other.value if isinstance(other, Literal) else None
+        listed = self.unlisted is not None and not same(number, self.unlisted)
+        if FALSE in found and not listed:
+            return FALSE
+        condition = self.condition(expr.args[expr.operator.condition])
+        if listed:
+            return build.or_(build.not_(condition), _all(found))
+        return _all([*found, condition])
 
     def _any(self, args: Sequence[Expr], operator: Operator) -> LoopExpr:
         parts = [self._argument(arg, operator) for arg in args]
