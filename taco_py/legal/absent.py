@@ -292,3 +292,15 @@ def is_everywhere(expr: Expr, tensor_is_full: Callable[[str], bool], nothing: Nu
     """
     fill = fill_of(expr, lambda access: None if tensor_is_full(access.tensor) else 0)
     return not same(fill, nothing)
+
+
+def tells_zero(expr: Expr) -> bool:
+    """Tell whether a stored zero is another number to an operation than what is absent.
+
+    It is to a semiring's product: min(0, -1) is -1 where both are stored, and 0 + x is x.
+    """
+    if not isinstance(expr, Call) or len(expr.args) != 2 or expr.operator.at_absent is not None:
+        return False
+    zeros = [place for place in (0, 1) if expr.operator.annihilators[place] == 0]
+    pairs = [(0, other) if place == 0 else (other, 0) for place in zeros for other in (2, -3)]
+    return any(expr.operator.at(pair) != 0 for pair in pairs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from taco_py.concrete.nodes import Assign, Forall, Statement, Where
 from taco_py.concrete.tree import assignments, walk
-from taco_py.legal.absent import asks, differs_where_absent, is_everywhere, restricts
+from taco_py.legal.absent import asks, differs_where_absent, is_everywhere, restricts, tells_zero
 from taco_py.legal.stored import is_full, is_sparse
 from taco_py.legal.types import has_special_values
 from taco_py.lower.environment import Environment, Scope
@@ -25,7 +25,7 @@ def tells_absent(env: Environment, where: Where) -> bool:
     result = env.problem.result.format
 
     def special(expr: Call) -> bool:
-        return has_special_values(expression_dtype(expr, env.dtypes))
+        return tells_zero(expr) or has_special_values(expression_dtype(expr, env.dtypes))
 
     def reads(assign: Assign) -> bool:
         target = env.workspaces.get(assign.target.tensor)

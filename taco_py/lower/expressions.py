@@ -134,6 +134,9 @@ def _where(env: Environment, scope: Scope, call: nodes.Call, type: ScalarType) -
     absent = scope.regions(env).constant(call.args[0])
     if absent is not None:
         return lower_value(env, scope, call.args[1 if absent else 2], type)
+    either = scope.regions(env).constant(call)  # of branches that are alike
+    if either is not None:
+        return number(either, type)
     condition = lower_value(env, scope, call.args[0], BOOL)
     then, orelse = (lower_value(env, scope, arg, type) for arg in call.args[1:])
     return build.select(condition, then, orelse)

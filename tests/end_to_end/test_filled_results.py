@@ -107,4 +107,18 @@ def test_elements_that_a_mask_forbids_are_zero_beside_other_fill_values(form, ma
     masks = {"stored": packed, "complement": tp.complement(packed), "value": tp.by_value(packed)}
     allowed = M == 0 if kind == "complement" else M != 0
     found = tp.evaluate("R[j,i] = E[j,i]", given, mask=masks[kind])
-    np.testing.assert_array_equal(np.asarray(found.to_numpy()), np.where(allowed, E, 0))
+    np.testing.assert_array_equal(
+        found.to_numpy() if isinstance(found, tp.Tensor) else found, np.where(allowed, E, 0)
+    )
+
+
+@pytest.mark.parametrize("other", ["B[i,j]", "2*B[i,j]"])
+def test_branches_that_are_alike_where_nothing_is_stored(other: str) -> None:
+    B = np.ones((4, 3))
+    B[0, 1], B[2, 2] = 2, 0
+    A, D = sp.csr_array(np.eye(4, 3)), sp.csr_array(np.eye(4, 2))
+    given = {"A": tp.tensor(A, format="ss"), "B": tp.tensor(B, format="ds", fill_value=1), "D": D}
+    text = f"R[j,k,i] = where(D[i,k], B[i,j], {other}) + B[i,j] * A[i,j]"
+    found = tp.evaluate(text, given)
+    found = found.to_numpy() if isinstance(found, tp.Tensor) else found
+    np.testing.assert_array_equal(found, tp.evaluate_dense(text, given))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
+from tests.language.other_plans import other_plan
 
 INF = math.inf
 ADDS = {
@@ -373,3 +374,14 @@ def test_sums_that_are_computed_first_may_be_of_nothing(semiring, dtype, stored)
     except tp.OperandTypeError:
         pytest.skip("the semiring has no such numbers")
     np.testing.assert_array_equal(tp.evaluate(text, w=w, u=u, semiring=semiring), wanted)
+
+
+@pytest.mark.parametrize("multiply", ["gt", "ge", "lt", "min", "max", "plus", "minus", "times"])
+@pytest.mark.parametrize("plan", [0, 1, 3, 5])
+def test_a_sum_of_no_entries_is_absent_in_any_plan(multiply: str, plan: int) -> None:
+    x, w = np.array([0.0, 1.0, -2.0]), sp.coo_array((3,), dtype=np.int32)
+    given, semiring = {"x": x, "w": w}, f"plus_{multiply}"
+    text = "R[j] = x[j] * sum(k, w[k])"
+    with other_plan(plan):
+        found = tp.evaluate(text, given, semiring=semiring)
+    np.testing.assert_array_equal(found, np.zeros(3))

@@ -14,7 +14,7 @@ from dataclasses import replace
 from codegen.names import Names
 from taco_py.concrete.terms import Term, reductions, split_terms, summed
 from taco_py.formats import dense
-from taco_py.legal.absent import differs_where_absent, divides, restricts
+from taco_py.legal.absent import differs_where_absent, divides, restricts, tells_zero
 from taco_py.legal.stored import is_sparse
 from taco_py.notation.checks import accesses, all_indices, with_linearity
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Reduce
@@ -38,7 +38,7 @@ def take_values(
     value = assignment.value
     for sum_ in tuple(reductions(value)):
         access = _walked_alone(sum_, known) if sum_.operator.additive else None
-        if access is None or differs_where_absent(value, sum_, divides):
+        if access is None or differs_where_absent(value, sum_, _is_other_of_zero):
             continue  # a sum over an array of no values would be a zero that is there
         (term,) = split_terms(sum_)
         source, index = known[access.tensor], free.fresh("e")
@@ -52,6 +52,11 @@ def take_values(
         left = (i for i in term.reduced if i not in access.indices)
         value = exchange(value, sum_, summed(body, (*left, index)))
     return StepsBefore(replace(assignment, value=value), known, tuple(steps)) if steps else None
+
+
+def _is_other_of_zero(call: Call) -> bool:
+    """Tell whether an operation may make another number than 0 of a zero that is stored."""
+    return divides(call) or tells_zero(call)
 
 
 def _reading(term: Term, old: Access, new: Access) -> Expr:

@@ -40,6 +40,7 @@ from taco_py.legal.absent import (
     reduced_fill,
     restricts,
     same,
+    tells_zero,
 )
 from taco_py.legal.types import has_special_values
 from taco_py.notation.checks import accesses, free_indices
@@ -108,7 +109,7 @@ def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
         yield from _products(child, summed or isinstance(expr, Reduce))
     if _multiplies(expr):
         meets = [end for end in _ends(expr) if not is_factor(end)]
-        asked = any(_divides(each) or _tells_zero(each) for each in _inside(expr))
+        asked = any(_divides(each) or tells_zero(each) for each in _inside(expr))
         if asked or (len(meets) > 1 and not summed):
             yield expr
 
@@ -120,16 +121,6 @@ def _multiplies(expr: Expr) -> bool:
 
 def _divides(expr: Expr) -> bool:
     return isinstance(expr, Call) and divides(expr) and not is_factor(expr.args[1])
-
-
-def _tells_zero(expr: Expr) -> bool:
-    """Whether a stored zero is another number to an operation than what is absent: a semiring's
-    product, as min(0, -1) is -1 where both are stored, and 0 + x is x."""
-    if not isinstance(expr, Call) or len(expr.args) != 2 or expr.operator.at_absent is not None:
-        return False
-    zeros = [place for place in (0, 1) if expr.operator.annihilators[place] == 0]
-    pairs = [(0, other) if place == 0 else (other, 0) for place in zeros for other in (2, -3)]
-    return any(expr.operator.at(pair) != 0 for pair in pairs)
 
 
 def _inside(expr: Expr) -> Iterator[Expr]:
@@ -192,7 +183,7 @@ class _Stored:
     def factors(self, product: Expr) -> list[Expr]:
         """What is stored where the factors are whose temporaries store elements without terms."""
         special = has_special_values(expression_dtype(product, self.program.dtypes))
-        if not special and not any(map(_tells_zero, _inside(product))):
+        if not special and not any(map(tells_zero, _inside(product))):
             return []
         found = (
             self.stored(factor)
