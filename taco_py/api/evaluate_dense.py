@@ -53,6 +53,7 @@ from taco_py.values.operands import check_names, give, is_number, taken
 from taco_py.values.results.results import container
 from taco_py.values.settings import Settings, merged
 from taco_py.values.tensor import Tensor
+from taco_py.values.traced_operands import is_traced
 
 OPTIONS = frozenset(
     {"initial", "stored", "outputs", "border", "shape", "semiring", "mask", "memory_limit"}
@@ -91,7 +92,7 @@ def evaluate_dense(
 
     text      index notation, or a parsed assignment, whose sums have the type of their terms, as
               einsum's have
-    operands, named  as a mapping or by name: arrays, scipy.sparse arrays, Tensors, numbers
+    operands, named  as a mapping or by name: all that `evaluate` takes
     initial   what the left-hand side holds before `+=`; where it is not given, the operand of that
               name, or zeros where there is none
     stored    by name, where an operand stores something, a boolean array of its shape; where not
@@ -108,6 +109,7 @@ def evaluate_dense(
     if memory_limit is not None:
         return limited(evaluate_dense, locals())
     given = by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
+    given = {name: _known(obj, name) for name, obj in given.items()}
     statements = _read(text, given) if isinstance(text, str) else (text,)
     over = over_of(semiring, mask, False)
     if len(statements) > 1 or outputs is not None:
@@ -405,6 +407,14 @@ def _added_wide(
         if source in places:
             places[name] = places[source]
     return wide.assignment
+
+
+def _known(obj: Any, name: str) -> Any:
+    """An operand of another library, as `evaluate` reads it, as a Tensor; others as they are."""
+    known = isinstance(obj, np.ndarray | np.generic | list | tuple | Tensor | TensorData)
+    if known or is_number(obj) or is_scipy_sparse(obj) or is_traced(obj):
+        return obj
+    return Tensor(taken(obj, f"operand {name}"))
 
 
 def _array(obj: Any, name: str, dtype: Any = None) -> Any:

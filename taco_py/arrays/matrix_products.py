@@ -18,7 +18,8 @@ import scipy.sparse as sp
 from taco_py.api.einsum import einsum
 from taco_py.arrays.elementwise import NUMBERS, as_tensor, elementwise
 from taco_py.arrays.shapes import expand_dims, place_of, squeeze
-from taco_py.diagnostics.errors import DimensionError
+from taco_py.diagnostics.errors import DimensionError, OperandTypeError
+from taco_py.interop.foreign import kind_of
 from taco_py.values.tensor import Tensor
 
 
@@ -60,6 +61,17 @@ def _array(obj: Any) -> Any:
     return np.asarray(obj) if isinstance(obj, NUMBERS) else obj
 
 
+def _only_array(obj: Any) -> Any:
+    """What einsum takes. Raises OperandTypeError for what is no array."""
+    found = _array(obj)
+    if found is NotImplemented:
+        raise OperandTypeError(
+            f"Expected an array to multiply a Tensor with, found {kind_of(obj)}",
+            hint="tp.tensor reads arrays of other libraries",
+        )
+    return found
+
+
 def _of_stack(obj: Any, stacks: str, own: str) -> tuple[Any, str]:
     """An operand without the modes of a stack that have size 1, and the letters of the others."""
     count = len(obj.shape) - len(own)
@@ -85,8 +97,11 @@ def dot(one: Any, other: Any) -> Any:
 
 
 def tensordot(one: Any, other: Any, axes: Any = 2) -> Any:
-    """Sum products over pairs of modes: so many last and first ones, or those that axes names."""
-    one, other = _array(one), _array(other)
+    """Sum products over pairs of modes: so many last and first ones, or those that axes names.
+
+    Raises OperandTypeError for what is no array, DimensionError for sizes that do not fit.
+    """
+    one, other = _only_array(one), _only_array(other)
     m, n = len(one.shape), len(other.shape)
     if isinstance(axes, int | np.integer):
         axes = (range(m - int(axes), m), range(int(axes)))

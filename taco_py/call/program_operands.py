@@ -61,6 +61,9 @@ def as_arrays(objects: Mapping[str, Any], changed: frozenset[str]) -> dict[str, 
     return {name: found[name] for name in objects}
 
 
+DENSE_ALONE = "programs run on dense arrays: pass .toarray() or .to_numpy(), or use evaluate"
+
+
 def _array(name: str, given: Any, changes: bool) -> Array:
     if changes and not isinstance(given, np.ndarray):
         raise OperandTypeError(
@@ -71,7 +74,7 @@ def _array(name: str, given: Any, changes: bool) -> Array:
     if is_scipy_sparse(given) or isinstance(given, Tensor):
         raise OperandTypeError(
             f"Expected a NumPy array for {name}, found {type(given).__name__}",
-            hint="programs run on dense arrays: pass .toarray() or .to_numpy(), or use evaluate",
+            hint=DENSE_ALONE,
         )
     if isinstance(given, np.ma.MaskedArray):
         raise OperandTypeError(
@@ -80,11 +83,12 @@ def _array(name: str, given: Any, changes: bool) -> Array:
         )
     try:
         array = np.asarray(given)
-    except ValueError as error:
+    except Exception as error:  # of another library, which may raise anything
+        listed = isinstance(given, list | tuple)
         raise OperandTypeError(
             f"Expected what NumPy makes an array of for {name}, found {type(given).__name__}: "
             f"{error}",
-            hint="rows of lists are all of one length",
+            hint="rows of lists are all of one length" if listed else DENSE_ALONE,
         ) from None
     if array.dtype.kind not in "iufc" or array.dtype.name not in _DTYPES:
         raise OperandTypeError(

@@ -11,11 +11,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from taco_py.diagnostics.errors import DimensionError, OperandError, OperandTypeError
+from taco_py.storage.room import room
 from taco_py.values.behaviour import BEHAVIOUR
 
 if TYPE_CHECKING:
     Axis = int | Sequence[int] | None
 
+NUMBER_BYTES = 8 + 24
+"""What a number of Python in a list takes: its place there, and itself."""
 BINARY: Mapping[str, str] = MappingProxyType({
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
     "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "and": "bitwise_and",
@@ -332,7 +335,8 @@ class ArrayMethods:
 
     def tolist(self) -> Any:
         """Return the elements as nested lists."""
-        return self.to_numpy().tolist()
+        with room("nested lists of the elements", NUMBER_BYTES * self.size):
+            return self.to_numpy().tolist()
 
     @property
     def size(self) -> int:

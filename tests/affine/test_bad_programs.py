@@ -174,3 +174,20 @@ def test_arrays_between_each_other_share_nothing() -> None:
 def test_operands_are_not_called_as_what_a_call_says_besides(name: str) -> None:
     with pytest.raises(tp.OperandError, match=f"found {name}"):
         tp.program(f"{name}[i] = 1")
+
+
+class Unwilling:
+    """An array of a library that makes no dense array of it."""
+
+    def __init__(self, error: type[Exception]) -> None:
+        self.error = error
+
+    def __array__(self, dtype: object = None, copy: object = None) -> None:
+        raise self.error("cannot be made dense automatically")
+
+
+@pytest.mark.parametrize("error", [RuntimeError, TypeError, ValueError, NotImplementedError])
+def test_arrays_that_their_library_makes_not_dense(error: type[Exception]) -> None:
+    with pytest.raises(tp.OperandTypeError, match="for A, found Unwilling") as refusal:
+        tp.program("y[i] += A[i,j]")(A=Unwilling(error), y=np.zeros(3))
+    assert "dense arrays" in str(refusal.value)

@@ -23,6 +23,44 @@ def test_operands_of_every_kind(a: Any, text: str) -> None:
     np.testing.assert_array_equal(found, tp.evaluate(text, A=a, x=X))
 
 
+def of_other_libraries(matrix: Any) -> dict[str, Any]:
+    """A matrix of CSR as other libraries hold it, of arrays that may be damaged."""
+    sparse, pa, torch = (pytest.importorskip(name) for name in ("sparse", "pyarrow", "torch"))
+    rows = sparse.GCXS.from_scipy_sparse(A)
+    rows.indices, rows.indptr = matrix.indices, matrix.indptr
+    pos, crd = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
+    arrays = (torch.from_numpy(each) for each in (pos, crd, A.data))
+    return {
+        "sparse": rows,
+        "pyarrow": pa.SparseCSRMatrix.from_numpy(A.data, pos, crd, A.shape),
+        "torch": torch.sparse_csr_tensor(*arrays, A.shape, check_invariants=False),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+@pytest.mark.parametrize("library", ["sparse", "pyarrow", "torch"])
+def test_operands_of_other_libraries(library: str) -> None:
+    text = "C[i,j] = A[i,j] / y[i]"
+    found = tp.evaluate_dense(text, A=of_other_libraries(A)[library], y=Y)
+    np.testing.assert_array_equal(found, tp.evaluate_dense(text, A=A, y=Y))
+    for array, place, wrong in (("indices", 1, -1), ("indices", 2, 3), ("indptr", 1, 10**6)):
+        damaged = A.copy()
+        getattr(damaged, array)[place] = wrong
+        for used in (
+            {"A": of_other_libraries(damaged)[library], "y": Y},
+            {"A": np.ones((2, 3)), "y": Y, "mask": of_other_libraries(damaged)[library]},
+        ):
+            with pytest.raises(tp.StructureError, match=rf"{array}\[{place}\]"):
+                tp.evaluate_dense(text, **used)
+
+
+def test_what_other_libraries_fill_with_is_read() -> None:
+    sparse = pytest.importorskip("sparse")
+    filled = sparse.COO.from_numpy(A.toarray(), fill_value=3.0)
+    found = tp.evaluate_dense("C[i,j] = 2 * A[i,j] - x[j]", A=filled, x=np.ones(3))
+    np.testing.assert_array_equal(found, 2 * A.toarray() - 1)
+
+
 def test_what_is_not_stored_is_absent() -> None:
     text = "C[i,j] = A[i,j] / y[i]"
     np.testing.assert_array_equal(tp.evaluate_dense(text, A=A, y=Y), [[0, np.inf, 0], [3, 0, 1]])

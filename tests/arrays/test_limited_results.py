@@ -32,6 +32,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "nonzero": np.nonzero,
     "take_along_axis": lambda T: np.take_along_axis(T, np.tile(BACK, (N, 1)), 1),
     "to_coo": lambda T: T.to_coo(),
+    "tolist": lambda T: T.tolist(),
     "from_coo": lambda T: tp.Tensor.from_coo(np.nonzero(T.to_numpy() + 1), np.ones(N * N), (N, N)),
     "fuse": lambda T: tp.fuse(lambda A: np.concatenate([A, A]))(T),
     "lil": lambda T: tp.tensor(sp.lil_array(np.ones(T.shape))),

@@ -144,3 +144,15 @@ def test_a_picture_for_notebooks() -> None:
     assert "<svg" not in tp.tensor(1.0)._repr_html_()
     large = tp.Tensor.from_coo([[0, 5, 9]], [1.0], (10**3, 10**6, 10**6), axis=1)
     assert large._repr_html_().count("<rect") == 2
+
+
+def test_products_with_what_is_no_array_are_refused() -> None:
+    foreign: Any = type("Foreign", (), {"shape": A.shape, "ndim": A.ndim})()
+    nothing: Any = object()
+    for call in (
+        lambda: A.dot(foreign),
+        lambda: np.tensordot(foreign, A, 1),
+        lambda: np.tensordot(A, nothing, 1),
+    ):
+        with pytest.raises(tp.OperandTypeError, match="Expected an array to multiply"):
+            call()
