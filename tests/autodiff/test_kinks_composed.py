@@ -117,3 +117,55 @@ def test_second_derivatives_of_logaddexp_at_ties() -> None:
             return tp.grad(lambda x: tp.evaluate(text, x=x).sum(), "x")(x).sum()
 
         np.testing.assert_allclose(tp.grad(inner, "x")(x), second, rtol=1e-12, atol=1e-15)
+
+
+def shared_sigmoid(x: Any) -> Any:
+    e = np.exp(-abs(x))
+    return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
+
+
+def shared_tanh(x: Any) -> Any:
+    e = np.exp(-2 * abs(x))
+    return np.where(0 > 3 * x, (e - 1) / (1 + e), (1 - e) / (1 + e))
+
+
+def shared_part(x: Any) -> Any:
+    part = np.maximum(x, 0)
+    return np.where(x > 0, part, 0) + part - 2 * np.clip(x, 0, np.inf) + x
+
+
+def shared_below(x: Any) -> Any:
+    e = np.exp(np.minimum(x, -x))
+    return np.where(x < 0, e, 1) / (1 + e)
+
+
+SHARED: dict[str, tuple[Any, Any]] = {
+    "sigmoid": (shared_sigmoid, lambda x: sigmoid(x) * sigmoid(-x)),
+    "tanh": (shared_tanh, lambda x: 1 - np.tanh(x) ** 2),
+    "part": (shared_part, np.ones_like),
+    "numerator": (shared_below, lambda x: sigmoid(x) * sigmoid(-x)),
+}
+"""Smooth functions that use one value with a kink on both sides of it."""
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_values_with_kinks_that_both_branches_read(name: str) -> None:
+    function, derivative = SHARED[name]
+    weights = np.array([1.0, 2.0, -1.0, 3.0])
+    gradient = tp.grad(lambda x: (function(2 * x - 1) * weights).sum(), "x")
+    x = (POINTS + 1) / 2
+    np.testing.assert_allclose(gradient(x), 2 * derivative(POINTS) * weights, rtol=1e-12)
+
+
+def test_kinks_of_many_comparisons_are_made_few_times() -> None:
+    def steps(x: Any) -> Any:
+        value = sum(abs(x - each) for each in range(12))
+        for each in range(12):
+            value = np.where(x > each, 2 * value, 3 * value)
+        return value.sum()
+
+    x = np.array([0.5, 4.5])
+    graph = tp.grad(steps, "x").graph(x)
+    assert len(graph.primitives.nodes) < 1500
+    found = tp.grad(steps, "x")(x)
+    np.testing.assert_allclose(found, [2.0 * 3**11 * -10, 2.0**5 * 3**7 * -2])
