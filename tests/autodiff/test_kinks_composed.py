@@ -126,7 +126,7 @@ def shared_sigmoid(x: Any) -> Any:
 
 def shared_tanh(x: Any) -> Any:
     e = np.exp(-2 * abs(x))
-    return np.where(0 > 3 * x, (e - 1) / (1 + e), (1 - e) / (1 + e))
+    return np.where(3 * x < 0, (e - 1) / (1 + e), (1 - e) / (1 + e))
 
 
 def shared_part(x: Any) -> Any:
@@ -169,3 +169,43 @@ def test_kinks_of_many_comparisons_are_made_few_times() -> None:
     assert len(graph.primitives.nodes) < 1500
     found = tp.grad(steps, "x")(x)
     np.testing.assert_allclose(found, [2.0 * 3**11 * -10, 2.0**5 * 3**7 * -2])
+
+
+STATEMENTS: dict[str, tuple[str, Any]] = {
+    "sigmoid": (
+        "e[i] = exp(-abs(x[i])); y[i] = where(x[i] >= 0, 1 / (1 + e[i]), e[i] / (1 + e[i]))",
+        lambda x: sigmoid(x) * sigmoid(-x),
+    ),
+    "two statements before": (
+        "a[j] = abs(3 * x[j]); e[i] = exp(-2 * a[i] / 3);"
+        "y[k] = where(x[k] < 0, (e[k] - 1) / (1 + e[k]), (1 - e[k]) / (1 + e[k]))",
+        lambda x: 1 - np.tanh(x) ** 2,
+    ),
+    "read beside a branch": (
+        "p[i] = max(x[i], 0); y[i] = where(x[i] > 0, p[i], 0) + p[i] - 2 * max(x[i], 0) + x[i]",
+        np.ones_like,
+    ),
+    "under a sum": (
+        "e[i] = exp(min(x[i], -x[i])); y[i] = where(x[i] < 0, e[i] * sum(k, w[k]) / 2.0, 1.0)"
+        " / (1 + e[i])",
+        lambda x: sigmoid(x) * sigmoid(-x),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_statements_with_kinks_that_both_branches_read(name: str) -> None:
+    text, derivative = STATEMENTS[name]
+    operands = {"x": POINTS, **({"w": np.array([0.5, 1.5])} if "w[" in text else {})}
+    seed, expected = np.array([1.0, 2.0, -1.0, 3.0]), derivative(POINTS)
+    (backward,) = tp.vjp(text, operands, wrt=["x"], outputs="y")(seed)
+    np.testing.assert_allclose(backward, expected * seed, rtol=1e-12)
+    forward = tp.jvp(text, operands, wrt=["x"], outputs="y")(x=seed)
+    np.testing.assert_allclose(forward, expected * seed, rtol=1e-12)
+
+
+def test_values_of_other_comparisons_stay_in_statements_of_their_own() -> None:
+    text = "e[i] = abs(x[i]); y[i] = where(x[i] >= 1, e[i], 2 * e[i] - 1)"
+    pullback = tp.vjp(text, x=POINTS, wrt="x", outputs="y")
+    assert pullback.text.count("abs(") <= 1
+    np.testing.assert_allclose(pullback(np.ones(4)), [0.0, 1.5, -2.0, 2.0])
