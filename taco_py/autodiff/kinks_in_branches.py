@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from taco_py.autodiff.index_names import with_indices
 from taco_py.autodiff.sides import NO_SIDES, Sides, compares_order, is_size, pair_of, sides_below
-from taco_py.notation.checks import free_indices
+from taco_py.notation.checks import free_indices, operand_names
 from taco_py.notation.functions.function_table import MAX, MIN
 from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.notation.tree import map_accesses, walk
@@ -25,10 +25,12 @@ def with_kinks_in_branches(statements: Sequence[Assignment]) -> tuple[Assignment
     for each in statements:
         made = replace(each, value=_written_out(each.value, known, NO_SIDES))
         found.append(made)
-        known.pop(each.target.tensor, None)
         whole = replace(made, value=map_accesses(made.value, lambda a: _value(a, known) or a))
+        changed = each.target.tensor
+        for name in [n for n, s in known.items() if changed in (n, *operand_names(s))]:
+            del known[name]
         if _is_of_elements(whole) and _kinks(whole.value):
-            known[each.target.tensor] = whole
+            known[changed] = whole
     return tuple(found)
 
 
@@ -63,6 +65,7 @@ def _is_of_elements(statement: Assignment) -> bool:
     return (
         statement.operator is None
         and not target.subscripts
+        and target.tensor not in operand_names(statement)
         and {*target.indices} == {*free_indices(value)}
         and not any(
             isinstance(node, Reduce) or (isinstance(node, Access) and node.subscripts)

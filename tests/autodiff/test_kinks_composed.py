@@ -203,6 +203,34 @@ def test_statements_with_kinks_that_both_branches_read(name: str) -> None:
     forward = tp.jvp(text, operands, wrt=["x"], outputs="y")(x=seed)
     np.testing.assert_allclose(forward, expected * seed, rtol=1e-12)
 
+    def loss(x: Any) -> Any:
+        return (tp.evaluate(text, {**operands, "x": x}, outputs="y") * seed).sum()
+
+    np.testing.assert_allclose(tp.grad(loss, "x")(POINTS), expected * seed, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "e[i] = abs(x[i]); e[i] += x[i]; y[i] = where(x[i] > 0, e[i], 2 * x[i])",
+        "e[i] = abs(x[i]); e[i] += 2 * x[i]; y[i] = where(0 < x[i], 2 * e[i], x[i]) + e[i]",
+    ],
+)
+def test_sums_of_several_statements_are_whole(text: str) -> None:
+    x = np.array([-2.0, 1.0, 4.0])
+    expected = tp.evaluate_dense(text, x=x, outputs="y")
+
+    def function(x: Any) -> Any:
+        return tp.evaluate(text, x=x, outputs="y")
+
+    np.testing.assert_allclose(tp.fuse(function)(x), expected)
+    slope = (
+        tp.evaluate_dense(text, x=x + 1e-3, outputs="y")
+        - tp.evaluate_dense(text, x=x - 1e-3, outputs="y")
+    ) / 2e-3
+    np.testing.assert_allclose(tp.vjp(text, x=x, outputs="y", wrt="x")(np.ones(3)), slope)
+    np.testing.assert_allclose(tp.grad(lambda x: function(x).sum(), "x")(x), slope)
+
 
 def test_values_of_other_comparisons_stay_in_statements_of_their_own() -> None:
     text = "e[i] = abs(x[i]); y[i] = where(x[i] >= 1, e[i], 2 * e[i] - 1)"
