@@ -55,8 +55,8 @@ def with_gradients(graph: Graph, wrt: Sequence[str], again: bool = False) -> Gra
     gradients = []
     for name in wrt:
         builder.origin = SUMS
-        found = chain.from_iterable(contributions.get(name, {}).values())
-        gradients.append(_of_operand(builder, name, [*found]))
+        parts = [*chain.from_iterable(contributions.get(name, {}).values())]
+        gradients.append(_of_operand(builder, name, parts))
     for name, made in zip(wrt, gradients, strict=True):
         builder.renamed[f"d_{name}"] = made
     outputs = (*graph.outputs, *(f"d_{name}" for name in wrt))
