@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from codegen.records import dataclass
 from taco_py.autodiff.forward_values import mask_factors, where_stored, with_forward_values
 from taco_py.autodiff.index_names import FreshNames, with_indices
+from taco_py.autodiff.kinks_in_branches import with_kinks_in_branches
 from taco_py.autodiff.simplified import simplified
 from taco_py.diagnostics.errors import DerivativeError
 from taco_py.notation.checks import accesses, free_indices, operand_names
@@ -57,6 +58,7 @@ class Differentiation:
         self.names = FreshNames(every_name(self.statements))
         self.statements = tuple(map(self._with_sizes, self.statements))
         self.statements = with_forward_values(self.statements, self.masks, self.names)
+        self.statements = with_kinks_in_branches(self.statements)
         self.active = self._active()
 
     def _with_sizes(self, statement: Assignment) -> Assignment:

@@ -49,7 +49,7 @@ class GraphBuilder:
     place, origin  of the nodes that are made
     again  whether derivatives that are made may be differentiated
     active the values that depend on what derivatives are taken by
-    sides  of comparisons that values are used on, where these are known
+    sides  of comparisons that the value is used on whose cotangent is made
     memo       what rules know of the nodes, by the rules' names
     """
 
@@ -69,7 +69,7 @@ class GraphBuilder:
         self.origin = NOWHERE
         self.again = False
         self.active: set[str] = set()
-        self.sides: dict[str, frozenset[tuple[str, str]]] = {}
+        self.sides: frozenset[tuple[str, str]] = frozenset()
         self._known: dict[tuple[object, ...], str] = {}
         self._merge_literals()
 

@@ -142,6 +142,7 @@ ATTRIBUTES: Mapping[str, Callable[[str, Any], bool]] = MappingProxyType({
     "text": lambda operator, value: type(value) is str,
     "at": _places, "of": _names_operator, "primitive": _names_operator,
     "part": lambda operator, value: is_plain_name(value),
+    "place": lambda operator, value: _is_int(value),
     "rule": lambda operator, value: is_plain_name(value),
 })  # fmt: skip
 """By the names of attributes: whether a value, of an operator, is one."""

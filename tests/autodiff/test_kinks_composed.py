@@ -117,3 +117,123 @@ def test_second_derivatives_of_logaddexp_at_ties() -> None:
             return tp.grad(lambda x: tp.evaluate(text, x=x).sum(), "x")(x).sum()
 
         np.testing.assert_allclose(tp.grad(inner, "x")(x), second, rtol=1e-12, atol=1e-15)
+
+
+def shared_sigmoid(x: Any) -> Any:
+    e = np.exp(-abs(x))
+    return np.where(x >= 0, 1 / (1 + e), e / (1 + e))
+
+
+def shared_tanh(x: Any) -> Any:
+    e = np.exp(-2 * abs(x))
+    return np.where(3 * x < 0, (e - 1) / (1 + e), (1 - e) / (1 + e))
+
+
+def shared_part(x: Any) -> Any:
+    part = np.maximum(x, 0)
+    return np.where(x > 0, part, 0) + part - 2 * np.clip(x, 0, np.inf) + x
+
+
+def shared_below(x: Any) -> Any:
+    e = np.exp(np.minimum(x, -x))
+    return np.where(x < 0, e, 1) / (1 + e)
+
+
+SHARED: dict[str, tuple[Any, Any]] = {
+    "sigmoid": (shared_sigmoid, lambda x: sigmoid(x) * sigmoid(-x)),
+    "tanh": (shared_tanh, lambda x: 1 - np.tanh(x) ** 2),
+    "part": (shared_part, np.ones_like),
+    "numerator": (shared_below, lambda x: sigmoid(x) * sigmoid(-x)),
+}
+"""Smooth functions that use one value with a kink on both sides of it."""
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_values_with_kinks_that_both_branches_read(name: str) -> None:
+    function, derivative = SHARED[name]
+    weights = np.array([1.0, 2.0, -1.0, 3.0])
+    gradient = tp.grad(lambda x: (function(2 * x - 1) * weights).sum(), "x")
+    x = (POINTS + 1) / 2
+    np.testing.assert_allclose(gradient(x), 2 * derivative(POINTS) * weights, rtol=1e-12)
+
+
+def test_kinks_of_many_comparisons_are_made_few_times() -> None:
+    def steps(x: Any) -> Any:
+        value = sum(abs(x - each) for each in range(12))
+        for each in range(12):
+            value = np.where(x > each, 2 * value, 3 * value)
+        return value.sum()
+
+    x = np.array([0.5, 4.5])
+    graph = tp.grad(steps, "x").graph(x)
+    assert len(graph.primitives.nodes) < 1500
+    found = tp.grad(steps, "x")(x)
+    np.testing.assert_allclose(found, [2.0 * 3**11 * -10, 2.0**5 * 3**7 * -2])
+
+
+STATEMENTS: dict[str, tuple[str, Any]] = {
+    "sigmoid": (
+        "e[i] = exp(-abs(x[i])); y[i] = where(x[i] >= 0, 1 / (1 + e[i]), e[i] / (1 + e[i]))",
+        lambda x: sigmoid(x) * sigmoid(-x),
+    ),
+    "two statements before": (
+        "a[j] = abs(3 * x[j]); e[i] = exp(-2 * a[i] / 3);"
+        "y[k] = where(x[k] < 0, (e[k] - 1) / (1 + e[k]), (1 - e[k]) / (1 + e[k]))",
+        lambda x: 1 - np.tanh(x) ** 2,
+    ),
+    "read beside a branch": (
+        "p[i] = max(x[i], 0); y[i] = where(x[i] > 0, p[i], 0) + p[i] - 2 * max(x[i], 0) + x[i]",
+        np.ones_like,
+    ),
+    "under a sum": (
+        "e[i] = exp(min(x[i], -x[i])); y[i] = where(x[i] < 0, e[i] * sum(k, w[k]) / 2.0, 1.0)"
+        " / (1 + e[i])",
+        lambda x: sigmoid(x) * sigmoid(-x),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_statements_with_kinks_that_both_branches_read(name: str) -> None:
+    text, derivative = STATEMENTS[name]
+    operands = {"x": POINTS, **({"w": np.array([0.5, 1.5])} if "w[" in text else {})}
+    seed, expected = np.array([1.0, 2.0, -1.0, 3.0]), derivative(POINTS)
+    (backward,) = tp.vjp(text, operands, wrt=["x"], outputs="y")(seed)
+    np.testing.assert_allclose(backward, expected * seed, rtol=1e-12)
+    forward = tp.jvp(text, operands, wrt=["x"], outputs="y")(x=seed)
+    np.testing.assert_allclose(forward, expected * seed, rtol=1e-12)
+
+    def loss(x: Any) -> Any:
+        return (tp.evaluate(text, {**operands, "x": x}, outputs="y") * seed).sum()
+
+    np.testing.assert_allclose(tp.grad(loss, "x")(POINTS), expected * seed, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "e[i] = abs(x[i]); e[i] += x[i]; y[i] = where(x[i] > 0, e[i], 2 * x[i])",
+        "e[i] = abs(x[i]); e[i] += 2 * x[i]; y[i] = where(0 < x[i], 2 * e[i], x[i]) + e[i]",
+    ],
+)
+def test_sums_of_several_statements_are_whole(text: str) -> None:
+    x = np.array([-2.0, 1.0, 4.0])
+    expected = tp.evaluate_dense(text, x=x, outputs="y")
+
+    def function(x: Any) -> Any:
+        return tp.evaluate(text, x=x, outputs="y")
+
+    np.testing.assert_allclose(tp.fuse(function)(x), expected)
+    slope = (
+        tp.evaluate_dense(text, x=x + 1e-3, outputs="y")
+        - tp.evaluate_dense(text, x=x - 1e-3, outputs="y")
+    ) / 2e-3
+    np.testing.assert_allclose(tp.vjp(text, x=x, outputs="y", wrt="x")(np.ones(3)), slope)
+    np.testing.assert_allclose(tp.grad(lambda x: function(x).sum(), "x")(x), slope)
+
+
+def test_values_of_other_comparisons_stay_in_statements_of_their_own() -> None:
+    text = "e[i] = abs(x[i]); y[i] = where(x[i] >= 1, e[i], 2 * e[i] - 1)"
+    pullback = tp.vjp(text, x=POINTS, wrt="x", outputs="y")
+    assert pullback.text.count("abs(") <= 1
+    np.testing.assert_allclose(pullback(np.ones(4)), [0.0, 1.5, -2.0, 2.0])

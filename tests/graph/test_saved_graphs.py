@@ -60,6 +60,36 @@ def test_a_graph_from_a_file_computes_what_it_did(tmp_path: Path, name: str) -> 
     assert_equal(tp.graph.load(path, optimize="greedy")(*operands), graph(*operands))
 
 
+@pytest.mark.parametrize("inner", [None, "slope"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: (np.cumsum(x) ** 3 + y).sum(),
+        lambda x, y: (x[::-1] * y * x).sum(),
+        lambda x, y: (x + y).sum(),
+        lambda x, y: (np.outer(x, y).T ** 2).sum(),
+        lambda x, y: (np.concatenate([x, y]) ** 3).sum(),
+        lambda x, y: (x.reshape(1, -1) ** 2).sum() + y.prod(),
+    ],
+    ids=["cumsum", "flipped", "broadcast twice", "transposed", "parts", "reshaped"],
+)
+def test_gradients_with_memory_of_their_own_are_read(
+    tmp_path: Path, function: Callable[[Any, Any], Any], inner: str | None
+) -> None:
+    x, y = np.array([1.0, 2.0, 4.0]), np.array([0.5, -1.0, 3.0])
+    gradient = tp.grad(function, ("x", "y"))
+    if inner is not None:
+        slopes, power = gradient, np.array([1.0, 0.0, 2.0])
+        gradient = tp.grad(
+            lambda x, y: sum((each * power + x).sum() for each in slopes(x, y)), ("x", "y")
+        )
+    graph = gradient.graph(x, y)
+    graph.save(tmp_path / "gradient.json")
+    found = tp.graph.load(tmp_path / "gradient.json")(x, y)
+    assert_equal(found, gradient(x, y))
+    assert not np.shares_memory(*found)
+
+
 def test_steps_go_on_from_a_file(tmp_path: Path) -> None:
     graph, operands = graph_of_step("adam")
     graph.save(tmp_path / "step.json")

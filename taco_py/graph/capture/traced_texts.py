@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.autodiff.kinks_in_branches import with_kinks_in_branches
 from taco_py.call.prepare import statements_of
 from taco_py.diagnostics.errors import DimensionError
 from taco_py.graph.capture.recorder import Recorder
@@ -53,7 +54,7 @@ def kernel(
     """Note what a kernel computes that was compiled of statements. Refuses options."""
     _refuse_options(called, options)
     _check_names(statements, given)
-    made = statements_on(recorder, statements, given)
+    made = statements_on(recorder, with_kinks_in_branches(statements), given)
     for name in (outputs,) if isinstance(outputs, str) else outputs:
         if name not in made:
             refuse(

@@ -35,8 +35,12 @@ NUMPY_NAMES: Mapping[str, str] = MappingProxyType({
 """What maps call functions of index notation, where NumPy's ufunc does not have that name."""
 OF_SCIPY = ("expit", "erf")
 ORDERS = ("less", "less_equal", "greater", "greater_equal")
-CHOICES = ("maximum", "minimum", "fmax", "fmin", "where")
+EXTREMA = ("maximum", "minimum", "fmax", "fmin")
+CHOICES = (*EXTREMA, "where")
 """Functions that take one of their arguments."""
+
+Pairs = Sides
+"""Pairs of values that are compared, each in both orders."""
 
 
 def cotangents_of_map(
@@ -62,7 +66,7 @@ def cotangents_of_map(
         if np.dtype(builder.facts[name].dtype).kind in "fc"
     }
     known = dict(zip(inputs, args, strict=True))
-    sides = sides_at(builder, node, known)
+    sides = sides_at(builder, known)
     share, tied = _tied(builder, node, inputs)
     for name, found in _below(made, Access("d", ()), is_complex, real, sides):
         place = names.index(name)
@@ -75,17 +79,16 @@ def cotangents_of_map(
         yield place, own
 
 
-def sides_at(builder: GraphBuilder, node: Node, known: Mapping[str, Expr]) -> Sides:
+def sides_at(builder: GraphBuilder, known: Mapping[str, Expr]) -> Sides:
     """The sides on which a function is used, of its arguments and of these and 0."""
-    found = builder.sides.get(builder.renamed.get(node.name, node.name), NO_SIDES)
-    if not found:
+    if not builder.sides:
         return NO_SIDES
     forms = [(linear_value(builder, name), linear_of(arg)) for name, arg in known.items()]
     pairs = permutations((*forms, ({}, {})), 2)
     return frozenset(
         ordered_pair(own, others)
         for (one, own), (other, others) in pairs
-        if ordered_pair(one, other) in found
+        if ordered_pair(one, other) in builder.sides
     )
 
 
@@ -142,27 +145,48 @@ def comparison_of(builder: GraphBuilder, name: str) -> tuple[Node | None, list[N
     return made if known else None, layouts
 
 
-def sides_of(builder: GraphBuilder, outputs: Collection[str]) -> dict[str, Sides]:
-    """The sides of comparisons that each value is used on, by all of its readers."""
-    found: dict[str, Sides] = dict.fromkeys(outputs, NO_SIDES)
-    for node in reversed(builder.nodes.values()):
-        own = found.get(node.name)
-        if own is None:
-            continue
-        made = None
-        if node.operator != "map":
-            own = NO_SIDES
-        elif node.get("function") == "where":
-            made, layouts = comparison_of(builder, node.inputs[0])
-            made = None if layouts else made
-        for place, name in enumerate(node.inputs):
-            sides = own
-            if made is not None and place:
-                one, other = pair_of_values(builder, made.inputs)
-                ahead = made.get("function") in ORDERS[:2]
-                sides = own | {(one, other) if ahead == (place == 1) else (other, one)}
-            found[name] = found[name] & sides if name in found else sides
-    return {name: sides for name, sides in found.items() if sides}
+def kinks_above(builder: GraphBuilder) -> dict[str, Pairs]:
+    """Find the pairs of values whose ties are kinks of each value, through functions of elements.
+
+    e = exp(-abs(x))    →    the pair of x and 0, in both orders
+    """
+    found: dict[str, Pairs] = {}
+    for node in builder.nodes.values():
+        if node.operator == "map":
+            found[node.name] = _own_kinks(builder, node).union(
+                *(found.get(each, NO_SIDES) for each in node.inputs)
+            )
+    return found
+
+
+def _own_kinks(builder: GraphBuilder, node: Node) -> Pairs:
+    """The pairs of values that a function compares, of which it chooses one."""
+    function = node.get("function")
+    if function == "absolute":
+        value = linear_value(builder, node.inputs[0])
+        return frozenset((ordered_pair(value, {}), ordered_pair({}, value)))
+    if function in (*EXTREMA, "clip"):
+        compared: Sequence[str] = node.inputs
+    elif function == "where":
+        made, layouts = comparison_of(builder, node.inputs[0])
+        compared = () if made is None or layouts else made.inputs
+    else:
+        return NO_SIDES
+    return frozenset(pair_of_values(builder, each) for each in permutations(compared, 2))
+
+
+def sides_of_operand(builder: GraphBuilder, node: Node, inputs: Sequence[str], place: int) -> Sides:
+    """Return the sides that an operand is used on, given those of the value in the builder."""
+    if node.operator != "map":
+        return NO_SIDES
+    if node.get("function") != "where" or not place:
+        return builder.sides
+    made, layouts = comparison_of(builder, inputs[0])
+    if made is None or layouts:
+        return builder.sides
+    one, other = pair_of_values(builder, made.inputs)
+    ahead = made.get("function") in ORDERS[:2]
+    return builder.sides | {(one, other) if ahead == (place == 1) else (other, one)}
 
 
 def _tied(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> tuple[Sequence[float], str]:
@@ -176,7 +200,7 @@ def _tied(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> tuple[Seq
     sides = builder.map("equal", *made.inputs)
     for each in reversed(layouts):
         sides = builder.layout(each.operator, sides, each.get("source"), each.shape)
-    around = builder.sides.get(builder.renamed.get(node.name, node.name), NO_SIDES)
+    around = builder.sides
     one, other = pair_of_values(builder, made.inputs)
     ahead = made.get("function") in ORDERS[:2]
     share = [0.0, HALF, HALF]

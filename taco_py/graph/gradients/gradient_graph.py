@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
+from taco_py.autodiff.sides import NO_SIDES, Sides
 from taco_py.diagnostics.errors import DerivativeError
 from taco_py.graph.fission.dense_values import is_dense
 from taco_py.graph.fission.own_results import own_copy, shown_value
-from taco_py.graph.gradients.element_gradients import sides_of
+from taco_py.graph.gradients.element_gradients import Pairs, kinks_above, sides_of_operand
 from taco_py.graph.gradients.function_gradients import OF_FUNCTIONS
 from taco_py.graph.gradients.primitive_gradients import cotangents_of
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
-from taco_py.graph.nodes import NOWHERE, Graph, Origin
+from taco_py.graph.nodes import NOWHERE, Graph, Node, Origin
+
+Contributions = dict[Sides, list[str]]
+"""What the cotangent of a value is the sum of, by the sides of ties that the value is used on."""
+
+MOST_SIDES = 8
+"""How many times the cotangent of a value is made, at most, for the sides that it is used on."""
 
 SUMS = Origin(derivative=True)
 """Of what adds the cotangents of a value that is read several times."""
@@ -35,31 +43,55 @@ def with_gradients(graph: Graph, wrt: Sequence[str], again: bool = False) -> Gra
     active = _active(graph, wrt)
     builder.active = {builder.renamed[name] for name in active}
     loss = graph.outputs[0]
-    builder.sides = sides_of(builder, [builder.renamed[loss]])
-    contributions: dict[str, list[str]] = {}
+    contributions: dict[str, Contributions] = {}
     if loss in active:
         dtype = graph.facts[loss].dtype
-        contributions[loss] = [builder.literal(np.dtype(dtype).type(1))]
+        contributions[loss] = {NO_SIDES: [builder.literal(np.dtype(dtype).type(1))]}
+    kinks = kinks_above(builder)
     for node in reversed(graph.nodes):
-        if node.name not in active or node.name not in contributions:
-            continue
-        builder.origin = SUMS
-        cotangent = _sum(builder, contributions.pop(node.name))
-        inputs = [builder.renamed[each] for each in node.inputs]
-        rule = OF_FUNCTIONS.get(node.get("rule"), cotangents_of)
-        found = rule(builder, node, inputs, builder.renamed[node.name], cotangent)
-        for place, name in found:
-            if node.inputs[place] in active:
-                contributions.setdefault(node.inputs[place], []).append(name)
+        if node.name in active:
+            for sides, found in _few(contributions.pop(node.name, {})).items():
+                _contribute(builder, node, sides, found, active, kinks, contributions)
     gradients = []
     for name in wrt:
         builder.origin = SUMS
-        gradients.append(_of_operand(builder, name, contributions.get(name, [])))
+        parts = [*chain.from_iterable(contributions.get(name, {}).values())]
+        gradients.append(_of_operand(builder, name, parts))
     for name, made in zip(wrt, gradients, strict=True):
         builder.renamed[f"d_{name}"] = made
     outputs = (*graph.outputs, *(f"d_{name}" for name in wrt))
     builder.graph = replace(graph, outputs=outputs)
     return builder.finish()
+
+
+def _few(contributions: Contributions) -> Contributions:
+    """Keep sides apart where they are few, else what is common to all of them."""
+    if len(contributions) <= MOST_SIDES:
+        return contributions
+    common = frozenset.intersection(*contributions)
+    return {common: [*chain.from_iterable(contributions.values())]}
+
+
+def _contribute(
+    builder: GraphBuilder,
+    node: Node,
+    sides: Sides,
+    cotangents: Sequence[str],
+    active: Collection[str],
+    kinks: Mapping[str, Pairs],
+    contributions: dict[str, Contributions],
+) -> None:
+    """Add to what operands' cotangents are sums of, from those of a node that is used on sides."""
+    builder.origin, builder.sides = SUMS, sides
+    cotangent = _sum(builder, cotangents)
+    value, inputs = builder.renamed[node.name], [builder.renamed[each] for each in node.inputs]
+    rule = OF_FUNCTIONS.get(node.get("rule"), cotangents_of)
+    for place, name in rule(builder, node, inputs, value, cotangent):
+        operand = node.inputs[place]
+        if operand in active:
+            below = sides_of_operand(builder, node, inputs, place)
+            below &= kinks.get(inputs[place], NO_SIDES)
+            contributions.setdefault(operand, {}).setdefault(below, []).append(name)
 
 
 def _active(graph: Graph, wrt: Sequence[str]) -> set[str]:
