@@ -94,6 +94,11 @@ def test_special_numbers_made_complex(wanted: str) -> None:
     for found, expected in zip(converted, (a.astype(wanted), a[:1].astype(wanted)), strict=True):
         np.testing.assert_array_equal(found, expected.reshape(np.shape(found)))
         assert (np.signbit(np.real(found)) == np.signbit(expected.real)).all()
+    for entries in (sp.csr_array(a[None]), tp.tensor(sp.csr_array(a[None]))):
+        found = tp.fuse(lambda a: a.astype(wanted))(entries)
+        assert found.nnz == entries.nnz
+        dense = found.to_numpy() if isinstance(found, tp.Tensor) else found.toarray()
+        np.testing.assert_array_equal(dense[0], a.astype(wanted))
 
 
 def test_types_that_means_are_given() -> None:

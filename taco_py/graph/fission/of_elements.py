@@ -66,6 +66,6 @@ def astype(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
         return builder.numpy(node, inputs)
     if fact.weak or wanted.kind == "b":
         return builder.numpy(node, inputs)
-    if wanted.kind == "c" and np.dtype(fact.dtype).kind == "f" and not fact.sparsity:
+    if wanted.kind == "c" and np.dtype(fact.dtype).kind == "f":
         return builder.map("subtract", name, builder.literal(wanted.type(0)), dtype=node.dtype)
     return builder.map("multiply", name, builder.literal(wanted.type(1)), dtype=node.dtype)
