@@ -148,9 +148,10 @@ def without_nan(name: str) -> Callable[..., Any]:
         known = ufuncs.where(recorder, gone, neutral, x)
         if name != "mean":
             return ufuncs.reduction(name)(recorder, known, axis, **options)
+        wanted = ufuncs.type_of_reduction(name, options.get("dtype") or x.dtype)
         sums = ufuncs.reduction("sum")(recorder, known, axis, **options)
         counts = ufuncs.reduction("sum")(recorder, ~gone, axis, **options)
-        return layouts.astype(recorder, sums / counts, x.dtype)
+        return layouts.astype(recorder, sums / counts, wanted)
 
     return reduce
 

@@ -130,8 +130,9 @@ def reduction(name: str) -> Callable[..., Any]:
         _refuse_options(name, {"out": out, **options}, ("ddof", "correction", "where"))
         if options.get("where") is not None and options["where"] is not True:
             x = _selected(recorder, name, x, options["where"])
-        if dtype is not None:
-            x = recorder.operations["astype"](recorder, x, dtype)
+        wanted = None if dtype is None else type_of_reduction(name, dtype)
+        if wanted is not None:
+            x = recorder.operations["astype"](recorder, x, wanted)
         (operand,) = [recorder.name_of(x)]
         fact = recorder.facts[operand]
         axes = axes_of(recorder, axis, fact.order)
@@ -154,9 +155,29 @@ def reduction(name: str) -> Callable[..., Any]:
             given["ddof"] = float(ddof)
         function = getattr(np, name)
         made = str(np.asarray(function(sample(fact), axis=axes if fact.order else None)).dtype)
-        return recorder.add(name, (operand,), reduced_shape(fact.shape, axes, keep), made, **given)
+        shape = reduced_shape(fact.shape, axes, keep)
+        found = recorder.add(name, (operand,), shape, made, **given)
+        return _wrapped(recorder, found, made, wanted)
 
     return reduce
+
+
+def type_of_reduction(name: str, dtype: Any) -> np.dtype[Any]:
+    """Return the type of dtype=; refuse whole numbers where a reduction divides."""
+    wanted = np.dtype(dtype)
+    if name in ("mean", "var", "std") and wanted.kind in "biu":
+        refuse(
+            f"Expected a floating or complex type for dtype= of np.{name}, found {wanted}",
+            "convert the result: .astype(dtype)",
+        )
+    return wanted
+
+
+def _wrapped(recorder: Recorder, found: Any, made: str, wanted: np.dtype[Any] | None) -> Any:
+    """Convert a sum that was added up in more bits than dtype= has: it wraps to the same number."""
+    if wanted is None or made == str(wanted):
+        return found
+    return recorder.operations["astype"](recorder, found, wanted)
 
 
 NEUTRAL: Mapping[str, int] = MappingProxyType({"sum": 0, "prod": 1, "any": 0, "all": 1})

@@ -2,6 +2,7 @@
 
 add(a, b), a of a row     →   b_ = broadcast(a), map add(b_, b)
 astype(x, float64)        →   map multiply(x, float64(1)), where no number changes
+astype(x, complex128)     →   map subtract(x, 0j), for 0 times an infinite x is not 0
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from taco_py.graph.fission.expressible import is_computed_alike, literal_of
+from taco_py.graph.fission.expressible import are_computed, is_computed_alike, literal_of
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Fact, Node
 
@@ -61,7 +62,10 @@ def astype(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> str:
     wanted = np.dtype(node.dtype)
     keeps = np.can_cast(fact.dtype, wanted, "safe") and np.result_type(fact.dtype, wanted) == wanted
     adds_alike = not fact.sparsity or np.dtype(fact.dtype).kind in "fc"
-    if not fact.weak and keeps and adds_alike and wanted.kind != "b":
-        one = builder.literal(wanted.type(1))
-        return map_or_numpy(builder, "multiply", (name, one), node, node.dtype)
-    return builder.numpy(node, inputs)
+    if not (keeps and adds_alike and are_computed((fact, node.fact))):
+        return builder.numpy(node, inputs)
+    if fact.weak or wanted.kind == "b":
+        return builder.numpy(node, inputs)
+    if wanted.kind == "c" and np.dtype(fact.dtype).kind == "f":
+        return builder.map("subtract", name, builder.literal(wanted.type(0)), dtype=node.dtype)
+    return builder.map("multiply", name, builder.literal(wanted.type(1)), dtype=node.dtype)
