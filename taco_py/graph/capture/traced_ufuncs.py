@@ -164,7 +164,7 @@ def reduction(name: str) -> Callable[..., Any]:
 
 def type_of_reduction(name: str, dtype: Any) -> np.dtype[Any]:
     """Return the type of dtype=; refuse whole numbers where a reduction divides."""
-    wanted = np.dtype(dtype)
+    wanted: np.dtype[Any] = np.dtype(dtype)
     if name in ("mean", "var", "std") and wanted.kind in "biu":
         refuse(
             f"Expected a floating or complex type for dtype= of np.{name}, found {wanted}",
