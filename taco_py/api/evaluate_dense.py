@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from taco_py import oracle
 from taco_py.call.over_semirings import over_numbers, over_of
 from taco_py.call.prepare import accumulated, by_name, statements_of, target_of
-from taco_py.call.several.sequence import check_passed, in_single_assignment
+from taco_py.call.several.sequence import check_passed, in_single_assignment, needed
 from taco_py.call.several.typed import Wishes, typed
 from taco_py.call.several.wishes import asked_of
 from taco_py.call.widened import read_types
@@ -169,6 +169,7 @@ def _several(
         for each in statements:
             refuse_scatter(each.target, AMONG_SEVERAL)
         refuse_computed_positions(statements)
+        statements, _ = needed(statements, asked.outputs)
         statements, given, stored = _gathered(statements, given, stored, stated)
     found = _in_order(statements, given, asked.outputs, stored)
     return found[0] if asked.alone else found

@@ -98,3 +98,36 @@ def test_in_functions() -> None:
     found = tp.fuse(lambda a: (np.maximum(a, 0.05).sum(), np.where(a > 0.2, a, 0.1).sum()))(a)
     assert _error(found[0], wide.sum()) < EXACT
     assert _error(found[1], float(np.float32(0.1)) * a.size) < EXACT
+
+
+WIDE = np.random.default_rng(1).random((5, 40_000), dtype=np.float32)
+SCATTERED: dict[str, Any] = {
+    "y[i] = a[i,j]": lambda a: a.sum(1),
+    "y[i] = sqrt(sum(j, a[i,j]**2))": lambda a: np.sqrt((a**2).sum(1)),
+    "y[i] = sum(j, max(a[i,j], 0.3))": lambda a: np.maximum(a, np.float32(0.3)).sum(1),
+    "y[i] = var(j, a[i,j])": lambda a: a.var(1),
+    "y[i] = sum(j, abs(a[i,j] - 0.5)) / 2": lambda a: np.abs(a - 0.5).sum(1) / 2,
+}
+
+
+@pytest.mark.parametrize("reader", [sp.csc_array, sp.coo_array, sp.csr_array])
+@pytest.mark.parametrize("text", SCATTERED)
+def test_sums_that_loops_scatter(text: str, reader: Any) -> None:
+    a = reader(WIDE)
+    one, two = (tp.evaluate(text, a=a, threads=threads) for threads in (1, 2))
+    assert one.dtype == np.float32
+    assert _error(one, SCATTERED[text](WIDE.astype(float))) < EXACT
+    assert np.array_equal(one, two)
+
+
+def test_short_sums_stay_in_their_type() -> None:
+    a = sp.random_array((500, 500), density=0.01, format="csc", dtype=np.float32)
+    assert "widen_scatter" not in tp.explain("y[i] = a[i,j]", a=a)
+    assert "widen_scatter" in tp.explain("y[i] = a[i,j]", a=sp.csc_array(WIDE))
+
+
+def test_comparisons_are_of_the_numbers_that_are_compared() -> None:
+    """A float32 0.1 is another number in float64."""
+    a = sp.csc_array(np.full((3, 1000), 0.1, np.float32))
+    found = tp.evaluate("y[i] = sum(j, where(a[i,j] == 0.1, a[i,j], 0))", a=a)
+    assert _error(found, np.full(3, 100.0)) < 1e-4

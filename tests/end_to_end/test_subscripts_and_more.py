@@ -155,3 +155,14 @@ def test_refused(text: str, operands: dict[str, Any], options: dict[str, Any], s
         with pytest.raises(tp.TacoError, match=says) as caught:
             call(text, operands, **options)
         assert caught.value.hint or call is tp.evaluate_dense
+
+
+@pytest.mark.parametrize("dropped", ["t = sum(j, q[j])", "t = q[0]", "t = mean(j, size(j))"])
+def test_operands_that_no_result_needs_are_not_asked_for(dropped: str) -> None:
+    """With subscripts in a text as without."""
+    b = np.arange(4.0)
+    for first, wanted in (("y = b[1]", 1.0), ("y = sum(i, b[i])", 6.0)):
+        for call in (tp.evaluate, tp.evaluate_dense):
+            (found,) = call(f"{first}; {dropped}", {"b": b}, outputs=("y",))
+            assert found == wanted
+        assert tp.explain(f"{first}; {dropped}", {"b": b}, outputs=("y",))

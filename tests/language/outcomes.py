@@ -75,7 +75,7 @@ def _as_text_stores(
     has = stored_of(program.text, operands, **options) if plain and not stretched else None
     if has is None:
         return "equal"
-    if sp.issparse(result) and np.any(expected[~has]):
+    if sp.issparse(result) and np.any(expected[~has] != _zero(program, expected)):
         has = np.ones_like(has)  # scipy's have no fill value
     elif isinstance(result, tp.Tensor):  # what is absent may be another number than the fill value
         has = has | ~same(expected, result.fill_value)

@@ -62,7 +62,7 @@ def in_single_assignment(
     outputs   names of the text
     operands  the names that are passed; `+=` adds to such a one where the text assigns it first
     """
-    kept, dropped = _needed(written, outputs)
+    kept, dropped = needed(written, outputs)
     names = Names({*operands, *_all_names(kept)})
     now = {name: name for name in operands}
     last = {each.target.tensor: place for place, each in enumerate(kept)}
@@ -92,10 +92,10 @@ def _all_names(statements: Iterable[Assignment]) -> set[str]:
     return {n for each in statements for n in (each.target.tensor, *operand_names(each))}
 
 
-def _needed(
+def needed(
     written: Sequence[Assignment], outputs: Collection[str]
 ) -> tuple[list[Assignment], list[Assignment]]:
-    """The statements that results depend on, and the others."""
+    """Separate the statements that results depend on from the others, both in order."""
     live = set(outputs)
     kept: list[Assignment] = []
     dropped: list[Assignment] = []

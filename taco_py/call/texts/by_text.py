@@ -296,6 +296,7 @@ def _compute_several(
 ) -> Any:
     """Compute statements; those with subscripts over operands that are made in each call."""
     from taco_py.call.several.compute_several import compute_several
+    from taco_py.call.several.sequence import needed
     from taco_py.call.several.wishes import asked_of
 
     if asks.over is not None:
@@ -308,8 +309,10 @@ def _compute_several(
         except DimensionError:
             if not any(1 in taken(obj, name).shape for name, obj in objects.items()):
                 raise
-    plain = _plain_statements([each.assignment for each in read], objects, asks, asked)
-    pairs = zip(plain.assignments, read, strict=True)
+    statements = [each.assignment for each in read]
+    plain = _plain_statements(statements, objects, asks, asked)
+    kept, _ = needed(statements, asked.outputs)
+    pairs = zip(plain.assignments, (e for e in read if e.assignment in kept), strict=True)
     whole = [Understood(assignment, each.cautions) for assignment, each in pairs]
     if key is None:
         return compute_several(whole, plain.objects, settings, asked)
@@ -320,7 +323,7 @@ def _compute_several(
 
     def short_way(*given: Any) -> Any:
         passed = dict(zip(objects, given, strict=False))
-        made = _plain_statements([each.assignment for each in read], passed, asks, asked)
+        made = _plain_statements(statements, passed, asks, asked)
         short = find(inner(made))
         return None if short is None else short(*made.objects.values(), *given[len(passed) :])
 
@@ -332,14 +335,14 @@ def _compute_several(
 def _plain_statements(
     statements: Sequence[Assignment], objects: Mapping[str, Any], asks: Asks, asked: Asked
 ) -> PlainStatements:
-    """Make the operands that statements ask for, once all are known to be passed."""
-    from taco_py.call.several.sequence import check_passed, in_single_assignment
+    """Make the operands that needed statements ask for, once all are known to be passed."""
+    from taco_py.call.several.sequence import check_passed, in_single_assignment, needed
     from taco_py.indexed.indexed_statements import indexed_statements, stated_for_several
 
     stated = stated_for_several(asks.border, asks.shape)
     single = in_single_assignment(statements, asked.outputs, objects)
     check_passed(statements, single, objects)
-    return indexed_statements(statements, objects, stated)
+    return indexed_statements(needed(statements, asked.outputs)[0], objects, stated)
 
 
 def _explain_several(

@@ -30,6 +30,7 @@ from taco_py.plan.rules.kernel import (
     share_row_scatter,
     share_scatter,
     static_short_sizes,
+    widen_scatter,
 )
 from taco_py.plan.rules.layout import (
     cast_before,
@@ -157,6 +158,7 @@ KERNELS: Entries = (
     (share_inside.RULE, "of the loops as they are now"),
     (share_scatter.RULE, "after share_inside: of loops whose iterations have elements in common"),
     (share_row_scatter.RULE, "after share_inside, as share_scatter: of what that leaves"),
+    (widen_scatter.RULE, "after the loops are shared: of sums that stay scattered"),
     (static_short_sizes.RULE, "after choose_way: of loops alone"),
     (add_term_by_term.RULE, "last: only where no other command shapes the loops"),
 )
