@@ -380,7 +380,7 @@ class Lowerer:
         looker = replace(self, looks=there)
         looking = shortened(tuple(looker.statement(body, replace(scope, serial=True))))
         begin = Declare(there, build.const(False))
-        return replace(self, in_block=True), Looked((begin, *looking), there)
+        return replace(self, in_block=True), Looked((begin, Block(looking)), there)
 
     def _own(self, forall: Forall) -> Iterator[Stmt]:
         """The workspaces that each unit of a GPU has that takes an iteration: those that no loop
