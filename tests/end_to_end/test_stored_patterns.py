@@ -6,6 +6,7 @@ element is, masks where they allow, functions by their fill values.
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.notation.rewrites.semirings import semiring_of
@@ -212,3 +213,20 @@ def test_dense_levels_between_levels_that_store_coordinates(text, share):
     kernel = tp.compile(text, {**formats, "R": form})
     found = kernel.compute(kernel.assemble(**given), **given)
     np.testing.assert_allclose(found.to_numpy(), tp.evaluate_dense(text, given))
+
+
+BESIDE_A_SUM = ("min(j, x[j] + {})", "max(j, x[j] - {})", "argmin(j, max(x[j], {}))",
+                "argmax(j, {} - x[j])", "min(j, max(stored(x[j]), {}))", "sum(j, cos(x[j] + {}))",
+                "all(j, x[j] + {} > 0)")  # fmt: skip
+
+
+@pytest.mark.parametrize("of", ["sum(i, b[i])", "max(i, b[i])", "b[2]"])
+@pytest.mark.parametrize("kind", [np.asarray, sp.coo_array, lambda b: tp.tensor(b, format="s")])
+@pytest.mark.parametrize("text", BESIDE_A_SUM)
+def test_reductions_of_elements_that_are_absent_beside_a_sum_that_is_not(text, kind, of):
+    """The sum is there for all of them."""
+    x = tp.tensor(np.array([2.0, 0, 0, -1, 0]), format="s")
+    for b in (np.array([1.0, 1, 1, 2]), np.array([0.0, 0, 0, 0])):
+        given = {"x": x, "b": kind(b)}
+        written = f"R = {text.format(of)}"
+        np.testing.assert_allclose(tp.evaluate(written, given), tp.evaluate_dense(written, given))

@@ -31,6 +31,7 @@ from taco_py.legal.absent import (
     arg_fill,
     differing,
     fill_of,
+    is_number,
     operator_of,
     reduced_fill,
     same,
@@ -146,7 +147,7 @@ class _Reductions:
             return self._stored(expr.args[0])
         fills = [arg_fill(expr.operator, arg, self._fill_of(arg)) for arg in expr.args]
         groups = [
-            [arg for place in group if free_indices(arg := expr.args[place])]
+            [arg for place in group if not is_number(arg := expr.args[place])]
             for group in differing(operator_of(expr), fills)
         ]
         parts = [part for group in groups for part in group]
