@@ -1,9 +1,9 @@
 """Find places of extrema in steps of their own, value and place carried through one loop.
 
-    y[i] = argmax(j, A[i,j]) - 1
-    → T[i] = argmax(j, A[i,j]);  y[i] = T[i] - 1
+    y[i] = min(j, place(A[i,j] == max(k, A[i,k]), index_j[j], size_j)) - 1
+    → T[i] = min(j, place(A[i,j] == max(k, A[i,k]), index_j[j], size_j));  y[i] = T[i] - 1
 
-What is an assignment as a whole stays one: a kernel of `ways/places` makes it. Elsewhere loops
+The text was y[i] = argmax(j, A[i,j]) - 1. What is an assignment as a whole stays one: a kernel of `ways/places` makes it. Elsewhere loops
 compare each element with the extremum of its line, which is another temporary.
 """
 
