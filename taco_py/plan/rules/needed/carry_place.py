@@ -1,10 +1,12 @@
 """Find places of extrema in steps of their own, value and place carried through one loop.
 
-    y[i] = min(j, place(A[i,j] == max(k, A[i,k]), index_j[j], size_j)) - 1
-    → T[i] = min(j, place(A[i,j] == max(k, A[i,k]), index_j[j], size_j));  y[i] = T[i] - 1
+    y[i] = min(j, place(logical_or(A[i,j] == max(k, A[i,k]), A[i,j] != A[i,j]), p[j], n)) - 1
+    → T[i] = min(j, place(logical_or(A[i,j] == max(k, A[i,k]), A[i,j] != A[i,j]), p[j], n))
+      y[i] = T[i] - 1
 
-The text was y[i] = argmax(j, A[i,j]) - 1. What is an assignment as a whole stays one: a kernel of `ways/places` makes it. Elsewhere loops
-compare each element with the extremum of its line, which is another temporary.
+of the text y[i] = argmax(j, A[i,j]) - 1. What is an assignment as a whole stays one: a kernel of
+`ways/places` makes it. Elsewhere loops compare each element with the extremum of its line, which is
+another temporary.
 """
 
 from __future__ import annotations
