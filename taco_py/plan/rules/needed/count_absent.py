@@ -42,7 +42,17 @@ from taco_py.notation.checks import accesses, free_indices
 from taco_py.notation.dtypes import expression_dtype
 from taco_py.notation.functions.function_table import LESS, NOT_EQUAL, WHERE
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, FILLED, KEPT, MUL, STORED, SUB, Number, Operator
+from taco_py.notation.operators import (
+    ADD,
+    FILLED,
+    KEPT,
+    MUL,
+    SELECTED,
+    STORED,
+    SUB,
+    Number,
+    Operator,
+)
 from taco_py.notation.tree import map_children
 from taco_py.plan.context import Context
 from taco_py.plan.ir.index_sizes import Sizes
@@ -113,9 +123,7 @@ class _Reductions:
             times = self.sizes.product(others, exact)
             counts = [Call(MUL, (count, times)) for count in counts]
         found = Call(WHERE, (Call(LESS, tuple(counts)), with_absent, entries))
-        if not same(reduced_fill(operator, fill), 0):
-            return found
-        return Call(KEPT, (found, Call(NOT_EQUAL, (stored, Literal(0)))))
+        return _absent_alone(found, Call(NOT_EQUAL, (stored, Literal(0))), operator, fill, dtype)
 
     def _choices(
         self, expr: Reduce, indices: tuple[str, ...], body: Expr, dtype: np.dtype[np.generic]
@@ -170,6 +178,22 @@ class _Reductions:
 
     def _sparse(self, expr: Expr) -> Iterator[Access]:
         return (a for a in accesses(expr) if self._fill(a) is not None)
+
+
+def _absent_alone(
+    value: Expr, some: Expr, operator: Operator, fill: Number, dtype: np.dtype[np.generic]
+) -> Expr:
+    """Make a reduction absent where none of its elements is stored; its fill is a number then.
+
+    some  whether one is stored
+    """
+    number = reduced_fill(operator, fill)
+    if number is None:
+        return value
+    if same(number, 0):
+        return Call(KEPT, (value, some))
+    nothing = Literal(number, dtype=dtype.name)
+    return Call(FILLED, (Call(SELECTED, (some, value, nothing)), nothing))
 
 
 def _beside_absent(operator: Operator, entries: Expr, fill: Number) -> Expr:
