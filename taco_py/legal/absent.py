@@ -297,10 +297,10 @@ def is_everywhere(expr: Expr, tensor_is_full: Callable[[str], bool], nothing: Nu
 def tells_zero(expr: Expr) -> bool:
     """Tell whether a stored zero is another number to an operation than what is absent.
 
-    It is to a semiring's product: min(0, -1) is -1 where both are stored, and 0 + x is x.
+    It is to a semiring's product: min(0, -1) is -1 where both are stored, 0 == 0 is true.
     """
     if not isinstance(expr, Call) or len(expr.args) != 2 or expr.operator.at_absent is not None:
         return False
     zeros = [place for place in (0, 1) if expr.operator.annihilators[place] == 0]
-    pairs = [(0, other) if place == 0 else (other, 0) for place in zeros for other in (2, -3)]
+    pairs = [(0, other) if place == 0 else (other, 0) for place in zeros for other in (0, 2, -3)]
     return any(expr.operator.at(pair) != 0 for pair in pairs)

@@ -368,7 +368,7 @@ class Lowerer:
         group = None if level is None else self.result.group_of(level)
         if level is None or position is None or group is None or group.last != level:
             return self, None
-        if self.result.begin_of(level) is not None:
+        if self.result.has_group_below(level):
             return self, None
         if is_certain(self.env, scope, body, self.env.target):
             return replace(self, in_block=True), None

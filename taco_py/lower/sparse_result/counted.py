@@ -30,6 +30,9 @@ class Counted(Result):
 
     reached: Var | None = None
 
+    def begin_of(self, level: int) -> tuple[Group, Var] | None:
+        return _begin_right_below(self, level)
+
     def prologue(self) -> Iterator[Stmt]:
         for group in self.groups:
             yield Declare(group.counter, ZERO)
@@ -68,6 +71,9 @@ class Inserted(Result):
     starts: tuple[Expr, ...] = ()
     extent: Interval | None = None
     begun: Expr | None = None
+
+    def begin_of(self, level: int) -> tuple[Group, Var] | None:
+        return _begin_right_below(self, level)
 
     def prologue(self) -> Iterator[Stmt]:
         above = self._segments(None if self.extent is None else self.extent.lo)
@@ -112,6 +118,15 @@ class Inserted(Result):
             if level == group.first:
                 yield group, positions
             positions = group.counter
+
+
+def _begin_right_below(result: Result, level: int) -> tuple[Group, Var] | None:
+    """The group right below an entry's level alone: an entry above dense levels is always there.
+
+    Were it not, the edges of these levels would lie where another range has its own.
+    """
+    below = result.group_below(level)
+    return None if below is None else (below, below.start)
 
 
 def counted(whole: Result, reached: Var | None) -> Counted:

@@ -80,8 +80,7 @@ class Given(Result):
         if below is not None:
             yield from self._begin(below, position, group)
         elif group is not None and group.last == level:
-            yield from self.begin_entry(level)
-            if not read and self.begin_of(level) is None:
+            if not read and not self.has_group_below(level):
                 yield Expect(self._met(group))
             yield from self._zeros(level, group)
 
@@ -91,8 +90,7 @@ class Given(Result):
             return
         count = build.increment(group.counter)
         if below is None:
-            met = () if self.begin_of(level) is None else (Expect(self._met(group)),)
-            yield from self.if_filled(level, iter((*met, count)))
+            yield build.if_(self._met(group), count) if self.has_group_below(level) else count
             return
         first = build.load_index(self._pos(below), group.counter)
         kept = build.block(Expect(build.eq(first, below.start)), count)

@@ -98,6 +98,10 @@ class Result:
         """The group whose first level is right below `level`."""
         return next((g for g in self.groups if g.first == level + 1), None)
 
+    def has_group_below(self, level: int) -> bool:
+        """Whether a level below `level` stores coordinates."""
+        return any(group.first > level for group in self.groups)
+
     def begin_of(self, level: int) -> tuple[Group, Var] | None:
         """The next group below an entry's level, and where its counter stood before the entry;
         None where all levels below are dense."""
