@@ -385,3 +385,16 @@ def test_a_sum_of_no_entries_is_absent_in_any_plan(multiply: str, plan: int) -> 
     with other_plan(plan):
         found = tp.evaluate(text, given, semiring=semiring)
     np.testing.assert_array_equal(found, np.zeros(3))
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "int8", "float64"])
+def test_arrays_of_scipy_store_nothing_where_a_mask_is_false(dtype: str) -> None:
+    """What they do not store means the semiring's zero."""
+    B = sp.csr_array(np.array([[4, 2, 1], [0, 0, 3]], dtype))
+    mask = sp.coo_array((np.array([1, 0, 1, 0]), (np.array([0, 0, 1, 1]), np.array([0, 1, 2, 0]))))
+    given = {"B": B, "x": np.array([2, 2, 1], dtype)}
+    found = tp.evaluate(
+        "R[i,j] = B[i,j] * x[j]", given, semiring="min_plus", mask=tp.by_value(mask)
+    )
+    assert found.nnz == 2
+    assert (found[0, 0], found[1, 2]) == (6, 4)

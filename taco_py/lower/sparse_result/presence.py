@@ -35,7 +35,7 @@ from taco_py.lower.environment import Environment, Scope
 from taco_py.lower.expressions import lower_value
 from taco_py.notation.checks import accesses
 from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import Number, Operator
+from taco_py.notation.operators import KEPT, Number, Operator
 
 
 def lists(env: Environment, tensor: str) -> bool:
@@ -150,12 +150,13 @@ class _Asking:
                 assert_never(expr)
 
     def _under(self, expr: Call, found: list[LoopExpr]) -> LoopExpr:
-        """Return whether a value under a condition is stored: where it is false too, if elements
-        that are not stored are another number than the value is then."""
+        """Return whether a value under a condition is stored.
+
+        Where the condition of `kept` is false it is 0, which has to be stored if elements that are
+        not are another number; the other number of `selected` is what is absent.
+        """
         assert expr.operator.condition is not None
-        other = expr.args[2] if len(expr.args) > 2 else Literal(0)
-        number = other.value if isinstance(other, Literal) else None
-        listed = self.unlisted is not None and not same(number, self.unlisted)
+        listed = self.unlisted is not None and expr.operator == KEPT and self.unlisted != 0
         if FALSE in found and not listed:
             return FALSE
         condition = self.condition(expr.args[expr.operator.condition])
