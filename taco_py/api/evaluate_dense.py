@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from taco_py import oracle
 from taco_py.call.over_semirings import over_numbers, over_of
-from taco_py.call.prepare import accumulated, by_name, statements_of, target_of
+from taco_py.call.prepare import accumulated, by_name, names_read, statements_of, target_of
 from taco_py.call.several.sequence import check_passed, in_single_assignment, needed
 from taco_py.call.several.typed import Wishes, typed
 from taco_py.call.several.wishes import asked_of
@@ -109,8 +109,8 @@ def evaluate_dense(
     if memory_limit is not None:
         return limited(evaluate_dense, locals())
     given = by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
-    given = {name: _known(obj, name) for name, obj in given.items()}
     statements = _read(text, given) if isinstance(text, str) else (text,)
+    given = _all_known(statements, given)
     over = over_of(semiring, mask, False)
     if len(statements) > 1 or outputs is not None:
         _refuse_initial(initial)
@@ -408,6 +408,13 @@ def _added_wide(
         if source in places:
             places[name] = places[source]
     return wide.assignment
+
+
+def _all_known(statements: Sequence[Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Read the operands that statements have; names that they have not are refused later."""
+    written = [each for each in statements if isinstance(each, Assignment)]
+    names = {*names_read(written), *(each.target.tensor for each in written)}
+    return {name: _known(obj, name) if name in names else obj for name, obj in given.items()}
 
 
 def _known(obj: Any, name: str) -> Any:
