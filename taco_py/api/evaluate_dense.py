@@ -410,7 +410,7 @@ def _added_wide(
     return wide.assignment
 
 
-def _all_known(statements: Sequence[Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _all_known(statements: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Read the operands that statements have; names that they have not are refused later."""
     written = [each for each in statements if isinstance(each, Assignment)]
     names = {*names_read(written), *(each.target.tensor for each in written)}
