@@ -398,3 +398,24 @@ def test_arrays_of_scipy_store_nothing_where_a_mask_is_false(dtype: str) -> None
     )
     assert found.nnz == 2
     assert (found[0, 0], found[1, 2]) == (6, 4)
+
+
+@pytest.mark.parametrize("semiring", ["max_plus", "min_plus", "max_times", "plus_min"])
+@pytest.mark.parametrize("mask", ["none", "dense", "sparse"])
+@pytest.mark.parametrize("kind", [sp.csr_array, lambda D: tp.tensor(D, format="ss"), sp.coo_array])
+def test_products_without_an_entry_are_absent_beside_others(kind, mask, semiring):
+    """Rows without entries, in products of several factors that a term or a mask stands beside."""
+    b, x = np.array([0.0, 1, 2, 3]), sp.coo_array(np.array([-2.0, -1, 0, 0, 2]))
+    D = kind(sp.csr_array(np.array([[0, 0, 0], [1.0, 0, 0], [0, 2, 0], [0, 0, 0]])))
+    m = np.array([True, True, False, True])
+    masks = {"none": {}, "dense": {"mask": m}, "sparse": {"mask": tp.by_value(sp.coo_array(m))}}
+    for text in (
+        "R[i] = b[i]*x[j]*D[i,k] + b[i]",
+        "R[i] = D[i,k]*x[j]",
+        "R[i] = b[i]*D[i,k] + b[i]",
+    ):
+        given = {"b": b, "x": x, "D": D}
+        given = {name: each for name, each in given.items() if f"{name}[" in text}
+        options = {"semiring": semiring, **masks[mask]}
+        found = tp.evaluate(text, given, format="d", **options)
+        np.testing.assert_array_equal(found, tp.evaluate_dense(text, given, **options))

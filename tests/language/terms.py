@@ -144,7 +144,7 @@ def _of_both(name: str, text: str, left: Term, right: Term) -> Term:
         case "/":
             return replace(found, bound=left.bound * 2.0**right.grain)
         case "**":
-            return replace(found, bound=(left.bound + 2) ** min(right.bound + 1, 30))
+            return replace(found, bound=min(left.bound + 2, 1e9) ** min(right.bound + 1, 30))
         case "<<" | "^" | "|" | "&":
             return replace(found, bound=2.0**64 if name == "<<" else 2 * found.bound)
     return found if name in ANSWERS else found.settled()

@@ -234,7 +234,8 @@ class _Stored:
         asked = [each for each in losing if each not in told | by_value]
         needed = [each for each in asked if restricts(value, each)]
         if len(needed) < len(asked) or value in asked:
-            return self.answered(expr) or expr
+            inside = self.settled(value, told)  # which may ask in parts of it
+            return self.answered(expr, inside) or replace(expr, args=(inside, number))
         inside = self.settled(value, told | by_value | {*needed})
         for each in needed:
             if (there := self.stored(each)) is not None:
@@ -296,11 +297,14 @@ class _Stored:
         """What an expression is filled with."""
         return fill_of(expr.args[1], lambda _: None)
 
-    def answered(self, asking: Call) -> Expr | None:
+    def answered(self, asking: Call, inside: Expr | None = None) -> Expr | None:
         """What asks whether its argument is stored, by what tells it: in a temporary. None where
-        no temporary has a part in that."""
+        no temporary has a part in that.
+
+        inside  the argument, settled; the argument itself where it is not given
+        """
         value, *others = asking.args
-        found = self.stored(value)
+        found, value = self.stored(value), value if inside is None else inside
         if found is None:
             return value if others else Literal(True)
         made = {access.tensor for access in self.made.values() if access is not None}
