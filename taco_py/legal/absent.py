@@ -302,5 +302,6 @@ def tells_zero(expr: Expr) -> bool:
     if not isinstance(expr, Call) or len(expr.args) != 2 or expr.operator.at_absent is not None:
         return False
     zeros = [place for place in (0, 1) if expr.operator.annihilators[place] == 0]
-    pairs = [(0, other) if place == 0 else (other, 0) for place in zeros for other in (0, 2, -3)]
+    others = (2, -3) if expr.operator.divides else (0, 2, -3)
+    pairs = [(0, other) if place == 0 else (other, 0) for place in zeros for other in others]
     return any(expr.operator.at(pair) != 0 for pair in pairs)
