@@ -55,7 +55,7 @@ def _before(loop: For, names: Names) -> For | Block:
     """A loop, with its fixed conversions in front of it."""
     if loop.kind is not LoopKind.VECTOR:
         return loop
-    changed = {loop.var} | assigned_vars(loop) | declared_vars(loop.body)
+    changed = assigned_vars(loop) | declared_vars(loop.body) | {loop.var}
     values: dict[Expr, Var] = {}
 
     def moved(node: Any) -> Any:
@@ -81,7 +81,7 @@ def _is_conversion(expr: Expr) -> bool:
     )
 
 
-def _is_fixed(expr: Expr, changed: frozenset[Var] | set[Var]) -> bool:
+def _is_fixed(expr: Expr, changed: frozenset[Var]) -> bool:
     """Whether an expression cannot fail, and no iteration changes what it reads."""
     match expr:
         case Const():

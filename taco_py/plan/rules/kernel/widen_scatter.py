@@ -6,7 +6,8 @@
 A sum in a scalar is added up so by each kernel (`codegen.passes.sums.long_sums`), as NumPy's is in
 pairs; one in an element of an array has the error of all its additions, up to n / 2^24 of n terms.
 Only values that follow their operands continuously are computed in another type: a comparison of
-rounded numbers might have another answer.
+rounded numbers might have another answer. Arrays of a device are converted on the host, so there
+sums stay as they are.
 """
 
 from __future__ import annotations
@@ -28,7 +29,16 @@ from taco_py.plan.ir.goal import real_statistics
 from taco_py.plan.ir.nodes import Cast, KernelStep
 from taco_py.plan.ir.program import Program
 from taco_py.plan.price import as_sum
-from taco_py.plan.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, kernels
+from taco_py.plan.rules.base import (
+    Numbers,
+    Outcome,
+    Phase,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    kernels,
+)
 from taco_py.problem import Problem
 from taco_py.ways.ways import way_of
 
@@ -58,6 +68,8 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     )
     if max(entries, default=0.0) < MANY * elements:
         return None
+    if context.goal.machine.is_gpu:
+        return Refusal("the conversion would take the result off the device")
     target = program.fresh(f"{kernel.target}_{wider.name}")
     why = f"many terms of {problem.result.dtype} are added to each of its elements"
     wide = replace(kernel, target=target, problem=_widened(problem, target, wider.name))
@@ -117,21 +129,17 @@ def _is_continuous(expr: Expr) -> bool:
 
 def _widened(problem: Problem, target: str, wider: str) -> Problem:
     """The problem of another target, with the operands of the narrow type read in the wider one."""
-    narrow = {name for name, type in WIDER.items() if np.can_cast(type.name, wider)}
+    narrow = {each: type.name for each, type in WIDER.items() if np.can_cast(type.name, wider)}
     name = problem.assignment.target.tensor
     return replace(
         problem,
         assignment=rename(problem.assignment, tensors={name: target}),
         operands=tuple(
-            (each, type.read_as(_wide(type.dtype)) if type.dtype in narrow else type)
+            (each, type.read_as(narrow[type.dtype]) if type.dtype in narrow else type)
             for each, type in problem.operands
         ),
         result=replace(problem.result, dtype=wider),
     )
-
-
-def _wide(dtype: str) -> str:
-    return WIDER[dtype].name
 
 
 RULE = Rule("widen_scatter", Phase.KERNEL, apply, kernels, Numbers.WIDER_TYPE)
