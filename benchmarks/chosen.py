@@ -30,7 +30,7 @@ import taco_py as tp
 from benchmarks.curves import Cloud, scatter
 from benchmarks.inputs import shared_loader
 from benchmarks.measure import OURS, Contest, Record, check, in_turns, once, record
-from taco_py.show.inputs import pde27, rmat, tensor_coordinates, uniform
+from taco_py.tool.inputs import pde27, rmat, tensor_coordinates, uniform
 
 BEST = "best by timing"
 SLOWER = 4.0

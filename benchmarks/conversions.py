@@ -16,7 +16,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from benchmarks.inputs import matrices
 from benchmarks.measure import OURS, REFERENCE, Contest, Record, in_turns, record
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 
 
 def run() -> Iterator[Record]:

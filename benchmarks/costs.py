@@ -1,4 +1,4 @@
-"""What do the operations cost that schedules are chosen by (`taco_py.cost.machine.Machine`)?
+"""What do the operations cost that schedules are chosen by (`taco_py.compiler.cost.machine.Machine`)?
 
 Each record is called like a field of `Machine`: its number is what that field is on this computer.
 The unit is an iteration of an SpMV, a gather and a multiplication, in the same round; one thread,
@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from benchmarks.measure import OURS, Record, in_turns, record
-from taco_py.show.inputs import tensor_coordinates, uniform
+from taco_py.tool.inputs import tensor_coordinates, uniform
 
 SIZE, ROW_ENTRIES = 4000, 10
 UNIT = "a step"

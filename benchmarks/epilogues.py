@@ -21,7 +21,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from benchmarks.inputs import shared_loader
 from benchmarks.measure import OURS, REFERENCE, Compute, Record, in_threads, in_turns, record
-from taco_py.show.inputs import rmat
+from taco_py.tool.inputs import rmat
 from tests.epilogue.functions_of_products import EPILOGUES, of_product, operands_of
 
 DENSE = ((4096, 64, 512), (16384, 64, 512), (4096, 256, 512))

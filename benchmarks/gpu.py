@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.devices import DeviceCall, device_of
+from taco_py.compiler.devices import DeviceCall, device_of
 
 RESULTS = Path(__file__).parent / "results"
 SECONDS = 0.3

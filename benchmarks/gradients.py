@@ -22,7 +22,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from benchmarks.measure import OURS, REFERENCE, Record, in_threads, in_turns, record
 from benchmarks.processes import printed
-from taco_py.show.inputs import uniform
+from taco_py.tool.inputs import uniform
 
 THREADS, COLUMNS = 2, 64
 SIZES = (10_000, 100_000)

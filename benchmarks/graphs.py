@@ -22,7 +22,7 @@ from scipy.sparse import csgraph
 from benchmarks.graph_programs import Array, bfs_levels, distances, pagerank
 from benchmarks.inputs import shared_loader
 from benchmarks.measure import OURS, REFERENCE, Contest, Record, in_turns, record
-from taco_py.show.inputs import rmat
+from taco_py.tool.inputs import rmat
 
 REAL = ("cnr-2000", "gowalla")
 TOLERANCE = 1e-10  # of the difference of two steps, for each node

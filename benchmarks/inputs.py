@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from taco_py.show.inputs import pde27, poisson, rmat, tensor_coordinates, uniform
+from taco_py.tool.inputs import pde27, poisson, rmat, tensor_coordinates, uniform
 
 ROOT = Path(__file__).resolve().parent.parent
 LARGEST = 6

@@ -29,14 +29,14 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from benchmarks.measure import Record, record
-from taco_py.call.kernel import Kernel, compile_plan
-from taco_py.diagnostics.errors import TacoError
-from taco_py.limits.kernel_bound import Bound
-from taco_py.limits.measure_ceilings import ceilings_here
-from taco_py.limits.plan_bound import plan_bound
-from taco_py.schedule.commands import Make
-from taco_py.schedule.schedule import Schedule
-from taco_py.values.operands import give
+from taco_py.arguments.operands import give
+from taco_py.calls.call.kernel import Kernel, compile_plan
+from taco_py.compiler.schedule.commands import Make
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.language.diagnostics.errors import TacoError
+from taco_py.report.limits.kernel_bound import Bound
+from taco_py.report.limits.measure_ceilings import ceilings_here
+from taco_py.report.limits.plan_bound import plan_bound
 
 POINTS = 300
 SEED = 7

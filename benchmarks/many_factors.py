@@ -22,15 +22,15 @@ from opt_einsum.paths import linear_to_ssa
 
 from benchmarks.measure import OURS, Record, in_turns, record
 from benchmarks.processes import printed
-from taco_py.cost.effort import Effort
-from taco_py.formats import dense
-from taco_py.notation.einsum import parse_einsum
-from taco_py.plan.algebra.pair_orders import Network, cheapest_order
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Operand
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.make import make_plan
-from taco_py.problem import TensorType
+from taco_py.compiler.cost.effort import Effort
+from taco_py.language.formats import dense
+from taco_py.language.notation.einsum import parse_einsum
+from taco_py.language.problem import TensorType
+from taco_py.planner.algebra.pair_orders import Network, cheapest_order
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.make import make_plan
 
 Labels = tuple[str, ...]
 CHAIN = """

@@ -77,7 +77,7 @@ def in_threads(number: int) -> Iterator[None]:
 
 def check(contest: Contest) -> dict[str, str]:
     """A note for each contender: empty, or that its result differs from the reference's."""
-    from taco_py.show.demo import compare
+    from taco_py.tool.demo import compare
 
     (reference, compute), *others = contest.contenders.items()
     expected = compute()

@@ -17,7 +17,7 @@ from benchmarks.processes import printed
 PROCESSES = 3
 CODE = """
 import ctypes, gc, numpy as np, scipy.sparse as sp, taco_py as tp
-from taco_py.show.inputs import pde27, uniform
+from taco_py.tool.inputs import pde27, uniform
 
 def status(field):
     lines = open("/proc/self/status").read().splitlines()

@@ -14,7 +14,7 @@ import taco_py as tp
 from benchmarks.inputs import tensors
 from benchmarks.measure import OURS, REFERENCE, Contest, Record, records
 from benchmarks.peers import Contenders, library
-from taco_py.show.jobs import mttkrp
+from taco_py.tool.jobs import mttkrp
 
 COLUMNS = 32
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from benchmarks.inputs import shared_loader
 from benchmarks.measure import OURS, REFERENCE, Contest, Record, records
-from taco_py.show.inputs import rmat, uniform
+from taco_py.tool.inputs import rmat, uniform
 
 RULE = "fuse_temporary"
 REAL = ("pubmed_adj", "musae-github")

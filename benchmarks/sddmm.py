@@ -12,7 +12,7 @@ import numpy as np
 import taco_py as tp
 from benchmarks.inputs import matrices
 from benchmarks.measure import OURS, REFERENCE, Contest, Record, records
-from taco_py.show.jobs import sampled_product
+from taco_py.tool.jobs import sampled_product
 
 COLUMNS = 32
 

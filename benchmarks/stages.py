@@ -32,7 +32,7 @@ TOTAL = "total"
 STAGES = ("imports", "planning", "lowering", "passes", "emitting", "compiler", "loading", "running")
 # Functions by the module and the name through which they are called, and their stages.
 FUNCTIONS = (
-    ("taco_py.driver", "_lowered", "lowering"),
+    ("taco_py.compiler.driver", "_lowered", "lowering"),
     ("codegen.passes.order", "run_passes", "passes"),
     ("codegen.emit.c", "emit_c", "emitting"),
     ("codegen.runtime.kernel_cache", "KernelCache._build", "compiler"),

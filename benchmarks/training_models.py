@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from benchmarks.inputs import shared_loader
 from docs.examples.graph_convolution import glorot, normalized
-from taco_py.show.inputs import rmat
+from taco_py.tool.inputs import rmat
 
 Array = np.ndarray[Any, Any]
 FLOAT = np.float32

@@ -24,14 +24,14 @@ import scipy.sparse as sp
 import taco_py as tp
 from benchmarks.inputs import shared_loader
 from benchmarks.measure import TOLERANCE, Record, in_turns, record
-from taco_py.call.prepare import prepare
-from taco_py.call.tuning.plan_bench import PlanBench
-from taco_py.call.tuning.tune_call import tunable
-from taco_py.call.tuning.tuned_schedule import resolved
-from taco_py.plan.ir.printer import program_text
-from taco_py.show.demo import compare
-from taco_py.show.inputs import poisson, rmat, tensor_coordinates, uniform
-from taco_py.tune.space.axis import NO_OPTIONS
+from taco_py.calls.call.prepare import prepare
+from taco_py.planner.ir.printer import program_text
+from taco_py.tool.demo import compare
+from taco_py.tool.inputs import poisson, rmat, tensor_coordinates, uniform
+from taco_py.tuning.bench.plan_bench import PlanBench
+from taco_py.tuning.bench.tune_call import tunable
+from taco_py.tuning.bench.tuned_schedule import resolved
+from taco_py.tuning.space.axis import NO_OPTIONS
 
 TRIALS = int(os.environ.get("TUNED_TRIALS", "40"))
 SECONDS = float(os.environ.get("TUNED_SECONDS", "20"))
@@ -208,7 +208,7 @@ def tensors() -> Iterator[tuple[str, Any]]:
 
 def csf(coordinates: Any, values: Any, shape: tuple[int, ...]) -> Any:
     """A tensor of a list of coordinates."""
-    from taco_py.storage.pack import pack_coo
+    from taco_py.data.storage.pack import pack_coo
 
     data = pack_coo(tuple(coordinates), np.asarray(values, np.float64), tuple(shape), tp.CSF(3))
     return tp.Tensor(data)

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from benchmarks.measure import OURS, Record, record
-from taco_py.tune.store.tuning_record import TuningKey, TuningRecord
+from taco_py.tuning.store.tuning_record import TuningKey, TuningRecord
 
 COUNT, PROBLEMS, PLANS = 100_000, 50, 4
 ASKED = 2000

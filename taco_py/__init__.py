@@ -30,13 +30,12 @@ def _require_own(package: str) -> None:
 _require_own("codegen")
 _require_own("polyhedral")
 
-import taco_py.schedule  # noqa: E402 - its first import would hide the function of that name
-import taco_py.tune  # noqa: E402, F401 - likewise; the function is imported when it is asked for
 from taco_py.api.einsum import einsum  # noqa: E402
 from taco_py.api.evaluate import evaluate, explain  # noqa: E402
 from taco_py.api.schedule import schedule  # noqa: E402
-from taco_py.diagnostics.cautions import BackendWarning, NarrowSumWarning, NotationWarning  # noqa: E402
-from taco_py.diagnostics.errors import (  # noqa: E402
+from taco_py.data.tensors.behaviour import BEHAVIOUR  # noqa: E402
+from taco_py.language.diagnostics.cautions import BackendWarning, NarrowSumWarning, NotationWarning  # noqa: E402
+from taco_py.language.diagnostics.errors import (  # noqa: E402
     BoundError,
     CompilerError,
     DerivativeError,
@@ -61,11 +60,9 @@ from taco_py.diagnostics.errors import (  # noqa: E402
     TacoError,
     TuningStoreError,
 )
-from taco_py.release import VERSION  # noqa: E402
-from taco_py.values.behaviour import BEHAVIOUR  # noqa: E402
+from taco_py.language.release import VERSION  # noqa: E402
 
 BEHAVIOUR.home = "taco_py.arrays.operations"
-del globals()["tune"]
 
 if TYPE_CHECKING:
     from taco_py import graph, nn, torch, tuning
@@ -92,15 +89,21 @@ if TYPE_CHECKING:
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
     from taco_py.api.tuning.tune import tune, tuning_store
-    from taco_py.asymptotic.frontier_search import Frontier
-    from taco_py.call.derivatives.pullback import Pullback
-    from taco_py.call.derivatives.pushforward import Pushforward
-    from taco_py.call.derivatives.text_derivatives import jvp, vjp
-    from taco_py.call.kernel import Kernel
-    from taco_py.call.program_call import Program
-    from taco_py.call.tuning.tuned_plans import TunedCall
-    from taco_py.call.tuning.tuning_store import TuningStore
-    from taco_py.formats import (
+    from taco_py.calls.call.derivatives.pullback import Pullback
+    from taco_py.calls.call.derivatives.pushforward import Pushforward
+    from taco_py.calls.call.derivatives.text_derivatives import jvp, vjp
+    from taco_py.calls.call.kernel import Kernel
+    from taco_py.calls.call.program_call import Program
+    from taco_py.compiler.asymptotic.frontier_search import Frontier
+    from taco_py.compiler.schedule.schedule import Schedule
+    from taco_py.data.tensors.tensor import Tensor
+    from taco_py.graph.backends.backend import Backend, Pattern
+    from taco_py.graph.backends.registered import register_backend
+    from taco_py.graph.fuse import FusedFunction, fuse
+    from taco_py.graph.gradients.gradient_function import GradientFunction, grad, value_and_grad
+    from taco_py.graph.gradients.train_step import TrainState, TrainStep, train_step
+    from taco_py.graph.lazy import Lazy, lazy
+    from taco_py.language.formats import (
         BCSR,
         BSR,
         COO,
@@ -124,18 +127,12 @@ if TYPE_CHECKING:
         RemappedFormat,
         dense,
     )
-    from taco_py.graph.backends.backend import Backend, Pattern
-    from taco_py.graph.backends.registered import register_backend
-    from taco_py.graph.fuse import FusedFunction, fuse
-    from taco_py.graph.gradients.gradient_function import GradientFunction, grad, value_and_grad
-    from taco_py.graph.gradients.train_step import TrainState, TrainStep, train_step
-    from taco_py.graph.lazy import Lazy, lazy
-    from taco_py.notation.rewrites.masks import by_value, complement
-    from taco_py.notation.rewrites.semirings import Semiring
-    from taco_py.schedule.schedule import Schedule
-    from taco_py.tune.store.tuning_record import TuningRecord
-    from taco_py.values.device_tensor import DeviceTensor
-    from taco_py.values.tensor import Tensor
+    from taco_py.language.notation.rewrites.masks import by_value, complement
+    from taco_py.language.notation.rewrites.semirings import Semiring
+    from taco_py.running.device_tensor import DeviceTensor
+    from taco_py.tuning.bench.tuned_plans import TunedCall
+    from taco_py.tuning.bench.tuning_store import TuningStore
+    from taco_py.tuning.store.tuning_record import TuningRecord
 
 __version__ = VERSION
 
@@ -143,7 +140,7 @@ _LATER = {
     "taco_py.api.check": ("check",),
     "taco_py.api.choose_format": ("choose_format",),
     "taco_py.api.compile": ("compile",),
-    "taco_py.call.derivatives.text_derivatives": ("jvp", "vjp"),
+    "taco_py.calls.call.derivatives.text_derivatives": ("jvp", "vjp"),
     "taco_py.api.device": ("device",),
     "taco_py.api.evaluate_dense": ("evaluate_dense",),
     "taco_py.api.files": ("read", "write"),
@@ -163,14 +160,14 @@ _LATER = {
     "taco_py.api.symmetric": ("symmetric",),
     "taco_py.api.tensor": ("tensor",),
     "taco_py.api.threads": ("get_threads", "set_threads"),
-    "taco_py.call.derivatives.pullback": ("Pullback",),
-    "taco_py.call.derivatives.pushforward": ("Pushforward",),
+    "taco_py.calls.call.derivatives.pullback": ("Pullback",),
+    "taco_py.calls.call.derivatives.pushforward": ("Pushforward",),
     "taco_py.api.tuning.tune": ("tune", "tuning_store"),
-    "taco_py.call.kernel": ("Kernel",),
-    "taco_py.call.program_call": ("Program",),
-    "taco_py.call.tuning.tuned_plans": ("TunedCall",),
-    "taco_py.call.tuning.tuning_store": ("TuningStore",),
-    "taco_py.formats": (
+    "taco_py.calls.call.kernel": ("Kernel",),
+    "taco_py.calls.call.program_call": ("Program",),
+    "taco_py.tuning.bench.tuned_plans": ("TunedCall",),
+    "taco_py.tuning.bench.tuning_store": ("TuningStore",),
+    "taco_py.language.formats": (
         "BCSR",
         "BSR",
         "COO",
@@ -196,19 +193,19 @@ _LATER = {
         "RemappedFormat",
         "dense",
     ),
-    "taco_py.asymptotic.frontier_search": ("Frontier",),
+    "taco_py.compiler.asymptotic.frontier_search": ("Frontier",),
     "taco_py.graph.backends.backend": ("Backend", "Pattern"),
     "taco_py.graph.backends.registered": ("register_backend",),
     "taco_py.graph.fuse": ("FusedFunction", "fuse"),
     "taco_py.graph.gradients.gradient_function": ("GradientFunction", "grad", "value_and_grad"),
     "taco_py.graph.gradients.train_step": ("TrainState", "TrainStep", "train_step"),
     "taco_py.graph.lazy": ("Lazy", "lazy"),
-    "taco_py.notation.rewrites.masks": ("by_value", "complement"),
-    "taco_py.notation.rewrites.semirings": ("Semiring",),
-    "taco_py.schedule.schedule": ("Schedule",),
-    "taco_py.tune.store.tuning_record": ("TuningRecord",),
-    "taco_py.values.device_tensor": ("DeviceTensor",),
-    "taco_py.values.tensor": ("Tensor",),
+    "taco_py.language.notation.rewrites.masks": ("by_value", "complement"),
+    "taco_py.language.notation.rewrites.semirings": ("Semiring",),
+    "taco_py.compiler.schedule.schedule": ("Schedule",),
+    "taco_py.tuning.store.tuning_record": ("TuningRecord",),
+    "taco_py.running.device_tensor": ("DeviceTensor",),
+    "taco_py.data.tensors.tensor": ("Tensor",),
 }
 
 __all__ = [

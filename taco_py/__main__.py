@@ -2,6 +2,6 @@
 
 import sys
 
-from taco_py.cli import main
+from taco_py.tool.cli import main
 
 sys.exit(main())

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from taco_py.api.evaluate import evaluate
-from taco_py.call.derivatives.pullback import Pullback
-from taco_py.call.derivatives.text_derivatives import vjp
-from taco_py.diagnostics.errors import DerivativeError, OperandTypeError
-from taco_py.diagnostics.extras import library
-from taco_py.values.settings import merged
+from taco_py.arguments.settings import merged
+from taco_py.calls.call.derivatives.pullback import Pullback
+from taco_py.calls.call.derivatives.text_derivatives import vjp
+from taco_py.language.diagnostics.errors import DerivativeError, OperandTypeError
+from taco_py.language.diagnostics.extras import library
 
 
 class TorchFunction:

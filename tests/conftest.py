@@ -37,7 +37,7 @@ import hypothesis
 import pytest
 
 from codegen.runtime import blas
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 from tests.machines import MACHINES, machine_in_turn, machine_named, missing_feature, pretend
 
 ROOT = Path(__file__).parent.parent

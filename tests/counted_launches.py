@@ -8,8 +8,8 @@ import pytest
 
 from codegen.devices.emulated import EmulatedDevice
 from codegen.devices.launch_record import Launch
-from taco_py import devices
-from taco_py.kernels import KERNELS
+from taco_py.compiler import devices
+from taco_py.data.kernels import KERNELS
 
 
 def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:

@@ -29,23 +29,23 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.target import Target
-from taco_py.call import prepare as preparing
-from taco_py.cost.effort import Effort
-from taco_py.driver import make_source
-from taco_py.explanation.plan_schedule import recipe_of
-from taco_py.kernels import KERNELS
-from taco_py.notation.einsum import parse_einsum
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import KernelStep, Operand
-from taco_py.plan.ir.parser import parse_program
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.ir.printer import program_text
-from taco_py.plan.make import Options, make_plan
-from taco_py.problem import TensorType
-from taco_py.schedule.schedule import Schedule
-from taco_py.values.settings import Settings
-from taco_py.ways.library_choice import Libraries
-from taco_py.ways.ways import way_of
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call import prepare as preparing
+from taco_py.compiler.cost.effort import Effort
+from taco_py.compiler.driver import make_source
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.compiler.ways.library_choice import Libraries
+from taco_py.compiler.ways.ways import way_of
+from taco_py.data.kernels import KERNELS
+from taco_py.language.notation.einsum import parse_einsum
+from taco_py.language.problem import TensorType
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import KernelStep, Operand
+from taco_py.planner.ir.parser import parse_program
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.ir.printer import program_text
+from taco_py.planner.make import Options, make_plan
+from taco_py.report.explanation.plan_schedule import recipe_of
 from tests.corpus import expressions
 from tests.corpus.expressions import Case
 
@@ -274,7 +274,7 @@ def _array(shape: tuple[int, ...], dtype: str) -> Operand:
 
 def by_facts(text: str, facts: Mapping[str, Operand]) -> Planned:
     """The plan of an assignment over operands of which facts alone are there."""
-    from taco_py.plan.ir.formats import default_format
+    from taco_py.planner.ir.formats import default_format
 
     assignment = preparing.parsed(text) if "=" in text else parse_einsum(text, _orders(facts))
     formats = {name: operand.type.format for name, operand in facts.items()}
@@ -320,7 +320,7 @@ GROUPS: Mapping[str, Callable[[], Iterator[Question]]] = {
 def nominal() -> Iterator[None]:
     """The nominal machine in place of this one."""
     with (
-        patch("taco_py.driver.native_target", lambda: TARGET),
+        patch("taco_py.compiler.driver.native_target", lambda: TARGET),
         patch.object(preparing, "libraries_of", lambda s, *_: LIBRARIES if s.libraries else None),
     ):
         yield

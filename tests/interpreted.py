@@ -12,9 +12,9 @@ from codegen.passes.parameters import prune_parameters
 from codegen.pretty import pretty
 from codegen.runtime.signature import Kind, Signature, signature_of
 from codegen.verify import verify
-from taco_py.driver import CompiledKernel, Report
-from taco_py.ways.loops import lower_recipe
-from taco_py.ways.recipe import LoweredRecipe, Recipe
+from taco_py.compiler.driver import CompiledKernel, Report
+from taco_py.compiler.ways.loops import lower_recipe
+from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe
 from tests.codegen.interpreter import run
 
 

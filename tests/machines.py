@@ -29,11 +29,11 @@ import pytest
 from codegen.libraries.blas_routines import OPENBLAS
 from codegen.runtime import blas
 from codegen.toolchain import processor
-from taco_py.call import prepare
-from taco_py.cost.machine import NOMINAL
-from taco_py.execute import run
-from taco_py.kernels import KERNELS
-from taco_py.plan.ir.goal import Request
+from taco_py.calls.call import prepare
+from taco_py.compiler.cost.machine import NOMINAL
+from taco_py.data.kernels import KERNELS
+from taco_py.planner.ir.goal import Request
+from taco_py.running.execute import run
 
 NO_BLAS, UNKNOWN, OF_CYTHON = "", "?", "Cython"
 UNLOADED = NO_BLAS, UNKNOWN, OF_CYTHON

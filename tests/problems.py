@@ -7,20 +7,20 @@ from math import prod
 
 import numpy as np
 
-from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
-from taco_py.notation.checks import accesses, check_assignment, operand_names, rename
-from taco_py.notation.dtypes import result_dtype
-from taco_py.notation.nodes import Assignment
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.printer import to_text
-from taco_py.notation.rewrites.reduce import insert_reductions
-from taco_py.plan.ir.formats import default_format
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import KernelStep, Operand
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.make import Options, make_plan
-from taco_py.plan.rules.tidy.canonical_names import canonical
-from taco_py.problem import Problem, TensorType
+from taco_py.language.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
+from taco_py.language.notation.checks import accesses, check_assignment, operand_names, rename
+from taco_py.language.notation.dtypes import result_dtype
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.printer import to_text
+from taco_py.language.notation.rewrites.reduce import insert_reductions
+from taco_py.language.problem import Problem, TensorType
+from taco_py.planner.ir.formats import default_format
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import KernelStep, Operand
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.make import Options, make_plan
+from taco_py.planner.rules.tidy.canonical_names import canonical
 
 NAMED = {"CSR": CSR, "CSC": CSC, "DCSR": DCSR}
 SIZE = 1000

@@ -26,22 +26,34 @@ PACKAGES = ("taco_py", "polyhedral", "codegen")
 FORBIDDEN: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("codegen", ("taco_py", "polyhedral"), "the ground floor knows loops, arrays and C only"),
     ("polyhedral", ("taco_py",), "it knows affine domains, not tensors"),
-    ("taco_py.notebook", ("taco_py", "codegen", "polyhedral"), "what is shown is text by then"),
-    ("taco_py.diagnostics", ("taco_py", "codegen", "polyhedral"), "errors know no compiler"),
     (
-        "taco_py.notation",
-        ("taco_py.formats", "taco_py.storage", "codegen", "polyhedral"),
+        "taco_py.language.notebook",
+        ("taco_py", "codegen", "polyhedral"),
+        "what is shown is text by then",
+    ),
+    (
+        "taco_py.language.diagnostics",
+        ("taco_py", "codegen", "polyhedral"),
+        "errors know no compiler",
+    ),
+    (
+        "taco_py.language.notation",
+        ("taco_py.language.formats", "taco_py.data.storage", "codegen", "polyhedral"),
         "notation knows no formats",
     ),
-    ("taco_py.formats", ("codegen", "polyhedral"), "formats are data and know no loop IR"),
+    ("taco_py.language.formats", ("codegen", "polyhedral"), "formats are data and know no loop IR"),
     (
-        "taco_py.legal",
-        ("taco_py.concrete", "taco_py.plan", "codegen", "polyhedral"),
+        "taco_py.language.legal",
+        ("taco_py.compiler.concrete", "taco_py.planner", "codegen", "polyhedral"),
         "what types and formats allow depends on no IR below notation",
     ),
-    ("taco_py.levels", ("taco_py.notation", "taco_py.concrete"), "levels know no index variables"),
-    ("taco_py.lower", ("taco_py.schedule",), "lowering knows no commands"),
-    ("taco_py.cost", ("codegen",), "cost knows no loop IR"),
+    (
+        "taco_py.compiler.levels",
+        ("taco_py.language.notation", "taco_py.compiler.concrete"),
+        "levels know no index variables",
+    ),
+    ("taco_py.compiler.lower", ("taco_py.compiler.schedule",), "lowering knows no commands"),
+    ("taco_py.compiler.cost", ("codegen",), "cost knows no loop IR"),
     (
         "codegen.emit",
         ("codegen.runtime", "codegen.toolchain", "codegen.devices"),
@@ -53,22 +65,37 @@ FORBIDDEN: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "devices run text, and know nothing of what it was made of",
     ),
     (
-        "taco_py.storage",
-        ("codegen", "polyhedral", "taco_py.lower", "taco_py.driver", "taco_py.api"),
+        "taco_py.data.storage",
+        (
+            "codegen",
+            "polyhedral",
+            "taco_py.compiler.lower",
+            "taco_py.compiler.driver",
+            "taco_py.api",
+        ),
         "storage does not compile",
     ),
-    ("taco_py.oracle", ("codegen", "taco_py.lower"), "the oracle shares no lowering"),
+    (
+        "taco_py.language.oracle",
+        ("codegen", "taco_py.compiler.lower"),
+        "the oracle shares no lowering",
+    ),
     (
         "taco_py.graph.orchestrate",
         (
-            *("taco_py.notation", "taco_py.formats", "taco_py.storage", "taco_py.plan"),
-            *("taco_py.values", "taco_py.graph.nodes", "taco_py.graph.capture", "polyhedral"),
+            *(
+                "taco_py.language.notation",
+                "taco_py.language.formats",
+                "taco_py.data.storage",
+                "taco_py.planner",
+            ),
+            *("taco_py.data.tensors", "taco_py.graph.nodes", "taco_py.graph.capture", "polyhedral"),
         ),
         "kernels are chosen for graphs of anything",
     ),
     (
-        "taco_py.driver",
-        ("taco_py.order", "taco_py.asymptotic", "taco_py.plan", "taco_py.api"),
+        "taco_py.compiler.driver",
+        ("taco_py.compiler.order", "taco_py.compiler.asymptotic", "taco_py.planner", "taco_py.api"),
         "the scheduler is an argument",
     ),
 )
@@ -86,7 +113,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "remapped", "call", "api", "arrays", "torch", "graph", "nn", "tuning", "tool",
         "cli", "__main__",
     ),
-    "taco_py.plan": ("ir", "algebra"),
+    "taco_py.planner": ("ir", "algebra"),
     "polyhedral": (
         "errors", "affine", "model", "band_schedule", "isl", "nests", "products", "programs",
     ),
@@ -94,14 +121,17 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # A package below may not import one above.
 ABOVE = (
     "taco_py.api", "taco_py.arrays", "taco_py.torch", "taco_py.graph", "taco_py.nn",
-    "taco_py.tuning", "taco_py.tool", "taco_py.cli",
+    "taco_py.tuning", "taco_py.tool", "taco_py.tool.cli",
 )  # fmt: skip
 # Third-party and standard modules that only some files may import, anywhere in them.
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "islpy": ("polyhedral.isl",),
     "cffi": ("codegen.toolchain", "codegen.runtime", "codegen.devices"),
-    "opt_einsum": ("taco_py.plan.algebra.contraction_trees", "taco_py.plan.algebra.pair_orders"),
-    "cotengra": ("taco_py.plan.algebra.pair_orders",),
+    "opt_einsum": (
+        "taco_py.planner.algebra.contraction_trees",
+        "taco_py.planner.algebra.pair_orders",
+    ),
+    "cotengra": ("taco_py.planner.algebra.pair_orders",),
     "subprocess": ("codegen.toolchain", "codegen.runtime"),
     "ctypes": ("codegen.toolchain", "codegen.runtime", "codegen.devices.cuda"),
 }
@@ -121,19 +151,19 @@ MEMO_ALLOWED = frozenset(
         "codegen.runtime.blas",
         "codegen.tree",
         "codegen.variables",
-        "taco_py.affine.oracle",
+        "taco_py.compiler.affine.oracle",
         "taco_py.arrays.elementwise",
         "taco_py.arrays.spelling",
-        "taco_py.autodiff.cotangents",
-        "taco_py.call.prepare",
-        "taco_py.call.subscripts",
-        "taco_py.cost.sets",
-        "taco_py.devices",
-        "taco_py.indexed.make_operands",
-        "taco_py.interop.scipy_arrays",
-        "taco_py.interop.scipy_blocks",
-        "taco_py.legal.absent",
-        "taco_py.storage.size_classes",
+        "taco_py.language.autodiff.cotangents",
+        "taco_py.calls.call.prepare",
+        "taco_py.calls.call.subscripts",
+        "taco_py.compiler.cost.sets",
+        "taco_py.compiler.devices",
+        "taco_py.calls.indexed.make_operands",
+        "taco_py.data.interop.scipy_arrays",
+        "taco_py.data.interop.scipy_blocks",
+        "taco_py.language.legal.absent",
+        "taco_py.data.storage.size_classes",
     }
 )
 
@@ -234,7 +264,7 @@ def test_packages_import_downwards(package: str, others: tuple[str, ...], why: s
         and any(inside(found.name, other) for other in others)
         and not inside(found.name, package)
         and target(found.name) not in COMMON
-        and not (package == "taco_py.diagnostics" and found.name == "taco_py")
+        and not (package == "taco_py.language.diagnostics" and found.name == "taco_py")
     ]
     assert not wrong, f"{why}: {wrong}"
 
@@ -252,8 +282,8 @@ def test_nothing_below_imports_the_api_or_the_command_line() -> None:
 
 # What draws itself, when it is asked to.
 SHOWN = (
-    "taco_py.call.builder", "taco_py.call.kernel", "taco_py.graph.graph_picture",
-    "taco_py.limits.roofline_picture",
+    "taco_py.calls.call.builder", "taco_py.calls.call.kernel", "taco_py.graph.graph_picture",
+    "taco_py.report.limits.roofline_picture",
 )  # fmt: skip
 
 
@@ -327,9 +357,9 @@ def test_only_the_command_line_imports_show() -> None:
     wrong = [
         str(found)
         for found in imports()
-        if inside(found.name, "taco_py.show")
-        and not inside(found.module, "taco_py.show")
-        and not inside(found.module, "taco_py.cli")
+        if inside(found.name, "taco_py.tool")
+        and not inside(found.module, "taco_py.tool")
+        and not inside(found.module, "taco_py.tool.cli")
         and not (found.module in SHOWN and not found.top_level)
     ]
     assert not wrong
@@ -484,7 +514,12 @@ def _changed_name(node: ast.AST) -> str | None:
 
 def test_values_are_frozen() -> None:
     """IR nodes are frozen, slotted dataclasses."""
-    homes = ("codegen.ir", "taco_py.notation.nodes", "taco_py.concrete.nodes", "taco_py.problem")
+    homes = (
+        "codegen.ir",
+        "taco_py.language.notation.nodes",
+        "taco_py.compiler.concrete.nodes",
+        "taco_py.language.problem",
+    )
     loose = [
         f"{module}.{node.name}"
         for module in homes

@@ -16,7 +16,7 @@ import scipy.io
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.cli import main
+from taco_py.tool.cli import main
 from taco_py.tool.flags import FLAGS
 
 ROOT = Path(__file__).parent.parent
@@ -31,7 +31,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tool(*arguments: str, stdout: Any = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "import sys; from taco_py.cli import main; sys.exit(main())"]
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from taco_py.tool.cli import main; sys.exit(main())",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
         [*command, *arguments],
@@ -211,7 +215,7 @@ def test_an_interrupt_is_a_status(
     def interrupted(_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("taco_py.cli.run_tool", interrupted)
+    monkeypatch.setattr("taco_py.tool.cli.run_tool", interrupted)
     assert main([SPMV]) == 130
     assert capsys.readouterr().err == "taco-py: interrupted\n"
 
@@ -286,7 +290,7 @@ def test_made_up_operands(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_wrong_result_is_status_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("taco_py.oracle.evaluate_dense", lambda *_: np.zeros(30))
+    monkeypatch.setattr("taco_py.language.oracle.evaluate_dense", lambda *_: np.zeros(30))
     assert main([SPMV, "-f=A:ds", "-i=A:A.mtx", "-verify"]) == 1
     assert "WRONG" in capsys.readouterr().out
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import taco_py as tp
-from taco_py.schedule.parser import syntax
+from taco_py.compiler.schedule.parser import syntax
 from taco_py.tool.flags import FLAGS
 from tests.pages import DOCS, PAGES, README, ROOT, blocks, headings, links, run
 

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 
 rng = np.random.default_rng(1)
 A = sp.random_array((13, 9), density=0.3, format="csr", rng=rng)

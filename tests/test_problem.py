@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taco_py.diagnostics.errors import NumberOverflowError
-from taco_py.formats import LETTERS, Format
-from taco_py.notation.checks import operand_names
-from taco_py.notation.nodes import Access, Assignment, Call, Literal, Reduce
-from taco_py.notation.operators import ADD, MUL, Operator
-from taco_py.problem import Problem, TensorType
-from taco_py.schedule.commands import Make, Parallelize, Reorder, Serial
-from taco_py.schedule.schedule import Schedule
-from taco_py.ways.recipe import Recipe
+from taco_py.compiler.schedule.commands import Make, Parallelize, Reorder, Serial
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.language.diagnostics.errors import NumberOverflowError
+from taco_py.language.formats import LETTERS, Format
+from taco_py.language.notation.checks import operand_names
+from taco_py.language.notation.nodes import Access, Assignment, Call, Literal, Reduce
+from taco_py.language.notation.operators import ADD, MUL, Operator
+from taco_py.language.problem import Problem, TensorType
 from tests.notation import strategies
 from tests.problems import problem
 

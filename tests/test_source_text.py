@@ -14,11 +14,11 @@ import polyhedral
 import taco_py
 from codegen.names import is_plain_name
 from codegen.passes.local_arrays import evaluated_size
-from taco_py.diagnostics.errors import InternalError
-from taco_py.kernels import find_routine
-from taco_py.replay.call_text import HELPERS
-from taco_py.replay.helpers import PLACES, Helper
-from taco_py.replay.source_text import call_code, checked_name, whole_number
+from taco_py.data.kernels import find_routine
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.running.replay.call_text import HELPERS
+from taco_py.running.replay.helpers import PLACES, Helper
+from taco_py.running.replay.source_text import call_code, checked_name, whole_number
 
 BUILT_IN = frozenset(("eval", "exec", "compile", "__import__"))
 """Python's own: any mention of them is listed, called or not."""
@@ -43,12 +43,12 @@ REASONS: dict[str, tuple[str, ...]] = {
         "taco_py/graph/__init__.py:__getattr__ import_module",
         "taco_py/tuning/__init__.py:__getattr__ import_module",
         "taco_py/graph/backends/registered.py:Registered.find import_module",
-        "taco_py/values/behaviour.py:Behaviour.known import_module",
-        "taco_py/diagnostics/extras.py:library import_module",
-        "taco_py/storage/sources.py:_of import_module",
+        "taco_py/data/tensors/behaviour.py:Behaviour.known import_module",
+        "taco_py/language/diagnostics/extras.py:library import_module",
+        "taco_py/data/storage/sources.py:_of import_module",
         "codegen/runtime/blas.py:_from_capsules import_module",
-        "taco_py/kernels.py:find_routine import_module",
-        "taco_py/replay/helpers.py:Helper.function import_module",
+        "taco_py/data/kernels.py:find_routine import_module",
+        "taco_py/running/replay/helpers.py:Helper.function import_module",
         "codegen/runtime/child_process.py:serve import_module",
     ),
     "text of names that are made here and of operators of a table": (
@@ -57,8 +57,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         "codegen/records.py:_function exec",
     ),
     "text that `call_code` has found to be a short way, of the user's own cache or made here": (
-        "taco_py/replay/find.py:define exec",
-        "taco_py/replay/source_text.py:call_code compile",
+        "taco_py/running/replay/find.py:define exec",
+        "taco_py/running/replay/source_text.py:call_code compile",
     ),
     "Python that the emitter wrote; in the cache it lies beside the libraries that it launches": (
         "codegen/devices/host_function.py:HostFunction.__init__ exec",
@@ -67,18 +67,18 @@ REASONS: dict[str, tuple[str, ...]] = {
     "literals alone, which are looked at before they are used": (
         "taco_py/graph/rules/algebra.py:_matches literal_eval",
         "taco_py/graph/rules/algebra.py:_number literal_eval",
-        "taco_py/plan/ir/parser.py:_move literal_eval",
-        "taco_py/storage/containers/npy.py:_header literal_eval",
+        "taco_py/planner/ir/parser.py:_move literal_eval",
+        "taco_py/data/storage/containers/npy.py:_header literal_eval",
     ),
     "refuses pickles": (
         "taco_py/graph/plain_graphs.py:_bytes allow_pickle",
-        "taco_py/storage/containers/npz.py:read allow_pickle",
+        "taco_py/data/storage/containers/npz.py:read allow_pickle",
     ),
     "operands for a process that this one starts, in a private folder that it makes and removes": (
-        "taco_py/tune/measure/operand_file.py:operand_file pickle.HIGHEST_PROTOCOL",
-        "taco_py/tune/measure/operand_file.py:operand_file pickle.PicklingError",
-        "taco_py/tune/measure/operand_file.py:read_operands pickle.load",
-        "taco_py/tune/measure/operand_file.py:_Pickler pickle.Pickler",
+        "taco_py/tuning/measure/operand_file.py:operand_file pickle.HIGHEST_PROTOCOL",
+        "taco_py/tuning/measure/operand_file.py:operand_file pickle.PicklingError",
+        "taco_py/tuning/measure/operand_file.py:read_operands pickle.load",
+        "taco_py/tuning/measure/operand_file.py:_Pickler pickle.Pickler",
     ),
     "a file of this package declares the functions": (
         "codegen/devices/cuda/driver_library.py:Driver._load cdef",
@@ -112,10 +112,10 @@ REASONS: dict[str, tuple[str, ...]] = {
         "taco_py/graph/lazy.py:Lazy._elementwise getattr(np)",
         "taco_py/graph/run/left_to_numpy.py:_reduction getattr(np)",
         "taco_py/graph/run/left_to_numpy.py:_along getattr(np)",
-        "taco_py/interop/scipy_arrays.py: getattr(sp)",
-        "taco_py/notation/functions/function_table.py:_special.evaluate getattr(special)",
-        "taco_py/tune/tasks/operands_like.py: getattr(sp)",
-        "taco_py/values/keys.py: getattr(sp)",
+        "taco_py/data/interop/scipy_arrays.py: getattr(sp)",
+        "taco_py/language/notation/functions/function_table.py:_special.evaluate getattr(special)",
+        "taco_py/tuning/tasks/operands_like.py: getattr(sp)",
+        "taco_py/arguments/keys.py: getattr(sp)",
     ),
     "what is found is used where it is a function of elements alone": (
         "taco_py/graph/number_functions.py:element_function getattr(np)",
@@ -239,7 +239,7 @@ def test_a_kept_text_is_a_short_way_or_nothing(text: str) -> None:
 
 
 def test_helpers_and_routines_are_those_of_the_tables() -> None:
-    for place in ("os:system", "taco_py.values.results.hand_out:np", "builtins:eval", "", "x"):
+    for place in ("os:system", "taco_py.arguments.results.hand_out:np", "builtins:eval", "", "x"):
         with pytest.raises(InternalError):
             Helper(place).function()
     for helper in (*HELPERS.values(), *map(Helper, PLACES)):

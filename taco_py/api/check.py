@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from taco_py.storage import check as structure
-from taco_py.values.tensor import as_data
+from taco_py.data.storage import check as structure
+from taco_py.data.tensors.tensor import as_data
 
 
 def check(obj: Any) -> None:
@@ -16,7 +16,7 @@ def check(obj: Any) -> None:
     >>> A.indices[0] = 7
     >>> tp.check(A)
     Traceback (most recent call last):
-    taco_py.diagnostics.errors.StructureError: ...
+    taco_py.language.diagnostics.errors.StructureError: ...
 
     Kernels read operands without bounds checks; call this on arrays of doubtful origin.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from taco_py.convert.choose_format import Choice, chosen
-from taco_py.values.remapped_tensor import blocks_of
-from taco_py.values.tensor import as_data
+from taco_py.data.convert.choose_format import Choice, chosen
+from taco_py.data.tensors.remapped_tensor import blocks_of
+from taco_py.data.tensors.tensor import as_data
 
 
 def choose_format(A: Any) -> Choice:  # noqa: N803 - the field's name

@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any, overload
 from numpy.typing import DTypeLike
 
 from taco_py.api.over import as_mask, read_over
-from taco_py.call.devices.placed import placed
-from taco_py.call.draft import draft
-from taco_py.call.kernel import Kernel, compile_draft
-from taco_py.call.prepare import by_name, statements_of
-from taco_py.call.texts.kernel_in_blocks import (
+from taco_py.arguments.settings import settings_of_kernel
+from taco_py.calls.call.devices.placed import placed
+from taco_py.calls.call.draft import draft
+from taco_py.calls.call.kernel import Kernel, compile_draft
+from taco_py.calls.call.prepare import by_name, statements_of
+from taco_py.calls.call.texts.kernel_in_blocks import (
     KernelInBlocks,
     ToldOfBlocks,
     compile_blocks,
     names_blocks,
 )
-from taco_py.diagnostics.option_table import refuse_others
-from taco_py.formats import Format, RemappedFormat
-from taco_py.notation.checks import has_subscripts
-from taco_py.schedule.schedule import Schedule
-from taco_py.values.byte_counts import check_memory_limit
-from taco_py.values.settings import settings_of_kernel
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.data.tensors.byte_counts import check_memory_limit
+from taco_py.language.diagnostics.option_table import refuse_others
+from taco_py.language.formats import Format, RemappedFormat
+from taco_py.language.notation.checks import has_subscripts
 
 if TYPE_CHECKING:
-    from taco_py.call.builder import ScheduleBuilder
-    from taco_py.call.several.kernel_of_several import KernelOfSeveral
-    from taco_py.call.texts.kernel_of_subscripts import KernelOfSubscripts
-    from taco_py.notation.rewrites.semirings import Semiring
+    from taco_py.calls.call.builder import ScheduleBuilder
+    from taco_py.calls.call.several.kernel_of_several import KernelOfSeveral
+    from taco_py.calls.call.texts.kernel_of_subscripts import KernelOfSubscripts
+    from taco_py.language.notation.rewrites.semirings import Semiring
 
 
 @overload
@@ -120,8 +120,8 @@ def compile(
         if over is not None and not over.is_usual:
             over.refuse_several(statements[-1].assignment)
         refuse_others("kernels of several statements", ends)
-        from taco_py.call.several.draft_several import draft_several
-        from taco_py.call.several.kernel_of_several import compile_several
+        from taco_py.calls.call.several.draft_several import draft_several
+        from taco_py.calls.call.several.kernel_of_several import compile_several
 
         several = draft_several(text, given, outputs, dtypes, index_dtype, static)
         return compile_several(several, settings)
@@ -130,7 +130,7 @@ def compile(
         refuse_others("kernels of operands in blocks", ends)
         return compile_blocks(statement, ToldOfBlocks(given, dtypes, index_dtype, settings))
     if (border, shape) != ("error", None) or has_subscripts(statement.assignment):
-        from taco_py.call.texts.kernel_of_subscripts import Told, compile_at
+        from taco_py.calls.call.texts.kernel_of_subscripts import Told, compile_at
 
         told = Told(given, dtypes, index_dtype, static, over, settings)
         return compile_at(statement, border, shape, told)

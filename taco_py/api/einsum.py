@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import built, read_over
-from taco_py.replay.find import find
-from taco_py.values.byte_counts import call_again, limited
-from taco_py.values.keys import COUNTS, call_key, options_key, parted
+from taco_py.arguments.keys import COUNTS, call_key, options_key, parted
+from taco_py.data.tensors.byte_counts import call_again, limited
+from taco_py.running.replay.find import find
 
 USUAL = (None, True, None, ())
 """The options of most calls: static, libraries, schedule_budget, forbid."""
@@ -17,11 +17,11 @@ USUAL = (None, True, None, ())
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from taco_py.call.builder import ScheduleBuilder
-    from taco_py.formats import Format
-    from taco_py.notation.rewrites.semirings import Semiring
-    from taco_py.schedule.schedule import Schedule
-    from taco_py.storage.tensor_data import Array
+    from taco_py.calls.call.builder import ScheduleBuilder
+    from taco_py.compiler.schedule.schedule import Schedule
+    from taco_py.data.storage.tensor_data import Array
+    from taco_py.language.formats import Format
+    from taco_py.language.notation.rewrites.semirings import Semiring
 
 
 def einsum(
@@ -77,7 +77,7 @@ def einsum(
         return limited(einsum, locals())
     schedule, over = built(schedule), read_over(semiring, mask, replace)
     if order not in ("K", "C") and not unknown:
-        from taco_py.call.subscripts import laid_out
+        from taco_py.calls.call.subscripts import laid_out
 
         return laid_out(order, operands, out, partial(call_again, einsum, locals()))
     outs, key = () if out is None else (out,), None
@@ -93,7 +93,7 @@ def einsum(
         key = call_key(identity, rest)
         if (call := find(key)) is not None and (result := call(*rest, *outs)) is not None:
             return result
-    from taco_py.call.subscripts import NumpyOptions, computed, refuse_unknown
+    from taco_py.calls.call.subscripts import NumpyOptions, computed, refuse_unknown
 
     if unknown:
         raise refuse_unknown(operands, unknown, tuple(einsum.__kwdefaults__ or ()))

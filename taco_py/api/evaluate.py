@@ -6,20 +6,20 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import built, read_over
-from taco_py.diagnostics.option_table import refuse_of_other_kind
-from taco_py.notebook.folded_report import Report
-from taco_py.replay.find import find
-from taco_py.values.byte_counts import limited
-from taco_py.values.keys import COUNTS, by_outputs, call_key, options_key
+from taco_py.arguments.keys import COUNTS, by_outputs, call_key, options_key
+from taco_py.data.tensors.byte_counts import limited
+from taco_py.language.diagnostics.option_table import refuse_of_other_kind
+from taco_py.language.notebook.folded_report import Report
+from taco_py.running.replay.find import find
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from taco_py.call.builder import ScheduleBuilder
-    from taco_py.formats import Format
-    from taco_py.notation.rewrites.semirings import Semiring
-    from taco_py.schedule.schedule import Schedule
-    from taco_py.storage.tensor_data import Array
+    from taco_py.calls.call.builder import ScheduleBuilder
+    from taco_py.compiler.schedule.schedule import Schedule
+    from taco_py.data.storage.tensor_data import Array
+    from taco_py.language.formats import Format
+    from taco_py.language.notation.rewrites.semirings import Semiring
 
 USUAL = ("error", None, None, True, None, (), ())
 """The options of most calls: border, shape, static, libraries, schedule_budget, forbid, allow."""
@@ -141,7 +141,7 @@ def evaluate(
         key = call_key(identity, values)
         if (call := find(key)) is not None and (result := call(*values, *outs)) is not None:
             return result
-    from taco_py.call.texts.by_text import Asks, compute_text
+    from taco_py.calls.call.texts.by_text import Asks, compute_text
 
     options = (threads, dtype, casting, static, libraries, schedule_budget, forbid, allow, target)
     asks = Asks(border, shape, path, outputs, format, out, over)
@@ -161,7 +161,7 @@ def _given(
     """The operands of a call that passes some by position, in a mapping."""
     if type(operands) is dict and not others and operands.keys().isdisjoint(named):
         return {**operands, **named}
-    from taco_py.call.prepare import by_name
+    from taco_py.calls.call.prepare import by_name
 
     return by_name(text, operands, others, named)
 
@@ -172,7 +172,7 @@ def _operands_of(
     """The operands by name, and whether they are einsum's, behind its subscripts."""
     if operands and isinstance(text, str) and "=" not in text:
         return {f"operand {place}": each for place, each in enumerate(operands)}, True
-    from taco_py.call.prepare import by_name
+    from taco_py.calls.call.prepare import by_name
 
     return by_name(text, operands[0] if operands else None, operands[1:], named), False
 
@@ -230,12 +230,12 @@ def explain(
     """
     if memory_limit is not None:
         return limited(explain, locals())
-    from taco_py.call.devices.placed import placed
-    from taco_py.call.over_semirings import over_of
-    from taco_py.call.subscripts import explain_subscripts
-    from taco_py.call.texts.by_text import Asks, explain_text
-    from taco_py.values.numpy_einsum import left_to_numpy
-    from taco_py.values.settings import check_budget, settings_of
+    from taco_py.arguments.numpy_einsum import left_to_numpy
+    from taco_py.arguments.settings import check_budget, settings_of
+    from taco_py.calls.call.devices.placed import placed
+    from taco_py.calls.call.over_semirings import over_of
+    from taco_py.calls.call.subscripts import explain_subscripts
+    from taco_py.calls.call.texts.by_text import Asks, explain_text
 
     given, einsums = _operands_of(text, operands, named)
     refuse_of_other_kind(einsums, named, optimize, (allow, path, outputs, border, shape))

@@ -11,49 +11,49 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from taco_py import oracle
-from taco_py.call.over_semirings import over_numbers, over_of
-from taco_py.call.prepare import accumulated, by_name, names_read, statements_of, target_of
-from taco_py.call.several.sequence import check_passed, in_single_assignment, needed
-from taco_py.call.several.typed import Wishes, typed
-from taco_py.call.several.wishes import asked_of
-from taco_py.call.widened import read_types
-from taco_py.diagnostics.cautions import give as give_cautions
-from taco_py.diagnostics.errors import DimensionError, OperandError
-from taco_py.fill import as_number
-from taco_py.formats import Format
-from taco_py.indexed.by_fancy_indexing import gather, write
-from taco_py.indexed.domains import ERROR, FILL, Stated
-from taco_py.indexed.indexed_call import is_indexed, stated_of
-from taco_py.indexed.indexed_statements import (
+from taco_py.arguments.operands import as_number as weak_number
+from taco_py.arguments.operands import check_names, give, is_number, taken
+from taco_py.arguments.results.results import container
+from taco_py.arguments.settings import Settings, merged
+from taco_py.arguments.traced_operands import is_traced
+from taco_py.calls.call.over_semirings import over_numbers, over_of
+from taco_py.calls.call.prepare import accumulated, by_name, names_read, statements_of, target_of
+from taco_py.calls.call.several.sequence import check_passed, in_single_assignment, needed
+from taco_py.calls.call.several.typed import Wishes, typed
+from taco_py.calls.call.several.wishes import asked_of
+from taco_py.calls.call.widened import read_types
+from taco_py.calls.indexed.by_fancy_indexing import gather, write
+from taco_py.calls.indexed.domains import ERROR, FILL, Stated
+from taco_py.calls.indexed.indexed_call import is_indexed, stated_of
+from taco_py.calls.indexed.indexed_statements import (
     AMONG_SEVERAL,
     OVER_SEMIRINGS,
     refuse_computed_positions,
     refuse_scatter,
     stated_for_several,
 )
-from taco_py.indexed.sparse_stored import stored_like
-from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.legal.types import computes_exactly
-from taco_py.notation.checks import accesses, free_indices, operand_names
-from taco_py.notation.dtypes import dtype_of_number, sum_dtype
-from taco_py.notation.nodes import Assignment, Call
-from taco_py.notation.operators import ADD, MUL, Number
-from taco_py.notation.rewrites.fills import with_fills
-from taco_py.notation.rewrites.semirings import Semiring
-from taco_py.notation.rewrites.wide_sums import wide_sums
-from taco_py.notation.tree import walk
-from taco_py.plan.statements import fills_of
-from taco_py.storage.pack import is_unique, to_dense, unpack
-from taco_py.storage.room import room
-from taco_py.storage.tensor_data import Array, TensorData, converted_to
-from taco_py.values.byte_counts import limited
-from taco_py.values.operands import as_number as weak_number
-from taco_py.values.operands import check_names, give, is_number, taken
-from taco_py.values.results.results import container
-from taco_py.values.settings import Settings, merged
-from taco_py.values.tensor import Tensor
-from taco_py.values.traced_operands import is_traced
+from taco_py.calls.indexed.sparse_stored import stored_like
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.storage.pack import is_unique, to_dense, unpack
+from taco_py.data.storage.room import room
+from taco_py.data.storage.tensor_data import Array, TensorData, converted_to
+from taco_py.data.tensors.byte_counts import limited
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language import oracle
+from taco_py.language.diagnostics.cautions import give as give_cautions
+from taco_py.language.diagnostics.errors import DimensionError, OperandError
+from taco_py.language.fill import as_number
+from taco_py.language.formats import Format
+from taco_py.language.legal.types import computes_exactly
+from taco_py.language.notation.checks import accesses, free_indices, operand_names
+from taco_py.language.notation.dtypes import dtype_of_number, sum_dtype
+from taco_py.language.notation.nodes import Assignment, Call
+from taco_py.language.notation.operators import ADD, MUL, Number
+from taco_py.language.notation.rewrites.fills import with_fills
+from taco_py.language.notation.rewrites.semirings import Semiring
+from taco_py.language.notation.rewrites.wide_sums import wide_sums
+from taco_py.language.notation.tree import walk
+from taco_py.planner.statements import fills_of
 
 OPTIONS = frozenset(
     {"initial", "stored", "outputs", "border", "shape", "semiring", "mask", "memory_limit"}

@@ -9,10 +9,10 @@ from typing import IO, Any
 
 from numpy.typing import DTypeLike
 
-from taco_py.diagnostics.errors import OperandTypeError
-from taco_py.formats import Format, RemappedFormat, remapped
-from taco_py.values.byte_counts import limited_result
-from taco_py.values.tensor import Tensor, as_data
+from taco_py.data.tensors.byte_counts import limited_result
+from taco_py.data.tensors.tensor import Tensor, as_data
+from taco_py.language.diagnostics.errors import OperandTypeError
+from taco_py.language.formats import Format, RemappedFormat, remapped
 
 
 def read(
@@ -44,8 +44,8 @@ def read(
     MissingExtraError for .zst, HDF5 and Parquet without their libraries, or OutOfMemoryError.
     """
     # seldom needed, and a tenth of the time to import tensors
-    from taco_py.convert.read_table import read_table
-    from taco_py.storage import files
+    from taco_py.data.convert.read_table import read_table
+    from taco_py.data.storage import files
 
     form = remapped(format)
     plain = None if form is not None or isinstance(format, RemappedFormat) else format
@@ -73,7 +73,7 @@ def write(obj: Any, path: str | Path, key: str | None = None) -> None:
 
     Raises OperandTypeError for another object, FormatError for what such a file cannot hold.
     """
-    from taco_py.storage import files
+    from taco_py.data.storage import files
 
     if isinstance(obj, str | Path):
         raise OperandTypeError(

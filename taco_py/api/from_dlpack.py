@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import OperandTypeError
-from taco_py.interop.foreign import kind_of
-from taco_py.interop.numpy_arrays import from_numpy
-from taco_py.values.tensor import Tensor
+from taco_py.data.interop.foreign import kind_of
+from taco_py.data.interop.numpy_arrays import from_numpy
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.errors import OperandTypeError
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:

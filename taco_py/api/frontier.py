@@ -8,25 +8,25 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import as_mask, read_over
-from taco_py.asymptotic.frontier_search import Frontier
-from taco_py.asymptotic.frontier_search import frontier as search_frontier
-from taco_py.asymptotic.tasks import Scope
-from taco_py.call.devices.placed import placed
-from taco_py.call.draft import draft
-from taco_py.call.prepare import accumulated, understood
-from taco_py.diagnostics.errors import NotationError, ScheduleError
-from taco_py.explanation.estimates import SEARCH, with_estimates
-from taco_py.formats import dense
-from taco_py.indexed.indexed_call import stated_of
-from taco_py.notation.checks import accesses, has_subscripts
-from taco_py.notation.functions.averages import spelled
-from taco_py.notation.nodes import Assignment, Reduce
-from taco_py.notation.tree import walk
-from taco_py.values.byte_counts import limited
-from taco_py.values.settings import Settings, check_budget, check_target, merged
+from taco_py.arguments.settings import Settings, check_budget, check_target, merged
+from taco_py.calls.call.devices.placed import placed
+from taco_py.calls.call.draft import draft
+from taco_py.calls.call.prepare import accumulated, understood
+from taco_py.calls.indexed.indexed_call import stated_of
+from taco_py.compiler.asymptotic.frontier_search import Frontier
+from taco_py.compiler.asymptotic.frontier_search import frontier as search_frontier
+from taco_py.compiler.asymptotic.tasks import Scope
+from taco_py.data.tensors.byte_counts import limited
+from taco_py.language.diagnostics.errors import NotationError, ScheduleError
+from taco_py.language.formats import dense
+from taco_py.language.notation.checks import accesses, has_subscripts
+from taco_py.language.notation.functions.averages import spelled
+from taco_py.language.notation.nodes import Assignment, Reduce
+from taco_py.language.notation.tree import walk
+from taco_py.report.explanation.estimates import SEARCH, with_estimates
 
 if TYPE_CHECKING:
-    from taco_py.notation.rewrites.semirings import Semiring
+    from taco_py.language.notation.rewrites.semirings import Semiring
 
 SCOPES = {scope.value: scope for scope in Scope}
 
@@ -87,7 +87,7 @@ def frontier(
     orders = {access.tensor: len(access.modes) for access in accesses(uses) if not access.is_number}
     formats = {**{name: dense(order) for name, order in orders.items()}, **given}
     if (border, shape) != ("error", None) or has_subscripts(read.assignment):
-        from taco_py.call.texts.kernel_of_subscripts import Told, draft_subscripts
+        from taco_py.calls.call.texts.kernel_of_subscripts import Told, draft_subscripts
 
         told = Told(formats, None, "int32", None, over, Settings())
         drafted = draft_subscripts(read, stated_of(border, shape), told)

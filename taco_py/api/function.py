@@ -15,17 +15,22 @@ from codegen.libraries.scalar_functions import ADDED
 from codegen.libraries.scalar_functions import ScalarFunction as KernelFunction
 from codegen.records import dataclass
 from codegen.types import SCALARS
-from taco_py.call.prepare import forget_texts
-from taco_py.diagnostics.errors import NotationError, OperandError, OperandTypeError
-from taco_py.notation.dtypes import expression_dtype, holds
-from taco_py.notation.functions.defined import DEFINED
-from taco_py.notation.functions.function_table import ALIASES, COMPOSED, FUNCTIONS, REDUCTIONS
-from taco_py.notation.functions.properties import check_properties
-from taco_py.notation.functions.traced import ScalarFunction, trace, value_of
-from taco_py.notation.nodes import Expr
-from taco_py.notation.operators import Operator
-from taco_py.notation.rewrites.reduce import written_out
-from taco_py.notation.tree import map_accesses
+from taco_py.calls.call.prepare import forget_texts
+from taco_py.language.diagnostics.errors import NotationError, OperandError, OperandTypeError
+from taco_py.language.notation.dtypes import expression_dtype, holds
+from taco_py.language.notation.functions.defined import DEFINED
+from taco_py.language.notation.functions.function_table import (
+    ALIASES,
+    COMPOSED,
+    FUNCTIONS,
+    REDUCTIONS,
+)
+from taco_py.language.notation.functions.properties import check_properties
+from taco_py.language.notation.functions.traced import ScalarFunction, trace, value_of
+from taco_py.language.notation.nodes import Expr
+from taco_py.language.notation.operators import Operator
+from taco_py.language.notation.rewrites.reduce import written_out
+from taco_py.language.notation.tree import map_accesses
 
 KEYWORDS = ("and", "or", "not", "inf", "nan", "True", "False")
 
@@ -155,7 +160,7 @@ def _reducible(operator: Operator, names: tuple[str, ...], body: Expr, kinds: st
 
 def _kernel_function(name: str, names: tuple[str, ...], body: Expr) -> KernelFunction:
     """What kernels call that do more than to compute the body: to reduce by it, say."""
-    from taco_py.lower.function_bodies import function_of_body
+    from taco_py.compiler.lower.function_bodies import function_of_body
 
     return function_of_body(name, names, body, SCALARS)
 
@@ -170,7 +175,7 @@ def _by_text(
             f"Expected a body of {name}, or both numpy= and c=",
             hint=f'write tp.function("{name}", numpy=lambda x: …, c="…")',
         )
-    from taco_py.values.user_functions import c_text_of
+    from taco_py.data.tensors.user_functions import c_text_of
 
     found = c_text_of(name, numpy, c, dtypes)
     loops, arity = tuple(found.counterpart.results), len(found.parameters)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any
 
-from taco_py.convert.convert import convert
-from taco_py.convert.full_units import least_fill, parted
-from taco_py.convert.remap import in_order
-from taco_py.diagnostics.errors import FormatError, OperandError
-from taco_py.formats import CSR, RemappedFormat, remapped
-from taco_py.values.remapped_tensor import in_format
-from taco_py.values.tensor import Tensor, as_data
+from taco_py.data.convert.convert import convert
+from taco_py.data.convert.full_units import least_fill, parted
+from taco_py.data.convert.remap import in_order
+from taco_py.data.tensors.remapped_tensor import in_format
+from taco_py.data.tensors.tensor import Tensor, as_data
+from taco_py.language.diagnostics.errors import FormatError, OperandError
+from taco_py.language.formats import CSR, RemappedFormat, remapped
 
 
 def hybrid(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from taco_py.diagnostics.errors import FormatError
-from taco_py.formats.level_kind import ADDED_KINDS, LevelKind
+from taco_py.language.diagnostics.errors import FormatError
+from taco_py.language.formats.level_kind import ADDED_KINDS, LevelKind
 
 if TYPE_CHECKING:
-    from taco_py.levels.protocol import Above, Iterated, LevelStorage
-    from taco_py.storage.by_level.level_packing import LevelPacking
+    from taco_py.compiler.levels.protocol import Above, Iterated, LevelStorage
+    from taco_py.data.storage.by_level.level_packing import LevelPacking
 
 
 def add_level_kind(
@@ -20,8 +20,8 @@ def add_level_kind(
 ) -> LevelKind:
     """Add a kind of levels: formats may have its letter then, in calls and in conversions.
 
-    >>> from taco_py.levels.ragged import Ragged
-    >>> from taco_py.storage.by_level.kinds_packed import PACKINGS
+    >>> from taco_py.compiler.levels.ragged import Ragged
+    >>> from taco_py.data.storage.by_level.kinds_packed import PACKINGS
     >>> kind = tp.LevelKind("list of any length", "z", ("pos",))
     >>> made = tp.add_level_kind(
     ...     kind, PACKINGS[tp.LevelKind.RAGGED], lambda own, above: Ragged(own.pos, above.parent)
@@ -47,12 +47,12 @@ def add_level_kind(
     if missing:
         raise FormatError(
             f"Expected a packing with {', '.join(wanted)}, found none of {', '.join(missing)}",
-            hint="those of taco_py/storage/by_level/kinds_packed.py are examples",
+            hint="those of taco_py/data/storage/by_level/kinds_packed.py are examples",
         )
     if not callable(functions):
         raise FormatError(
             f"Expected a function that returns what kernels do, found {type(functions).__name__}",
-            hint="those of taco_py/levels/kinds.py are examples",
+            hint="those of taco_py/compiler/levels/kinds.py are examples",
         )
     ADDED_KINDS.add(kind, packing, functions)
     return kind

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from taco_py.diagnostics.errors import OperandError
-from taco_py.kernels import KERNELS
-from taco_py.storage.by_level.index_checks import look_at_indices
-from taco_py.values.byte_counts import check_memory_limit
-from taco_py.values.settings import integer
+from taco_py.arguments.settings import integer
+from taco_py.data.kernels import KERNELS
+from taco_py.data.storage.by_level.index_checks import look_at_indices
+from taco_py.data.tensors.byte_counts import check_memory_limit
+from taco_py.language.diagnostics.errors import OperandError
 
 
 def set_kept_memory(size: int | None) -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from taco_py.call.over_semirings import Over
-    from taco_py.notation.nodes import Assignment
+    from taco_py.calls.call.over_semirings import Over
+    from taco_py.language.notation.nodes import Assignment
 
 
 def built(schedule: Any) -> Any:
@@ -21,7 +21,7 @@ def read_over(semiring: Any, mask: Any, replace: bool) -> Over | None:
     """Read semiring=, mask= and replace=; None where a call leaves all of them out."""
     if semiring is None and mask is None and replace is False:
         return None
-    from taco_py.call.over_semirings import over_of
+    from taco_py.calls.call.over_semirings import over_of
 
     return over_of(semiring, mask, replace)
 
@@ -33,12 +33,12 @@ def as_mask(mask: Any, assignment: Assignment) -> Any:
 
     assignment  whose result has as many modes, which names as "coo" do not say
     """
-    from taco_py.notation.rewrites.masks import Mask
+    from taco_py.language.notation.rewrites.masks import Mask
 
     named = mask.array if isinstance(mask, Mask) else mask
     if not isinstance(named, str):
         return mask
-    from taco_py.formats.format import named as format_named
+    from taco_py.language.formats.format import named as format_named
 
     stored = format_named(named, len(assignment.target.modes))
     return replace(mask, array=stored) if isinstance(mask, Mask) else Mask(stored)

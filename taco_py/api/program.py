@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from taco_py.affine.nest import to_nest
-from taco_py.affine.parser import parse_program
-from taco_py.affine.statements import place, size_names, tensor_names
-from taco_py.call.program_call import Program
-from taco_py.diagnostics.errors import OperandError
+from taco_py.calls.call.program_call import Program
+from taco_py.compiler.affine.nest import to_nest
+from taco_py.compiler.affine.parser import parse_program
+from taco_py.compiler.affine.statements import place, size_names, tensor_names
+from taco_py.language.diagnostics.errors import OperandError
 
 
 def program(text: str) -> Program:

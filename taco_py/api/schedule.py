@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from taco_py.call.builder import ScheduleBuilder
+    from taco_py.calls.call.builder import ScheduleBuilder
 
 
 def schedule(
@@ -45,11 +45,11 @@ def schedule(
 
     Raises as `compile` does.
     """
-    from taco_py.call.builder import ScheduleBuilder
-    from taco_py.call.devices.placed import placed
-    from taco_py.call.draft import draft, draft_einsum, named_formats
-    from taco_py.values.byte_counts import check_memory_limit
-    from taco_py.values.settings import check_target
+    from taco_py.arguments.settings import check_target
+    from taco_py.calls.call.builder import ScheduleBuilder
+    from taco_py.calls.call.devices.placed import placed
+    from taco_py.calls.call.draft import draft, draft_einsum, named_formats
+    from taco_py.data.tensors.byte_counts import check_memory_limit
 
     in_order = {f"operand {place}": form for place, form in enumerate(formats)}
     found, where = placed({**in_order, **named}, target)

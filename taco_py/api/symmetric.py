@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import FormatError, OperandError
-from taco_py.formats import SYM
-from taco_py.storage.pack import pack_coo, unpack
-from taco_py.storage.sizes import index_dtype_of
-from taco_py.values.remapped_tensor import RemappedTensor, in_format
-from taco_py.values.tensor import Tensor, as_data
+from taco_py.data.storage.pack import pack_coo, unpack
+from taco_py.data.storage.sizes import index_dtype_of
+from taco_py.data.tensors.remapped_tensor import RemappedTensor, in_format
+from taco_py.data.tensors.tensor import Tensor, as_data
+from taco_py.language.diagnostics.errors import FormatError, OperandError
+from taco_py.language.formats import SYM
 
 TRIANGLES = ("lower", "upper")
 

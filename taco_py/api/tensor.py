@@ -7,14 +7,19 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from taco_py.convert.remap import plain_format
-from taco_py.formats import Format, RemappedFormat, remapped
-from taco_py.interop.scipy_remapped import is_remapped
-from taco_py.storage.containers.columns import with_shape
-from taco_py.storage.sizes import with_index_dtype
-from taco_py.values.byte_counts import limited
-from taco_py.values.remapped_tensor import RemappedTensor, blocks_of, in_chosen_format, in_format
-from taco_py.values.tensor import Tensor, as_data, asks_choice, stored_as, with_fill
+from taco_py.data.convert.remap import plain_format
+from taco_py.data.interop.scipy_remapped import is_remapped
+from taco_py.data.storage.containers.columns import with_shape
+from taco_py.data.storage.sizes import with_index_dtype
+from taco_py.data.tensors.byte_counts import limited
+from taco_py.data.tensors.remapped_tensor import (
+    RemappedTensor,
+    blocks_of,
+    in_chosen_format,
+    in_format,
+)
+from taco_py.data.tensors.tensor import Tensor, as_data, asks_choice, stored_as, with_fill
+from taco_py.language.formats import Format, RemappedFormat, remapped
 
 
 def tensor(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from taco_py.kernels import KERNELS
-from taco_py.values.settings import check_threads
+from taco_py.arguments.settings import check_threads
+from taco_py.data.kernels import KERNELS
 
 
 def set_threads(count: int | None) -> None:

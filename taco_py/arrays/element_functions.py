@@ -9,11 +9,11 @@ import numpy as np
 
 from taco_py.arrays.elementwise import elementwise
 from taco_py.arrays.shapes import of_dense, permute, zeros_in
-from taco_py.diagnostics.errors import DimensionError, FormatError
-from taco_py.fill import as_text, differs
-from taco_py.storage.pack import canonical, unpack
-from taco_py.storage.tensor_data import Array
-from taco_py.values.tensor import Tensor
+from taco_py.data.storage.pack import canonical, unpack
+from taco_py.data.storage.tensor_data import Array
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.errors import DimensionError, FormatError
+from taco_py.language.fill import as_text, differs
 
 
 def clip(T: Any, least: Any = None, most: Any = None) -> Any:  # noqa: N803

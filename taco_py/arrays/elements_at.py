@@ -18,13 +18,13 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arrays.outer_range import outer_part, outer_range
 from taco_py.arrays.shapes import expand_dims, like
-from taco_py.diagnostics.errors import DimensionError, PositionError
-from taco_py.fill import as_number
-from taco_py.formats import Format
-from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.storage.pack import canonical, to_dense, unpack
-from taco_py.storage.tensor_data import Array, TensorData, dense_data
-from taco_py.values.tensor import Tensor
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.storage.pack import canonical, to_dense, unpack
+from taco_py.data.storage.tensor_data import Array, TensorData, dense_data
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.errors import DimensionError, PositionError
+from taco_py.language.fill import as_number
+from taco_py.language.formats import Format
 
 Part = int | slice | None | Array
 Shape = tuple[int, ...]

@@ -22,18 +22,18 @@ import scipy.sparse as sp
 from taco_py.api.evaluate import again, evaluate
 from taco_py.api.evaluate_dense import evaluate_dense
 from taco_py.arrays.spelling import elementwise_text
-from taco_py.diagnostics.errors import DimensionError, FormatError
-from taco_py.fill import as_text
-from taco_py.formats import CSF, Format
-from taco_py.legal.absent import differing
-from taco_py.legal.absent import fill_of as absent_value
-from taco_py.notation.nodes import Call
-from taco_py.notation.parser import parse_assignment
-from taco_py.remapped.joined_results import without_ends
-from taco_py.storage.pack import canonical, pack_coo
-from taco_py.storage.tensor_data import dense_data
-from taco_py.values.remapped_tensor import RemappedTensor
-from taco_py.values.tensor import Tensor, as_data
+from taco_py.calls.remapped.joined_results import without_ends
+from taco_py.data.storage.pack import canonical, pack_coo
+from taco_py.data.storage.tensor_data import dense_data
+from taco_py.data.tensors.remapped_tensor import RemappedTensor
+from taco_py.data.tensors.tensor import Tensor, as_data
+from taco_py.language.diagnostics.errors import DimensionError, FormatError
+from taco_py.language.fill import as_text
+from taco_py.language.formats import CSF, Format
+from taco_py.language.legal.absent import differing
+from taco_py.language.legal.absent import fill_of as absent_value
+from taco_py.language.notation.nodes import Call
+from taco_py.language.notation.parser import parse_assignment
 
 Shape = tuple[int, ...]
 NUMBERS = (bool, int, float, complex, np.generic)

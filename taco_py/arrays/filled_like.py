@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.values.tensor import Tensor
+from taco_py.data.tensors.tensor import Tensor
 
 
 def full_like(

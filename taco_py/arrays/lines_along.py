@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.fill import as_number
-from taco_py.storage.coordinates import ascends, fuse, sort_keys
-from taco_py.storage.pack import canonical, unpack
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.data.storage.coordinates import ascends, fuse, sort_keys
+from taco_py.data.storage.pack import canonical, unpack
+from taco_py.data.storage.tensor_data import Array, TensorData
+from taco_py.language.fill import as_number
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,9 +18,9 @@ import scipy.sparse as sp
 from taco_py.api.einsum import einsum
 from taco_py.arrays.elementwise import NUMBERS, as_tensor, elementwise
 from taco_py.arrays.shapes import expand_dims, place_of, squeeze
-from taco_py.diagnostics.errors import DimensionError, OperandTypeError
-from taco_py.interop.foreign import kind_of
-from taco_py.values.tensor import Tensor
+from taco_py.data.interop.foreign import kind_of
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.errors import DimensionError, OperandTypeError
 
 
 def matmul(one: Any, other: Any) -> Any:

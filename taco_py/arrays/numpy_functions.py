@@ -46,8 +46,8 @@ from taco_py.arrays.subscripts_of_modes import (
     tile,
     triangle,
 )
-from taco_py.diagnostics.errors import OperandTypeError
-from taco_py.values.tensor import Tensor
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.errors import OperandTypeError
 
 
 def ufunc(

@@ -1,4 +1,4 @@
-"""The table of what Tensors do as arrays: a function for each name (`values/behaviour.py`)."""
+"""The table of what Tensors do as arrays: a function for each name (`data/tensors/behaviour.py`)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from taco_py.arrays.scans import cumulative
 from taco_py.arrays.shapes import moveaxis, permute, reshape, squeeze, swapaxes
 from taco_py.arrays.sorted_elements import argsort, distinct_values, sort
 from taco_py.arrays.subscripts_of_modes import diagonal, repeat, take
-from taco_py.diagnostics.errors import OperandError
-from taco_py.values.remapped_tensor import in_chosen_format, in_format
+from taco_py.data.tensors.remapped_tensor import in_chosen_format, in_format
+from taco_py.language.diagnostics.errors import OperandError
 
 VERSIONS = ("2024.12", "2023.12", "2022.12")
 """Versions of the array API standard, of which the first has the others' functions."""

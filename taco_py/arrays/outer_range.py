@@ -11,9 +11,9 @@ from bisect import bisect_left
 
 import numpy as np
 
-from taco_py.formats import Format
-from taco_py.storage.by_level.level_tree import is_usual
-from taco_py.storage.tensor_data import LevelArrays, TensorData
+from taco_py.data.storage.by_level.level_tree import is_usual
+from taco_py.data.storage.tensor_data import LevelArrays, TensorData
+from taco_py.language.formats import Format
 
 
 def outer_range(data: TensorData, start: int, stop: int) -> TensorData | None:

@@ -20,8 +20,8 @@ from taco_py.api.evaluate import again, evaluate
 from taco_py.arrays.elementwise import as_tensor, elementwise
 from taco_py.arrays.shapes import expand_dims, of_dense, place_of, reshape
 from taco_py.arrays.spelling import reduction_text
-from taco_py.diagnostics.errors import DimensionError
-from taco_py.values.tensor import Tensor
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.errors import DimensionError
 
 Axis = int | Sequence[int] | None
 

@@ -18,10 +18,10 @@ from taco_py.arrays.elementwise import elementwise
 from taco_py.arrays.lines_along import Lines, fill_number, lines_along
 from taco_py.arrays.shapes import concatenate, like, of_dense, place_of, reshape
 from taco_py.arrays.subscripts_of_modes import part_of
-from taco_py.diagnostics.errors import FormatError
-from taco_py.storage.room import room
-from taco_py.storage.tensor_data import Array
-from taco_py.values.tensor import Tensor
+from taco_py.data.storage.room import room
+from taco_py.data.storage.tensor_data import Array
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.errors import FormatError
 
 NEUTRAL = {"sum": 0, "prod": 1}
 

@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import (
+from taco_py.data.storage.coordinates import unravel
+from taco_py.data.storage.pack import pack_coo, unpack
+from taco_py.data.storage.tensor_data import Array, TensorData, dense_data, ordered
+from taco_py.data.tensors.tensor import Tensor, as_data
+from taco_py.language.diagnostics.errors import (
     DimensionError,
     FormatError,
     OperandError,
     OperandTypeError,
 )
-from taco_py.fill import as_number, converted
-from taco_py.formats import CSF, LETTERS, Format
-from taco_py.storage.coordinates import unravel
-from taco_py.storage.pack import pack_coo, unpack
-from taco_py.storage.tensor_data import Array, TensorData, dense_data, ordered
-from taco_py.values.tensor import Tensor, as_data
+from taco_py.language.fill import as_number, converted
+from taco_py.language.formats import CSF, LETTERS, Format
 
 Shape = tuple[int, ...]
 VAST = 2**16

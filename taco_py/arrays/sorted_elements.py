@@ -14,12 +14,12 @@ import numpy as np
 from taco_py.arrays.extremum_places import first_gaps
 from taco_py.arrays.lines_along import fill_number, lines_along
 from taco_py.arrays.shapes import like, of_dense, place_of, reshape
-from taco_py.diagnostics.errors import DimensionError, FormatError, OperandTypeError
-from taco_py.fill import as_text
-from taco_py.storage.coordinates import unravel
-from taco_py.storage.pack import canonical
-from taco_py.storage.tensor_data import Array
-from taco_py.values.tensor import Tensor
+from taco_py.data.storage.coordinates import unravel
+from taco_py.data.storage.pack import canonical
+from taco_py.data.storage.tensor_data import Array
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.errors import DimensionError, FormatError, OperandTypeError
+from taco_py.language.fill import as_text
 
 
 def sort(

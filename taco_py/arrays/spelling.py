@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
-from taco_py.notation.functions.function_table import ALIASES, arity_of, called
+from taco_py.language.notation.functions.function_table import ALIASES, arity_of, called
 
 INFIX: Mapping[str, str] = MappingProxyType({
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/",

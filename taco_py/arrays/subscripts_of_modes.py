@@ -18,10 +18,10 @@ from taco_py.arrays.shapes import (
     place_of,
     reshape,
 )
-from taco_py.diagnostics.errors import DimensionError, FormatError
-from taco_py.storage.pack import canonical, unpack
-from taco_py.storage.room import room
-from taco_py.values.tensor import Tensor
+from taco_py.data.storage.pack import canonical, unpack
+from taco_py.data.storage.room import room
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.errors import DimensionError, FormatError
 
 
 def part_of(T: Tensor, place: int, part: Any) -> Tensor:  # noqa: N803

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import InternalError
 from taco_py.graph.number_functions import number_function
-from taco_py.replay.source_text import LARGEST, whole_number
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.running.replay.source_text import LARGEST, whole_number
 
 INFIX = ("+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=")
 """The operators that stand between their arguments."""

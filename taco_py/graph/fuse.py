@@ -8,6 +8,8 @@ from inspect import signature
 from types import CellType, FunctionType
 from typing import Any, overload
 
+from taco_py.arguments.keys import call_key
+from taco_py.data.kernels import KERNELS
 from taco_py.graph.backends.registered import NONE, Preference, Regions, preference_of
 from taco_py.graph.capture.free_variables import OWN, global_values
 from taco_py.graph.capture.recorder import Recorder
@@ -19,8 +21,6 @@ from taco_py.graph.passes import ALL
 from taco_py.graph.selection.strategies import DEFAULT, check_strategy
 from taco_py.graph.short_route import short_route
 from taco_py.graph.traced_graph import TracedGraph
-from taco_py.kernels import KERNELS
-from taco_py.values.keys import call_key
 
 Route = Callable[..., Any]
 

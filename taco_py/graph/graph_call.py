@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from codegen.records import dataclass
+from taco_py.arguments.settings import Settings
 from taco_py.graph.backends.offload import Offload
 from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.trace_function import Trace
@@ -18,7 +19,6 @@ from taco_py.graph.rules.rewrite import rewritten
 from taco_py.graph.run.graph_program import MANY_CALLS, GraphProgram, make_program
 from taco_py.graph.sampling.sample_values import sample_values
 from taco_py.graph.selection.strategies import DEFAULT, Chosen, choose_regions
-from taco_py.values.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, eq=False)

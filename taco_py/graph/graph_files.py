@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import FileFormatError
 from taco_py.graph.capture.free_variables import FreeVariables
 from taco_py.graph.capture.trace_function import Trace
 from taco_py.graph.extents import compiled
@@ -19,6 +18,7 @@ from taco_py.graph.graph_call import GraphCall
 from taco_py.graph.nodes import Graph
 from taco_py.graph.plain_graphs import plain, plain_graph
 from taco_py.graph.read_graphs import WrongGraphError, read_graph, read_trace
+from taco_py.language.diagnostics.errors import FileFormatError
 
 VERSION, OF_DERIVED = 1, 2
 """Of the layout of files: of a function's own graph, and of one that is derived from it."""

@@ -18,7 +18,7 @@ from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.run.graph_program import GraphProgram, KernelRun, Step
 
 if TYPE_CHECKING:
-    from taco_py.show.graphs import Drawing
+    from taco_py.report.show.graphs import Drawing
 
 ROW, GAP, HEIGHT, MARGIN, LETTER = 54, 18, 26, 24, 7.4
 """Pixels from row to row, between boxes, of a box, around the picture, and of a letter's width."""
@@ -45,7 +45,7 @@ def draw_graph(call: GraphCall, name: str, operands: Sequence[Any] = ()) -> Draw
 
     operands  at whose sizes backends compute regions
     """
-    from taco_py.show.graphs import Drawing
+    from taco_py.report.show.graphs import Drawing
 
     operators = _panel(call.trace.graph, {})
     program = call.program_of(operands)

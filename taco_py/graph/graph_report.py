@@ -16,8 +16,8 @@ from taco_py.graph.run.graph_program import KernelRun, NumpyRun
 from taco_py.graph.run.memory_report import MemorySeen
 from taco_py.graph.sampling.sample_values import sampled_lines
 from taco_py.graph.selection.choice_report import told_choice
-from taco_py.legal.stored import is_sparse
-from taco_py.notation.printer import to_text
+from taco_py.language.legal.stored import is_sparse
+from taco_py.language.notation.printer import to_text
 
 
 def told(call: GraphCall, operands: Sequence[Any], name: str) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.data.tensors.behaviour import BEHAVIOUR
+from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.backends.registered import NONE, Preference, preference_of
 from taco_py.graph.capture.free_variables import FreeVariables
 from taco_py.graph.capture.recorder import Recorder, is_operand
@@ -25,8 +26,7 @@ from taco_py.graph.nodes import Output
 from taco_py.graph.run.graph_program import ONE_CALL
 from taco_py.graph.selection.strategies import DEFAULT, check_strategy
 from taco_py.graph.traced_graph import TracedGraph
-from taco_py.values.behaviour import BEHAVIOUR
-from taco_py.values.tensor import Tensor
+from taco_py.language.diagnostics.errors import OperandTypeError
 
 
 class LazyRecorder(Recorder):

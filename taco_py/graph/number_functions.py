@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import InternalError
+from taco_py.language.diagnostics.errors import InternalError
 
 OF_ARRAYS = ("where", "clip", "real", "imag", "angle")
 """NumPy's functions of elements that are no ufuncs."""

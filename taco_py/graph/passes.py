@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.diagnostics.suggest import with_suggestion
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.diagnostics.suggest import with_suggestion
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.graph.extents import Extent
 from taco_py.graph.nodes import NOWHERE, Constant, Fact, Graph, Node, Output
-from taco_py.interop.scipy_arrays import is_scipy_sparse
+from taco_py.language.diagnostics.errors import OperandTypeError
 
 SAME = "same"
 """Stands for the constant of that name of another graph."""

@@ -16,8 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from codegen.names import is_plain_name
-from taco_py.diagnostics.errors import TacoError
-from taco_py.formats import Format
+from taco_py.data.interop.scipy_arrays import CLASSES
+from taco_py.data.storage.containers.npy import read_npy
 from taco_py.graph.extents import CALLED, INFIX, Extent
 from taco_py.graph.node_table import ATTRIBUTES, is_operator
 from taco_py.graph.nodes import (
@@ -34,8 +34,8 @@ from taco_py.graph.nodes import (
 from taco_py.graph.number_functions import is_number_type, number_function
 from taco_py.graph.plain_graphs import SAME
 from taco_py.graph.samples import WEAK, weak_name
-from taco_py.interop.scipy_arrays import CLASSES
-from taco_py.storage.containers.npy import read_npy
+from taco_py.language.diagnostics.errors import TacoError
+from taco_py.language.formats import Format
 
 MOST_PLACES = 1 << 26
 """Rows, columns or diagonals' elements that a sparse constant may have besides 64 an entry."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import InternalError
 from taco_py.graph.nodes import Fact
+from taco_py.language.diagnostics.errors import InternalError
 
 WEAK = {"bool": True, "int": 1, "float": 1.0, "complex": 1j}
 """Python's numbers by the names of their types."""

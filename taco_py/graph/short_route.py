@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.extents import Extent, ExtentWriter
 from taco_py.graph.graph_builder import LAYOUTS
 from taco_py.graph.graph_call import GraphCall
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.run.graph_program import KernelRun, NumpyRun, Step, has_short_way
 from taco_py.graph.run.left_to_numpy import compute
-from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.replay.source_text import whole_number
-from taco_py.values.tensor import Tensor
+from taco_py.running.replay.source_text import whole_number
 
 MOST_STEPS = 12
 """Steps of a program that has a short way."""

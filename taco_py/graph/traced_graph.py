@@ -10,13 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import (
-    FileFormatError,
-    InternalError,
-    OperandError,
-    OutOfMemoryError,
-    TacoError,
-)
 from taco_py.graph.backends.registered import NONE, preference_of
 from taco_py.graph.capture.signature_of_call import kind_of
 from taco_py.graph.graph_call import GraphCall, call_of, planned_call
@@ -25,6 +18,13 @@ from taco_py.graph.graph_picture import draw_graph
 from taco_py.graph.graph_report import told
 from taco_py.graph.nodes import Fact, Graph
 from taco_py.graph.selection.strategies import DEFAULT, check_strategy
+from taco_py.language.diagnostics.errors import (
+    FileFormatError,
+    InternalError,
+    OperandError,
+    OutOfMemoryError,
+    TacoError,
+)
 
 
 class TracedGraph:

@@ -10,15 +10,15 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.api.files import read
-from taco_py.diagnostics.errors import OperandError
-from taco_py.formats import Format, dense
-from taco_py.notation.checks import accesses, operand_names
-from taco_py.notation.half_types import number_kind
-from taco_py.notation.nodes import Assignment
-from taco_py.storage.pack import pack_coo
-from taco_py.storage.sources import suffix
+from taco_py.data.storage.pack import pack_coo
+from taco_py.data.storage.sources import suffix
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.errors import OperandError
+from taco_py.language.formats import Format, dense
+from taco_py.language.notation.checks import accesses, operand_names
+from taco_py.language.notation.half_types import number_kind
+from taco_py.language.notation.nodes import Assignment
 from taco_py.tool.flags import CommandLine, UsageError
-from taco_py.values.tensor import Tensor
 
 SIZE = 42
 """Of an index of which nothing is said, as in TACO."""

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from textwrap import wrap
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import TacoError
+from taco_py.language.diagnostics.errors import TacoError
 
 
 class UsageError(TacoError, ValueError):

@@ -17,25 +17,25 @@ from codegen.names import identifier, is_reserved
 from codegen.records import dataclass
 from taco_py.api.files import write
 from taco_py.api.tensor import tensor
-from taco_py.call.draft import Draft, draft
-from taco_py.call.kernel import Kernel, compile_draft
-from taco_py.call.prepare import accumulated, understood
-from taco_py.devices import device_of
-from taco_py.diagnostics.errors import DeviceError
-from taco_py.driver import source_of
-from taco_py.formats import Format
-from taco_py.notation.checks import accesses, refuse_subscripts
-from taco_py.notation.nodes import Assignment
-from taco_py.phase import ASSEMBLE, COMPUTE, EVALUATE
-from taco_py.schedule.schedule import Schedule
-from taco_py.storage.files import check_suffix
-from taco_py.storage.pack import to_dense
-from taco_py.storage.sources import suffix
+from taco_py.arguments.settings import Settings, check_threads
+from taco_py.calls.call.draft import Draft, draft
+from taco_py.calls.call.kernel import Kernel, compile_draft
+from taco_py.calls.call.prepare import accumulated, understood
+from taco_py.compiler.devices import device_of
+from taco_py.compiler.driver import source_of
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.data.storage.files import check_suffix
+from taco_py.data.storage.pack import to_dense
+from taco_py.data.storage.sources import suffix
+from taco_py.data.tensors.byte_counts import check_memory_limit
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.errors import DeviceError
+from taco_py.language.formats import Format
+from taco_py.language.notation.checks import accesses, refuse_subscripts
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.phase import ASSEMBLE, COMPUTE, EVALUATE
 from taco_py.tool.data import Declared, declared, made_up, read_operands
 from taco_py.tool.flags import CommandLine, UsageError
-from taco_py.values.byte_counts import check_memory_limit
-from taco_py.values.settings import Settings, check_threads
-from taco_py.values.tensor import Tensor
 
 NEEDS_DATA = ("i", "g", "o", "O", "time", "write-time", "verify")
 PRINTS = (
@@ -301,7 +301,7 @@ def _time_lines(job: Job, times: list[float]) -> Iterator[str]:
 
 def verify(job: Job, result: Tensor) -> int:
     """Compare with the oracle; 0 where they agree."""
-    from taco_py.oracle import evaluate_dense
+    from taco_py.language.oracle import evaluate_dense
 
     dense = {name: to_dense(operand.data) for name, operand in job.operands.items()}
     wanted = evaluate_dense(job.assignment, dense)

@@ -38,7 +38,7 @@ def add_store_commands(commands: Any) -> None:
 
 def run_store(options: argparse.Namespace) -> int:
     """Do what a `store` command says. Raises TuningStoreError, UsageError or OSError."""
-    from taco_py.call.tuning.tuning_store import TuningStore
+    from taco_py.tuning.bench.tuning_store import TuningStore
 
     changes = options.act in ("merge", "prune")
     if not Path(options.file).exists():

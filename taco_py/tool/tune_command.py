@@ -84,7 +84,7 @@ def run_tune(options: argparse.Namespace) -> int:
 
 
 def _farm(options: argparse.Namespace) -> int:
-    from taco_py.tuning.tuning_farm import farm
+    from taco_py.tuning.jobs.tuning_farm import farm
 
     if options.tasks is None and not Path(options.store).exists():
         raise UsageError(
@@ -110,7 +110,7 @@ def _farm(options: argparse.Namespace) -> int:
 
 def _targets(options: argparse.Namespace) -> tuple[str, ...]:
     """The targets that are asked for, those of the file, or "c"."""
-    from taco_py.tune.tasks.task_file import read_targets
+    from taco_py.tuning.tasks.task_file import read_targets
 
     if options.target:
         return tuple(options.target)
@@ -132,9 +132,9 @@ def _workers(text: str) -> int | Mapping[str, int]:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from taco_py.call.tuning.tuning_store import TuningStore
-    from taco_py.tune.store.job_journal import FINISHED
-    from taco_py.tuning.farm_status import status_of
+    from taco_py.tuning.bench.tuning_store import TuningStore
+    from taco_py.tuning.jobs.farm_status import status_of
+    from taco_py.tuning.store.job_journal import FINISHED
 
     with TuningStore(options.store, write=False) as store:
         while True:
@@ -148,9 +148,9 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _batch(options: argparse.Namespace) -> int:
-    from taco_py.call.tuning.tuning_store import TuningStore
-    from taco_py.tuning.batch_files import write_batch
-    from taco_py.tuning.tuning_farm import queue
+    from taco_py.tuning.bench.tuning_store import TuningStore
+    from taco_py.tuning.jobs.batch_files import write_batch
+    from taco_py.tuning.jobs.tuning_farm import queue
 
     targets = _targets(options)
     with TuningStore(options.store) as store:
@@ -161,8 +161,8 @@ def _batch(options: argparse.Namespace) -> int:
 
 
 def _run_batch(options: argparse.Namespace) -> int:
-    from taco_py.tuning.batch_files import run_batch
-    from taco_py.tuning.usual_job import tune_task
+    from taco_py.tuning.jobs.batch_files import run_batch
+    from taco_py.tuning.jobs.usual_job import tune_task
 
     if not options.log:
         raise UsageError("Expected --log beside --run-batch, found none", hint="--log log.jsonl")
@@ -177,8 +177,8 @@ def _run_batch(options: argparse.Namespace) -> int:
 
 
 def _read_log(options: argparse.Namespace) -> int:
-    from taco_py.call.tuning.tuning_store import TuningStore
-    from taco_py.tuning.batch_files import read_batch
+    from taco_py.tuning.bench.tuning_store import TuningStore
+    from taco_py.tuning.jobs.batch_files import read_batch
 
     with TuningStore(options.store) as store:
         finished, refused = read_batch(store, options.read_log)

@@ -12,23 +12,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from taco_py.tune.tasks.task_file import read_tasks, write_tasks
-    from taco_py.tune.tasks.tuning_task import TuningTask
-    from taco_py.tuning.batch_files import read_batch, run_batch, write_batch
-    from taco_py.tuning.farm_status import FarmStatus, status_of
-    from taco_py.tuning.make_tasks import mutated, task
-    from taco_py.tuning.recorded_tasks import record
-    from taco_py.tuning.tuning_farm import FarmReport, farm
-    from taco_py.tuning.usual_job import tune_task
+    from taco_py.tuning.jobs.batch_files import read_batch, run_batch, write_batch
+    from taco_py.tuning.jobs.farm_status import FarmStatus, status_of
+    from taco_py.tuning.jobs.make_tasks import mutated, task
+    from taco_py.tuning.jobs.recorded_tasks import record
+    from taco_py.tuning.jobs.tuning_farm import FarmReport, farm
+    from taco_py.tuning.jobs.usual_job import tune_task
+    from taco_py.tuning.tasks.task_file import read_tasks, write_tasks
+    from taco_py.tuning.tasks.tuning_task import TuningTask
 
 _HOMES = {
-    "FarmReport": "taco_py.tuning.tuning_farm", "FarmStatus": "taco_py.tuning.farm_status",
-    "TuningTask": "taco_py.tune.tasks.tuning_task", "farm": "taco_py.tuning.tuning_farm",
-    "mutated": "taco_py.tuning.make_tasks", "read_batch": "taco_py.tuning.batch_files",
-    "read_tasks": "taco_py.tune.tasks.task_file", "record": "taco_py.tuning.recorded_tasks",
-    "run_batch": "taco_py.tuning.batch_files", "status_of": "taco_py.tuning.farm_status",
-    "task": "taco_py.tuning.make_tasks", "tune_task": "taco_py.tuning.usual_job",
-    "write_batch": "taco_py.tuning.batch_files", "write_tasks": "taco_py.tune.tasks.task_file",
+    "FarmReport": "taco_py.tuning.jobs.tuning_farm", "FarmStatus": "taco_py.tuning.jobs.farm_status",
+    "TuningTask": "taco_py.tuning.tasks.tuning_task", "farm": "taco_py.tuning.jobs.tuning_farm",
+    "mutated": "taco_py.tuning.jobs.make_tasks", "read_batch": "taco_py.tuning.jobs.batch_files",
+    "read_tasks": "taco_py.tuning.tasks.task_file", "record": "taco_py.tuning.jobs.recorded_tasks",
+    "run_batch": "taco_py.tuning.jobs.batch_files", "status_of": "taco_py.tuning.jobs.farm_status",
+    "task": "taco_py.tuning.jobs.make_tasks", "tune_task": "taco_py.tuning.jobs.usual_job",
+    "write_batch": "taco_py.tuning.jobs.batch_files", "write_tasks": "taco_py.tuning.tasks.task_file",
 }  # fmt: skip
 
 __all__ = [

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.affine.bounds import check_inside
+from taco_py.compiler.affine.bounds import check_inside
 
 TEXTS = [
     ("A[i*j] = 1", "found i * j in the access A[i*j]", "i*j"),
@@ -139,7 +139,7 @@ def test_what_is_inside_is_looked_for_once_for_each_size(monkeypatch: pytest.Mon
     def count(lowered: Any, statement: Any, each: Any, size: int, values: Any) -> None:
         asked.append(values["N"])
 
-    monkeypatch.setattr("taco_py.affine.bounds._look", count)
+    monkeypatch.setattr("taco_py.compiler.affine.bounds._look", count)
     lowered = tp.program("for i in 5..N+3: for j in N-i: a[i+j] = 1").lowered
     for n in (7, 7, 8, 7, 3, -1):  # the subscript is below N, which intervals do not see
         check_inside(lowered, {"N": n, **dict.fromkeys(lowered.sizes.values(), n)})

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.affine.affine_products import products
-from taco_py.affine.lower import OperandType
-from taco_py.affine.oracle import run_program
+from taco_py.compiler.affine.affine_products import products
+from taco_py.compiler.affine.lower import OperandType
+from taco_py.compiler.affine.oracle import run_program
 from tests.codegen.test_emit import needs_compiler
 
 pytestmark = pytest.mark.user_flags
@@ -234,7 +234,7 @@ def test_a_product_has_one_kernel_for_all_sizes(monkeypatch: pytest.MonkeyPatch)
         built.append(f"{key} {source}")
         raise tp.CompilerError(source.source)
 
-    monkeypatch.setattr("taco_py.affine.compile.KERNELS.get_or_build", build)
+    monkeypatch.setattr("taco_py.compiler.affine.compile.KERNELS.get_or_build", build)
     for n, k in ((200, 10), (3000, 40)):
         given = {"A": np.ones((n, k)), "B": np.ones((k, n)), "C": np.zeros((n, n))}
         with pytest.raises(tp.CompilerError, match="contraction of A"):

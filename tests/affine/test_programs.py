@@ -15,8 +15,8 @@ from polyhedral.nests.dependence import dependences
 from polyhedral.nests.tile_legality import check_order
 from polyhedral.programs.program_plan import plan_program
 from polyhedral.programs.question import Processor, ProgramQuestion
-from taco_py.affine.oracle import run_program
-from taco_py.affine.statements import size_names
+from taco_py.compiler.affine.oracle import run_program
+from taco_py.compiler.affine.statements import size_names
 from tests.codegen.test_emit import needs_compiler
 from tests.machines import SERVER, on_machine
 
@@ -70,7 +70,9 @@ def _loops_around(statement: re.Match[str]) -> str:
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_whose_sizes_are_literals(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planned for caches so small that the model has tiles of its own for them."""
-    monkeypatch.setattr("taco_py.affine.compile.processor_of", lambda target: Processor((256, 512)))
+    monkeypatch.setattr(
+        "taco_py.compiler.affine.compile.processor_of", lambda target: Processor((256, 512))
+    )
     kernel = KERNELS[name]
     program, data = tp.program(with_literals(kernel)), kernel.data(SIZE)
     right = expected(kernel, program, data)

@@ -10,10 +10,10 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.asymptotic.frontier_search import frontier as search
-from taco_py.call.draft import draft
-from taco_py.explanation.estimates import with_estimates
-from taco_py.schedule.commands import Precompute
+from taco_py.calls.call.draft import draft
+from taco_py.compiler.asymptotic.frontier_search import frontier as search
+from taco_py.compiler.schedule.commands import Precompute
+from taco_py.report.explanation.estimates import with_estimates
 
 TEXT = "A[i,j] = B[i,k] * C[k,j]"
 

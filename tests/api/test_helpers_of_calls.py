@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.replay.call_text import HELPERS
-from taco_py.replay.helpers import PLACES, Helper
+from taco_py.running.replay.call_text import HELPERS
+from taco_py.running.replay.helpers import PLACES, Helper
 
 
 @pytest.mark.parametrize("place", sorted(PLACES))

@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 
 import taco_py as tp
-from taco_py.call.prepare import parsed, prepare
-from taco_py.explanation.plan_schedule import recipe_of
-from taco_py.values.settings import Settings
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call.prepare import parsed, prepare
+from taco_py.report.explanation.plan_schedule import recipe_of
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(26)
@@ -144,7 +144,7 @@ def test_a_copy_is_made_in_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays are the user's, who may write to them; the short way copies too."""
     u, v = np.asfortranarray(RNG.random((40, 16))), RNG.random((16, 50)).T
     tp.einsum("ijk,jr,kr->ir", T3, u, v)
-    monkeypatch.setattr("taco_py.call.subscripts.contract", None)
+    monkeypatch.setattr("taco_py.calls.call.subscripts.contract", None)
     u[3] = 7.0
     expected = np.einsum("ijk,jr,kr->ir", T3.to_numpy(), u, v, optimize=True)
     np.testing.assert_allclose(_dense(tp.einsum("ijk,jr,kr->ir", T3, u, v)), expected)

@@ -19,19 +19,19 @@ import taco_py as tp
 from codegen.toolchain.entries import write_note
 from codegen.toolchain.errors import KernelCacheWarning
 from codegen.toolchain.store import Store
-from taco_py.call.prepare import parsed, prepare, start
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.execute.run import run
-from taco_py.kernels import KERNELS
-from taco_py.plan.ir.log import Log
-from taco_py.plan.ir.nodes import Operand, Squeeze
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.ir.program import Program
-from taco_py.problem import TensorType
-from taco_py.schedule.schedule import Schedule
-from taco_py.tune import candidates as measure
-from taco_py.tune.candidates import PLAIN, Choice, alternatives, fastest
-from taco_py.values.settings import Settings
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call.prepare import parsed, prepare, start
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.data.kernels import KERNELS
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.problem import TensorType
+from taco_py.planner.ir.log import Log
+from taco_py.planner.ir.nodes import Operand, Squeeze
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.ir.program import Program
+from taco_py.running.execute.run import run
+from taco_py.tuning import candidates as measure
+from taco_py.tuning.session.candidates import PLAIN, Choice, alternatives, fastest
 from tests.problems import operands as sizes_of
 from tests.problems import problem
 
@@ -234,15 +234,17 @@ def test_threads_that_call_at_once_measure_once(monkeypatch: pytest.MonkeyPatch)
     given = operands(TEXTS[0])
     measured: list[int] = []
     KERNELS.memo.clear()
-    # taco_py.tune is the function of that name, so that its modules are found by import alone
-    monkeypatch.setattr(import_module("taco_py.tune.timing_store"), "recalled", lambda *_: None)
+    # taco_py.tuning is the function of that name, so that its modules are found by import alone
+    monkeypatch.setattr(
+        import_module("taco_py.tuning.session.timing_store"), "recalled", lambda *_: None
+    )
     monkeypatch.setattr(KERNELS, "note", lambda key: None)  # nothing from earlier processes
 
     def counted(*given: Any) -> Any:
         measured.append(1)
         return fastest(*given)
 
-    monkeypatch.setattr(import_module("taco_py.tune.candidates"), "fastest", counted)
+    monkeypatch.setattr(import_module("taco_py.tuning.session.candidates"), "fastest", counted)
     text = TEXTS[0].replace("A[", "Once[")
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: tp.evaluate(text, given, schedule="measure"), range(4)))

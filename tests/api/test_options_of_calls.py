@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.diagnostics.option_table import CALLS
+from taco_py.language.diagnostics.option_table import CALLS
 
 x = np.arange(4.0)
 MASK = np.array([1, 0, 1, 0.0])

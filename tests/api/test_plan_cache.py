@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.call import prepare as front
-from taco_py.kernels import KERNELS
+from taco_py.calls.call import prepare as front
+from taco_py.data.kernels import KERNELS
 
 RNG = np.random.default_rng(6)
 
@@ -56,7 +56,7 @@ def test_new_sizes_build_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> Any:
         raise AssertionError("a kernel was built")
 
-    monkeypatch.setattr("taco_py.driver.make_source", refuse)
+    monkeypatch.setattr("taco_py.compiler.driver.make_source", refuse)
     for rows, columns in ((1, 40), (40, 1), (0, 3), (3, 0), (300, 2), (70, 70)):
         b, x = csr(rows, columns), RNG.random(columns)
         np.testing.assert_allclose(tp.einsum("ij,j->i", b, x), b @ x)
@@ -113,8 +113,8 @@ def test_numbers_of_other_types_have_other_plans(planned: list[Any]) -> None:
 def test_scipy_looks_at_its_indices_once(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = csr(30, 30), csr(30, 30)
     tp.evaluate("C[i,j] = A[i,j] + B[i,j]", A=a, B=b)
-    monkeypatch.setattr("taco_py.interop.in_order.is_sorted", pytest.fail)
-    monkeypatch.setattr("taco_py.interop.in_order.is_unique", pytest.fail)
+    monkeypatch.setattr("taco_py.data.interop.in_order.is_sorted", pytest.fail)
+    monkeypatch.setattr("taco_py.data.interop.in_order.is_unique", pytest.fail)
     KERNELS.memo.clear()
     for _ in range(2):
         result = tp.evaluate("C[i,j] = A[i,j] + B[i,j]", A=a, B=b)
@@ -128,7 +128,7 @@ def test_tensors_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one.data.sorted is None
     tp.evaluate("C[i,j] = A[i,j] + A[i,j]", A=one)
     assert one.data.sorted is True
-    monkeypatch.setattr("taco_py.values.tensor.is_sorted", pytest.fail)
+    monkeypatch.setattr("taco_py.data.tensors.tensor.is_sorted", pytest.fail)
     tp.evaluate("C[i,j] = A[i,j] + A[i,j]", A=one)
 
 

@@ -14,11 +14,11 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.call import compute as front
-from taco_py.call import prepare as checked
-from taco_py.call.kernel import Kernel
-from taco_py.kernels import KERNELS
-from taco_py.notation.parser import parse_assignment
+from taco_py.calls.call import compute as front
+from taco_py.calls.call import prepare as checked
+from taco_py.calls.call.kernel import Kernel
+from taco_py.data.kernels import KERNELS
+from taco_py.language.notation.parser import parse_assignment
 
 N = 12
 

@@ -12,9 +12,9 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.call import compute as front
-from taco_py.call.kernel import Kernel
-from taco_py.kernels import KERNELS
+from taco_py.calls.call import compute as front
+from taco_py.calls.call.kernel import Kernel
+from taco_py.data.kernels import KERNELS
 
 RNG = np.random.default_rng(5)
 

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from taco_py.formats import Format
-from taco_py.formats.format import LETTERS, Level, LevelKind
-from taco_py.replay.helpers import Helper, from_plain, resolved, to_plain
+from taco_py.language.formats import Format
+from taco_py.language.formats.format import LETTERS, Level, LevelKind
+from taco_py.running.replay.helpers import Helper, from_plain, resolved, to_plain
 
 ROOT = Path(__file__).parent.parent.parent
 CODE = """
@@ -44,17 +44,17 @@ def modules(
 
 
 def test_nothing_of_the_compiler_is_loaded_the_second_time(tmp_path: Path) -> None:
-    assert "taco_py.plan.make" in modules(tmp_path)
+    assert "taco_py.planner.make" in modules(tmp_path)
     again = modules(tmp_path)
-    assert "taco_py.plan.make" not in again
-    assert "taco_py.call.compute" not in again
-    assert "taco_py.plan.make" in modules(tmp_path, size=3000)  # an order of magnitude more
-    assert "taco_py.plan.make" not in modules(tmp_path)
+    assert "taco_py.planner.make" not in again
+    assert "taco_py.calls.call.compute" not in again
+    assert "taco_py.planner.make" in modules(tmp_path, size=3000)  # an order of magnitude more
+    assert "taco_py.planner.make" not in modules(tmp_path)
 
 
 def test_sparse_results_are_made_without_the_compiler_too(tmp_path: Path) -> None:
-    assert "taco_py.plan.make" in modules(tmp_path, sparse=True)
-    assert "taco_py.plan.make" not in modules(tmp_path, sparse=True)
+    assert "taco_py.planner.make" in modules(tmp_path, sparse=True)
+    assert "taco_py.planner.make" not in modules(tmp_path, sparse=True)
 
 
 KINDS = """
@@ -91,17 +91,20 @@ print(*sorted(m for m in sys.modules if m.startswith(("taco_py.", "codegen.", "p
 
 def test_all_kinds_of_results_come_from_disk(tmp_path: Path) -> None:
     """Sparse, scalar and transposed results of matrices of all kinds and of Tensors."""
-    assert "taco_py.plan.make" in modules(tmp_path, code=KINDS)
+    assert "taco_py.planner.make" in modules(tmp_path, code=KINDS)
     again = modules(tmp_path, code=KINDS)
-    assert not {"taco_py.plan.make", "taco_py.call.compute", "taco_py.driver"} & again
+    assert (
+        not {"taco_py.planner.make", "taco_py.calls.call.compute", "taco_py.compiler.driver"}
+        & again
+    )
 
 
 def test_helpers_are_read_as_they_were_written() -> None:
     unordered = Format((LETTERS["d"], Level(LevelKind.COMPRESSED, ordered=False)), (1, 0))
     given: dict[str, Any] = {
-        "a": Helper("taco_py.storage.tensor_data:row_major"),
+        "a": Helper("taco_py.data.storage.tensor_data:row_major"),
         "b": Helper(
-            "taco_py.values.results.hand_out:handed_out",
+            "taco_py.arguments.results.hand_out:handed_out",
             {"format": unordered, "axes": (0, (1, None)), "x": "y"},
         ),
         "c": unordered,
@@ -109,7 +112,7 @@ def test_helpers_are_read_as_they_were_written() -> None:
     plain = to_plain(given)
     assert plain is not None
     assert from_plain(json.loads(json.dumps(plain))) == {
-        **given, "a": Helper("taco_py.storage.tensor_data:row_major", {})
+        **given, "a": Helper("taco_py.data.storage.tensor_data:row_major", {})
     }  # fmt: skip
     assert resolved(given)["b"].keywords == given["b"].keywords
     assert to_plain({"a": print}) is None
@@ -119,8 +122,8 @@ def test_damaged_or_lost_files_lead_to_the_long_way(tmp_path: Path) -> None:
     modules(tmp_path)
     for note in tmp_path.rglob("*.note"):
         note.write_text("[1, 2")
-    assert "taco_py.plan.make" in modules(tmp_path)
+    assert "taco_py.planner.make" in modules(tmp_path)
     for library in [*tmp_path.rglob("*.so"), *tmp_path.rglob("*.json")]:
         library.unlink()
-    assert "taco_py.plan.make" in modules(tmp_path)
-    assert "taco_py.plan.make" not in modules(tmp_path)
+    assert "taco_py.planner.make" in modules(tmp_path)
+    assert "taco_py.planner.make" not in modules(tmp_path)

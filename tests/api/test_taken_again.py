@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.kernels import KERNELS
-from taco_py.replay.taken_again import NewArray, equal_sizes, with_arrays_taken_again
+from taco_py.data.kernels import KERNELS
+from taco_py.running.replay.taken_again import NewArray, equal_sizes, with_arrays_taken_again
 
 CHAIN = "; ".join(
     f"{new}[i,k] = {old}[i,j] * A[j,k]" for old, new in zip("ABCDEFG", "BCDEFGH", strict=True)

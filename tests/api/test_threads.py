@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-import taco_py.replay.find as short
+import taco_py.running.replay.find as short
 from codegen.toolchain.thread_limits import thread_limit
 
 X = np.random.default_rng(0).random((400, 400))
@@ -41,7 +41,7 @@ def used(call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return usual(parts, kernels, limit, more)
 
     monkeypatch.setattr(short, "define", define)
-    monkeypatch.setattr("taco_py.replay.make_call.define", define)
+    monkeypatch.setattr("taco_py.running.replay.make_call.define", define)
     call()
     call()
     return found

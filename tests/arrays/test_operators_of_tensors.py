@@ -92,7 +92,7 @@ def test_the_pattern_is_kept_beside_a_number_and_the_fill_value_follows() -> Non
 
 
 def test_numbers_are_operands_so_that_one_kernel_serves_them() -> None:
-    from taco_py.kernels import KERNELS
+    from taco_py.data.kernels import KERNELS
 
     A * 1.5
     before = KERNELS.status

@@ -18,8 +18,8 @@ import taco_py as tp
 from taco_py.arrays.filled_like import LIKE
 from taco_py.arrays.numpy_functions import FUNCTIONS
 from taco_py.arrays.spelling import INFIX, PREFIX, arguments
-from taco_py.notation.functions.function_table import ALIASES, COMPOSED
-from taco_py.notation.functions.function_table import FUNCTIONS as OPERATORS
+from taco_py.language.notation.functions.function_table import ALIASES, COMPOSED
+from taco_py.language.notation.functions.function_table import FUNCTIONS as OPERATORS
 from tests.arrays.operands import elements
 
 DTYPES = (

@@ -17,18 +17,18 @@ from codegen import build
 from codegen.ir import Block, Declare, For, Function, Var
 from codegen.tree import rewrite
 from codegen.types import INT64
-from taco_py.asymptotic.protocols import Directed
-from taco_py.concrete.concretize import concretize
-from taco_py.concrete.nodes import Statement
-from taco_py.concrete.verify import verify
-from taco_py.iteration.graph import all_iterators, build_graph
-from taco_py.lower.bindings import Source
-from taco_py.lower.lower import lower
-from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access
-from taco_py.problem import Problem
-from taco_py.storage.pack import pack_coo
-from taco_py.storage.tensor_data import TensorData
+from taco_py.compiler.asymptotic.protocols import Directed
+from taco_py.compiler.concrete.concretize import concretize
+from taco_py.compiler.concrete.nodes import Statement
+from taco_py.compiler.concrete.verify import verify
+from taco_py.compiler.iteration.graph import all_iterators, build_graph
+from taco_py.compiler.lower.bindings import Source
+from taco_py.compiler.lower.lower import lower
+from taco_py.data.storage.pack import pack_coo
+from taco_py.data.storage.tensor_data import TensorData
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.nodes import Access
+from taco_py.language.problem import Problem
 from tests.asymptotic.exact_counts import Patterns
 from tests.codegen.interpreter import run
 

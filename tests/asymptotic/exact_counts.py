@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from taco_py.asymptotic.protocols import Directed
-from taco_py.asymptotic.queries import Atom, Query
-from taco_py.asymptotic.tasks import Recorder, Task, present_in
-from taco_py.concrete.nodes import Assign, Forall
-from taco_py.notation.nodes import Access
+from taco_py.compiler.asymptotic.protocols import Directed
+from taco_py.compiler.asymptotic.queries import Atom, Query
+from taco_py.compiler.asymptotic.tasks import Recorder, Task, present_in
+from taco_py.compiler.concrete.nodes import Assign, Forall
+from taco_py.language.notation.nodes import Access
 
 Tuple = tuple[int, ...]
 

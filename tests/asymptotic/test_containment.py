@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.asymptotic import containment, homomorphism
-from taco_py.asymptotic.containment import contained, smallest
-from taco_py.asymptotic.domination import Costs, Incumbents, assumptions
-from taco_py.asymptotic.queries import Atom, Query, query
-from taco_py.notation.nodes import Access
+from taco_py.compiler.asymptotic import containment, homomorphism
+from taco_py.compiler.asymptotic.containment import contained, smallest
+from taco_py.compiler.asymptotic.domination import Costs, Incumbents, assumptions
+from taco_py.compiler.asymptotic.queries import Atom, Query, query
+from taco_py.language.notation.nodes import Access
 
 
 def q(heads: str, *atoms: str) -> Query:

@@ -12,14 +12,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from taco_py.asymptotic.domination import Costs, assumptions
-from taco_py.asymptotic.frontier_search import search
-from taco_py.asymptotic.nests import nests
-from taco_py.asymptotic.protocols import Directed
-from taco_py.asymptotic.tasks import Recorder, Scope
-from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access
-from taco_py.problem import Problem
+from taco_py.compiler.asymptotic.domination import Costs, assumptions
+from taco_py.compiler.asymptotic.frontier_search import search
+from taco_py.compiler.asymptotic.nests import nests
+from taco_py.compiler.asymptotic.protocols import Directed
+from taco_py.compiler.asymptotic.tasks import Recorder, Scope
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.nodes import Access
+from taco_py.language.problem import Problem
 from tests.asymptotic.counting import counted, directed_of, statement_of
 from tests.asymptotic.exact_counts import Patterns, executed, work
 from tests.problems import problem

@@ -11,12 +11,12 @@ from itertools import product
 
 import pytest
 
-from taco_py.asymptotic.domination import Costs, assumptions
-from taco_py.asymptotic.frontier_search import Frontier, frontier, search
-from taco_py.asymptotic.nests import nests
-from taco_py.asymptotic.protocols import Directed
-from taco_py.asymptotic.tasks import Recorder, Scope
-from taco_py.notation.checks import accesses
+from taco_py.compiler.asymptotic.domination import Costs, assumptions
+from taco_py.compiler.asymptotic.frontier_search import Frontier, frontier, search
+from taco_py.compiler.asymptotic.nests import nests
+from taco_py.compiler.asymptotic.protocols import Directed
+from taco_py.compiler.asymptotic.tasks import Recorder, Scope
+from taco_py.language.notation.checks import accesses
 from tests.problems import assignment, formats
 
 KERNELS = {

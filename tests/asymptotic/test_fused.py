@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from string import ascii_lowercase
 
-from taco_py.asymptotic.fused import _factors
+from taco_py.compiler.asymptotic.fused import _factors
 from tests.problems import assignment
 
 

@@ -6,12 +6,12 @@ from itertools import islice
 
 import pytest
 
-from taco_py.asymptotic.frontier_search import search
-from taco_py.asymptotic.groupings import Group, groupings
-from taco_py.asymptotic.nests import nests
-from taco_py.concrete.nodes import Statement, Where
-from taco_py.concrete.printer import to_text
-from taco_py.notation.printer import to_text as expression_text
+from taco_py.compiler.asymptotic.frontier_search import search
+from taco_py.compiler.asymptotic.groupings import Group, groupings
+from taco_py.compiler.asymptotic.nests import nests
+from taco_py.compiler.concrete.nodes import Statement, Where
+from taco_py.compiler.concrete.printer import to_text
+from taco_py.language.notation.printer import to_text as expression_text
 from tests.problems import assignment
 
 NAMES = tuple("uvwxyz")

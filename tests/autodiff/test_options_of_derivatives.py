@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.diagnostics.option_table import options_of
+from taco_py.language.diagnostics.option_table import options_of
 from tests.autodiff.differences import STEP, dense, direction, moved
 
 rng = np.random.default_rng(0)

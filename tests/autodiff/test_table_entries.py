@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from taco_py.autodiff.cotangents import entry
-from taco_py.notation.checks import accesses
-from taco_py.notation.functions.function_table import FACTORS, FUNCTIONS, INVERT, LADDER
-from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
+from taco_py.language.autodiff.cotangents import entry
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.functions.function_table import FACTORS, FUNCTIONS, INVERT, LADDER
+from taco_py.language.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
 
 OPERATORS = {
     each.name: each

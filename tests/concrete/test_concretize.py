@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from taco_py.concrete.concretize import concretize, copies_pattern, shared_prefix
-from taco_py.concrete.nodes import Assign, Statement, WorkspaceKind
-from taco_py.concrete.printer import to_text
-from taco_py.concrete.terms import split_terms
-from taco_py.concrete.tree import assignments, workspaces_of
-from taco_py.problem import Problem
+from taco_py.compiler.concrete.concretize import concretize, copies_pattern, shared_prefix
+from taco_py.compiler.concrete.nodes import Assign, Statement, WorkspaceKind
+from taco_py.compiler.concrete.printer import to_text
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.concrete.tree import assignments, workspaces_of
+from taco_py.language.problem import Problem
 from tests.problems import problem
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -10,13 +10,13 @@ import pytest
 
 from codegen.passes.phases import structure_only
 from codegen.verify import verify as verify_function
-from taco_py.concrete.concretize import concretize
-from taco_py.concrete.verify import verify
-from taco_py.iteration.graph import build_graph
-from taco_py.lower.lower import lower
-from taco_py.phase import COMPUTE, EVALUATE
-from taco_py.plan.ir.nodes import KernelStep
-from taco_py.schedule.parallel import choose_parallel
+from taco_py.compiler.concrete.concretize import concretize
+from taco_py.compiler.concrete.verify import verify
+from taco_py.compiler.iteration.graph import build_graph
+from taco_py.compiler.lower.lower import lower
+from taco_py.compiler.schedule.parallel import choose_parallel
+from taco_py.language.phase import COMPUTE, EVALUATE
+from taco_py.planner.ir.nodes import KernelStep
 from tests.corpus.combine import each_once
 from tests.corpus.expressions import CASES, Case
 from tests.corpus.formats import operand_options, result_options

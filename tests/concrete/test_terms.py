@@ -5,11 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from taco_py.concrete.terms import map_terms, reductions, split_terms, sums_apart, terms_in_turn
-from taco_py.notation.dtypes import expression_dtype
-from taco_py.notation.nodes import Access, Literal, Reduce
-from taco_py.notation.printer import to_text
-from taco_py.notation.tree import walk
+from taco_py.compiler.concrete.terms import (
+    map_terms,
+    reductions,
+    split_terms,
+    sums_apart,
+    terms_in_turn,
+)
+from taco_py.language.notation.dtypes import expression_dtype
+from taco_py.language.notation.nodes import Access, Literal, Reduce
+from taco_py.language.notation.printer import to_text
+from taco_py.language.notation.tree import walk
 from tests.problems import assignment
 
 SPLIT = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.concrete.concretize import concretize
-from taco_py.concrete.nodes import (
+from taco_py.compiler.concrete.concretize import concretize
+from taco_py.compiler.concrete.nodes import (
     Assign,
     Forall,
     Mode,
@@ -17,10 +17,10 @@ from taco_py.concrete.nodes import (
     WorkspaceKind,
     forall,
 )
-from taco_py.concrete.verify import verify
-from taco_py.diagnostics.errors import InternalError
-from taco_py.notation.nodes import Access, Call, Expr, Reduce
-from taco_py.notation.operators import ADD, MUL, SUB
+from taco_py.compiler.concrete.verify import verify
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.language.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.language.notation.operators import ADD, MUL, SUB
 from tests.problems import problem
 
 A = Access("A", ("i", "j"))

@@ -69,10 +69,10 @@ def dense_result(
     stored: Mapping[str, Array] | None = None,
 ) -> Array:
     """What the oracle makes of index notation, whose sums have the type of `numpy.sum`."""
-    from taco_py.notation.dtypes import sum_dtype
-    from taco_py.notation.parser import parse_assignment
-    from taco_py.notation.rewrites.reduce import insert_reductions
-    from taco_py.oracle import evaluate_dense
+    from taco_py.language.notation.dtypes import sum_dtype
+    from taco_py.language.notation.parser import parse_assignment
+    from taco_py.language.notation.rewrites.reduce import insert_reductions
+    from taco_py.language.oracle import evaluate_dense
 
     assignment = insert_reductions(parse_assignment(text))
     sum_type = partial(sum_dtype, target=None if start is None else start.dtype)

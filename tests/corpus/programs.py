@@ -14,13 +14,13 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.diagnostics.errors import NotationError, OperandTypeError
-from taco_py.notation.checks import accesses
-from taco_py.notation.dtypes import result_dtype
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.rewrites.reduce import insert_reductions
-from taco_py.storage.pack import unpack
-from taco_py.values.tensor import as_data
+from taco_py.data.storage.pack import unpack
+from taco_py.data.tensors.tensor import as_data
+from taco_py.language.diagnostics.errors import NotationError, OperandTypeError
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.dtypes import result_dtype
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.rewrites.reduce import insert_reductions
 from tests.corpus.data import dense_result
 from tests.corpus.formats import (
     MORE_OPERANDS,

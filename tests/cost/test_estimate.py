@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.asymptotic.queries import Atom, query
-from taco_py.asymptotic.query_size import query_size
-from taco_py.concrete.terms import split_terms
-from taco_py.cost.estimate import Pattern, Statistics
-from taco_py.formats import CSF, CSR, DCSR, Format, dense
-from taco_py.notation.nodes import Expr
+from taco_py.compiler.asymptotic.queries import Atom, query
+from taco_py.compiler.asymptotic.query_size import query_size
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.cost.estimate import Pattern, Statistics
+from taco_py.language.formats import CSF, CSR, DCSR, Format, dense
+from taco_py.language.notation.nodes import Expr
 from tests.problems import assignment
 
 SIZES = {"i": 1000.0, "j": 1000.0, "k": 100.0, "r": 32.0}

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from taco_py.concrete.terms import split_terms
-from taco_py.cost.effort import Effort
-from taco_py.cost.machine import NOMINAL, Machine
-from taco_py.notation.checks import all_indices
-from taco_py.order.orders import best_order
-from taco_py.plan.ir.goal import Request, statistics
-from taco_py.plan.ir.nodes import KernelStep, Operand, Step
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.make import Options, make_plan
-from taco_py.problem import Problem
-from taco_py.ways.library_choice import Libraries
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.cost.effort import Effort
+from taco_py.compiler.cost.machine import NOMINAL, Machine
+from taco_py.compiler.order.orders import best_order
+from taco_py.compiler.ways.library_choice import Libraries
+from taco_py.language.notation.checks import all_indices
+from taco_py.language.problem import Problem
+from taco_py.planner.ir.goal import Request, statistics
+from taco_py.planner.ir.nodes import KernelStep, Operand, Step
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.make import Options, make_plan
 from tests.problems import operands, problem
 
 SOURCE = Path(__file__).parents[2] / "taco_py"
@@ -188,37 +188,37 @@ def test_each_field_names_its_unit() -> None:
 # Numbers of planning that are no properties of a machine: how far searches go, and what estimates,
 # texts and types depend on.
 LIMITS = {
-    "order/beam.py": {"BEAM_SETS"},
-    "order/blocks_innermost.py": {"MOST_ELEMENTS", "MOST_ROWS"},
-    "plan/rules/kernel/widen_scatter.py": {"MANY"},
-    "plan/scatters.py": {"LEAST_THREADS"},
-    "order/locality.py": {"NEIGHBOUR_SHARE", "ELSEWHERE_RATIO"},
-    "order/orders.py": {"SEARCH_NODES", "NEAR_ROUNDS", "BETTER_SHARE", "EQUAL_SHARE"},
-    "order/steps.py": {"EVERY_SET_LOOPS", "NEAR_ORDER_LOOPS"},
-    "order/walk_counts.py": {"NONE", "ASKED"},
-    "plan/algebra/contraction_trees.py": {"EXACT_FACTORS", "FEW_FACTORS", "CONNECTED_GROUPS"},
-    "plan/algebra/distribution.py": {"FAR_CHEAPER", "FEWER_ELEMENTS"},
-    "plan/algebra/pair_orders.py": {
+    "compiler/order/beam.py": {"BEAM_SETS"},
+    "compiler/order/blocks_innermost.py": {"MOST_ELEMENTS", "MOST_ROWS"},
+    "planner/rules/kernel/widen_scatter.py": {"MANY"},
+    "planner/scatters.py": {"LEAST_THREADS"},
+    "compiler/order/locality.py": {"NEIGHBOUR_SHARE", "ELSEWHERE_RATIO"},
+    "compiler/order/orders.py": {"SEARCH_NODES", "NEAR_ROUNDS", "BETTER_SHARE", "EQUAL_SHARE"},
+    "compiler/order/steps.py": {"EVERY_SET_LOOPS", "NEAR_ORDER_LOOPS"},
+    "compiler/order/walk_counts.py": {"NONE", "ASKED"},
+    "planner/algebra/contraction_trees.py": {"EXACT_FACTORS", "FEW_FACTORS", "CONNECTED_GROUPS"},
+    "planner/algebra/distribution.py": {"FAR_CHEAPER", "FEWER_ELEMENTS"},
+    "planner/algebra/pair_orders.py": {
         "TRIED_PAIRS", "MOST_TRIED", "BRANCHED_FACTORS", "CONNECTED_GROUPS",
         "PARTITIONED_PRODUCTS", "PARTITIONS", "PARTITION_SECONDS",
     },
-    "plan/algebra/quotients.py": {"MOVED_OPERATIONS"},
-    "plan/epilogue_group.py": {"MOST_NODES"},
-    "plan/ir/goal.py": {"LEAST_SIZE"},
-    "plan/ir/index_sizes.py": {"UNCOUNTED_ELEMENTS"},
-    "plan/rules/forms/correct_squares.py": {"MOST_TERMS", "SHARE", "STEPS"},
-    "plan/rules/forms/multiply_out.py": {"MOST_TERMS", "FORMS_AT_ONCE", "FURTHER_ROUNDS"},
-    "plan/matrix_steps.py": {"LARGEST_CLASS", "MOST"},
-    "plan/rules/split/contract_many.py": {
+    "planner/algebra/quotients.py": {"MOVED_OPERATIONS"},
+    "planner/epilogue_group.py": {"MOST_NODES"},
+    "planner/ir/goal.py": {"LEAST_SIZE"},
+    "planner/ir/index_sizes.py": {"UNCOUNTED_ELEMENTS"},
+    "planner/rules/forms/correct_squares.py": {"MOST_TERMS", "SHARE", "STEPS"},
+    "planner/rules/forms/multiply_out.py": {"MOST_TERMS", "FORMS_AT_ONCE", "FURTHER_ROUNDS"},
+    "planner/matrix_steps.py": {"LARGEST_CLASS", "MOST"},
+    "planner/rules/split/contract_many.py": {
         "MANY_FACTORS", "FEW_FACTORS", "WHOLE_SECONDS", "MANY_TERMS",
     },
-    "plan/rules/kernel/fuse_temporary.py": {"ALIKE"},
-    "plan/rules/layout/order_result.py": {"REORDERED_MODES"},
-    "plan/rules/layout/store_temporary.py": {"REORDERED_MODES"},
-    "ways/places/line_places.py": {"STEP", "SHORT"},
-    "ways/places/place_elements.py": {"BLOCK"},
-    "ways/places/row_places.py": {"AT_ONCE", "ROWS"},
-    "ways/unit_choices.py": {"CHUNKS", "PARTS", "ROUNDS", "WIDTHS"},
+    "planner/rules/kernel/fuse_temporary.py": {"ALIKE"},
+    "planner/rules/layout/order_result.py": {"REORDERED_MODES"},
+    "planner/rules/layout/store_temporary.py": {"REORDERED_MODES"},
+    "compiler/ways/places/line_places.py": {"STEP", "SHORT"},
+    "compiler/ways/places/place_elements.py": {"BLOCK"},
+    "compiler/ways/places/row_places.py": {"AT_ONCE", "ROWS"},
+    "compiler/ways/unit_choices.py": {"CHUNKS", "PARTS", "ROUNDS", "WIDTHS"},
 }  # fmt: skip
 
 

@@ -7,14 +7,14 @@ from itertools import compress
 import numpy as np
 import pytest
 
-from taco_py.call.prepare import parsed
-from taco_py.concrete.terms import split_terms
-from taco_py.cost.sets import One, Sets, every_set, sets_near
-from taco_py.formats import CSF
-from taco_py.notation.checks import accesses
-from taco_py.plan.ir.goal import statistics
-from taco_py.values.operands import give
-from taco_py.values.tensor import Tensor
+from taco_py.arguments.operands import give
+from taco_py.calls.call.prepare import parsed
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.cost.sets import One, Sets, every_set, sets_near
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.formats import CSF
+from taco_py.language.notation.checks import accesses
+from taco_py.planner.ir.goal import statistics
 
 EXPRESSIONS = (
     "s = A[i,j,k] * B[k,l] * C[l,i]",

@@ -11,16 +11,16 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.call.prepare import parsed
-from taco_py.concrete.terms import split_terms
-from taco_py.cost.estimate import Statistics, result_size
-from taco_py.cost.sets import One
-from taco_py.cost.spread import COUNTED, TOGETHER, Entries, Spread
-from taco_py.notation.nodes import Assignment, Expr
-from taco_py.plan.ir.goal import statistics
-from taco_py.storage.pack import pack_coo
-from taco_py.storage.tensor_data import TensorData
-from taco_py.values.operands import give
+from taco_py.arguments.operands import give
+from taco_py.calls.call.prepare import parsed
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.cost.estimate import Statistics, result_size
+from taco_py.compiler.cost.sets import One
+from taco_py.compiler.cost.spread import COUNTED, TOGETHER, Entries, Spread
+from taco_py.data.storage.pack import pack_coo
+from taco_py.data.storage.tensor_data import TensorData
+from taco_py.language.notation.nodes import Assignment, Expr
+from taco_py.planner.ir.goal import statistics
 
 RNG = np.random.default_rng(12)
 SIZE = 600
@@ -198,7 +198,7 @@ def spread_of(modes: list[Any], shape: tuple[int, ...], format: str, mode: int) 
 
 
 def packed(modes: list[Any], shape: tuple[int, ...], format: str) -> TensorData:
-    from taco_py.formats import Format
+    from taco_py.language.formats import Format
 
     return pack_coo(modes, np.ones(len(modes[0])), shape, Format.parse(format))
 

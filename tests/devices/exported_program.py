@@ -25,7 +25,7 @@ import pytest
 from codegen.devices.device import Buffer, Pointer
 from codegen.devices.emulated import EmulatedDevice
 from codegen.toolchain.compile_unit import RUNTIME_FOLDER
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 
 SHIM = Path(__file__).parent / "runtime_on_cpu.h"
 HOST = "/* ---------------------------------------------------------------- the host */"

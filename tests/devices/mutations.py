@@ -1,4 +1,4 @@
-"""Mistakes put into the kernels of `kernels.py`, with the kind of report that finds each."""
+"""Mistakes put into the kernels of `data/kernels.py`, with the kind of report that finds each."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-import taco_py.devices
+import taco_py.compiler.devices
 from codegen.devices.cuda.cuda_device import CudaDevice
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 from tests.devices.fake_driver import FakeDriver
 from tests.devices.test_foreign_arrays import Tensor
 
@@ -32,7 +32,7 @@ def gpu(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> CudaDevice:
     fake.kernel("evaluate_1", (8, 8, 8), double)
     device = fake.device()
     there = SimpleNamespace(cuda=lambda name: device, open=lambda name: device)
-    monkeypatch.setattr(taco_py.devices, "devices", lambda: there)
+    monkeypatch.setattr(taco_py.compiler.devices, "devices", lambda: there)
     KERNELS.memo.clear()
     yield device
     KERNELS.memo.clear()

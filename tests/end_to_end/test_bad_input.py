@@ -20,8 +20,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.notation.parser import parse_assignment
-from taco_py.values.operands import OPTIONS
+from taco_py.arguments.operands import OPTIONS
+from taco_py.language.notation.parser import parse_assignment
 
 ROOT = Path(__file__).parent.parent.parent
 A = sp.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 from tests.corpus.combine import all_rows, each_once, pairwise
 from tests.corpus.data import Pattern, dense_result, initial, operands
 from tests.corpus.expressions import CASES, Case

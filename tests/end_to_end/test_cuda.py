@@ -16,7 +16,7 @@ from benchmarks import gpu
 from codegen.devices.emulated_module import EmulatedModule
 from codegen.toolchain.cuda.ptxas_report import KernelReport
 from codegen.toolchain.errors import NoCompilerError
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 from tests.corpus.data import dense_result, initial, operands
 from tests.corpus.expressions import CASES, Case
 from tests.corpus.formats import store, to_dense
@@ -87,7 +87,7 @@ def test_another_process_lowers_nothing_again(monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError("lowered again")
 
     for module in ("unit_choices", "loops"):
-        monkeypatch.setattr(f"taco_py.ways.{module}.lower_recipe", refused)
+        monkeypatch.setattr(f"taco_py.compiler.ways.{module}.lower_recipe", refused)
     KERNELS.memo.clear()
     again = tp.compile(text, formats, target=EMULATED)
     assert again.compiled[0].hit == "disk"
@@ -100,7 +100,9 @@ def test_explain_says_what_kernels_take(monkeypatch: pytest.MonkeyPatch) -> None
     """What a compiler reports, and what follows; that there is none; that it is emulated."""
     text, formats = "C[i,j] = A[i,j] + A[i,j] * B[i,j]", {"A": "csr", "B": "dd", "C": "dd"}
     taken = {"evaluate_1": KernelReport("evaluate_1", "sm_90", 40, 512, 8, 4, 16)}
-    monkeypatch.setattr("taco_py.explanation.gpu_resources.compiled_reports", lambda *_: taken)
+    monkeypatch.setattr(
+        "taco_py.report.explanation.gpu_resources.compiled_reports", lambda *_: taken
+    )
     kernel = tp.compile(text, formats, target="cuda")
     told = kernel.explain()
     assert (

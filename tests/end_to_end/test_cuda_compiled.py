@@ -9,7 +9,7 @@ import pytest
 
 import taco_py as tp
 from codegen.devices.cuda.binaries import compile_report
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 from tests.corpus.expressions import CASES
 from tests.devices.nvcc import QUICK, needs_nvcc
 from tests.end_to_end.test_cuda import GOLDEN

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from codegen.devices.emulated import EmulatedDevice
-from taco_py import devices
-from taco_py.kernels import KERNELS
-from taco_py.lower.threads import row_classes
+from taco_py.compiler import devices
+from taco_py.compiler.lower.threads import row_classes
+from taco_py.data.kernels import KERNELS
 from tests.corpus.formats import store, to_dense
 
 EMULATED = "cuda-emulated"

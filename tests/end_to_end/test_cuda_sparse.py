@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from codegen.devices.host_side import Host
-from taco_py.concrete.concretize import concretize
-from taco_py.concrete.nodes import Assembly
-from taco_py.iteration.graph import build_graph
-from taco_py.lower.sparse_result.result import Result
-from taco_py.lower.threads import row_classes, row_tables
-from taco_py.schedule.assembly import check_assembly
+from taco_py.compiler.concrete.concretize import concretize
+from taco_py.compiler.concrete.nodes import Assembly
+from taco_py.compiler.iteration.graph import build_graph
+from taco_py.compiler.lower.sparse_result.result import Result
+from taco_py.compiler.lower.threads import row_classes, row_tables
+from taco_py.compiler.schedule.assembly import check_assembly
 from tests.corpus.combine import each_once
 from tests.corpus.data import dense_result, initial, operands
 from tests.corpus.expressions import CASES, Case

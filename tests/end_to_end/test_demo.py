@@ -11,10 +11,10 @@ import scipy.io
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.cli import main
-from taco_py.show import demo as demo_module
-from taco_py.show.demo import compare
-from taco_py.show.inputs import pde27, rmat, tensor_coordinates
+from taco_py.tool import demo as demo_module
+from taco_py.tool.cli import main
+from taco_py.tool.demo import compare
+from taco_py.tool.inputs import pde27, rmat, tensor_coordinates
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +93,7 @@ def test_a_fault_of_ours_is_not_the_users(
     def fail(*_: Any) -> int:
         raise fault
 
-    monkeypatch.setattr("taco_py.cli.demo", fail)
+    monkeypatch.setattr("taco_py.tool.cli.demo", fail)
     assert main(["demo"]) == 3
     assert "a fault of taco_py, not of its input" in capsys.readouterr().err
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import taco_py as tp
 from codegen.devices.device import Buffer
 from codegen.devices.emulated import EmulatedDevice
-from taco_py.devices import device_of
+from taco_py.compiler.devices import device_of
 
 EMULATED = "cuda-emulated"
 RNG = np.random.default_rng(11)

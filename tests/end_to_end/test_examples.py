@@ -12,7 +12,7 @@ from scipy.sparse import csgraph
 
 from benchmarks import graph_programs as programs
 from benchmarks.inputs import shared_loader
-from taco_py.show.inputs import rmat
+from taco_py.tool.inputs import rmat
 from tests.pages import DOCS, blocks
 
 REAL = ("karate", "cora_adj", "pubmed_adj")

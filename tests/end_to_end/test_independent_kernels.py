@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from codegen.runtime.together import TOGETHER_KEY
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 
 COLUMN_SUMS = "u[j] = exp(A[i,j]) * B[i,j]; v[j] = sqrt(C[i,j]) + D[i,j]"
 """Both sum over the outer loop, which no kernel shares."""

@@ -12,7 +12,7 @@ import taco_py as tp
 from codegen.libraries.blas_routines import VECTOR_BYTES
 from codegen.libraries.gemm import DEPTH, IN_ALL, Loop, as_products
 from codegen.runtime import blas
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 
 pytestmark = pytest.mark.needs_blas
 TEXT = "C[i,j] = A[i,k] * B[k,j]"

@@ -11,9 +11,9 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.cli import main
-from taco_py.kernels import KERNELS
-from taco_py.storage.room import stored_most
+from taco_py.data.kernels import KERNELS
+from taco_py.data.storage.room import stored_most
+from taco_py.tool.cli import main
 from tests.corpus.formats import to_dense
 
 N = 300

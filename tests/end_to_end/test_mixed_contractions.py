@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.cost.machine import NOMINAL
-from taco_py.diagnostics.errors import InternalError
+from taco_py.compiler.cost.machine import NOMINAL
+from taco_py.language.diagnostics.errors import InternalError
 
 pytestmark = pytest.mark.user_flags
 

@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.call.compute import compute
-from taco_py.call.prepare import parsed, prepare
-from taco_py.notation.checks import operand_names
-from taco_py.values.settings import Settings
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call.compute import compute
+from taco_py.calls.call.prepare import parsed, prepare
+from taco_py.language.notation.checks import operand_names
 from tests.corpus.formats import to_dense
 
 N, F = 6, 3

@@ -13,10 +13,10 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-import taco_py.replay.find as short
+import taco_py.running.replay.find as short
 from codegen.runtime.memory.memory_pool import Pool
-from taco_py.diagnostics.memory_errors import bytes_text, out_of_memory
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
+from taco_py.language.diagnostics.memory_errors import bytes_text, out_of_memory
 
 MB = 2**20
 ROOT = Path(__file__).parent.parent.parent
@@ -294,7 +294,7 @@ def test_nothing_is_added_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         return usual(parts, [failing] * len(kernels), limit, more)
 
     monkeypatch.setattr(short, "define", define)
-    monkeypatch.setattr("taco_py.replay.make_call.define", define)
+    monkeypatch.setattr("taco_py.running.replay.make_call.define", define)
     monkeypatch.setattr(short, "recall", lambda key: None)
     KERNELS.memo.clear()
     a, y = sp.eye_array(77, format="csr"), np.zeros(77)
@@ -321,7 +321,7 @@ def test_programs(monkeypatch: pytest.MonkeyPatch) -> None:
             object.__setattr__(known, "call", failing)
     error = refused(lambda: program(y=y, N=9))
     assert "besides its arrays" in error.message and error.free
-    monkeypatch.setattr("taco_py.call.program_call.find_call", lambda key: None)
+    monkeypatch.setattr("taco_py.calls.call.program_call.find_call", lambda key: None)
     monkeypatch.setattr(tp.Program, "_prepared", failing)
     assert refused(lambda: program(y=y, N=9)).free
     KERNELS.memo.clear()
@@ -403,7 +403,7 @@ def test_kept_memory_is_set_and_cleared() -> None:
 def test_they_need_no_compiler() -> None:
     """Before the first call there is nothing to keep, and nothing is compiled for it."""
     code = """
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 tp.set_kept_memory(5); tp.clear_memory()
 print(KERNELS._hosted, KERNELS.pool._most)
 """

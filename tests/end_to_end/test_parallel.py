@@ -16,9 +16,9 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import taco_py as tp
-from taco_py.notation.parser import parse_assignment
-from taco_py.ways.loops import lower_recipe
-from taco_py.ways.recipe import Recipe
+from taco_py.compiler.ways.loops import lower_recipe
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.language.notation.parser import parse_assignment
 from tests.codegen.interpreter import State, execute
 from tests.corpus.formats import to_dense
 from tests.machines import always_threads
@@ -328,7 +328,7 @@ FORKED = """
 import os, sys
 import numpy as np, scipy.sparse as sp
 import taco_py as tp
-from taco_py.execute import run
+from taco_py.running.execute import run
 run.useful_threads = lambda problem, tensors, limit, machine: limit
 a = sp.random_array((200, 200), density=0.1, rng=np.random.default_rng(0), format="csr")
 before = tp.evaluate("C[i,j] = A[i,k] * B[k,j]", A=a, B=a, threads=2)

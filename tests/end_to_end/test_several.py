@@ -17,8 +17,8 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck
 
 import taco_py as tp
-from taco_py.call.several import compute_several, kernel_of_several
-from taco_py.diagnostics.errors import NotationError, OperandError, OutputError, TacoError
+from taco_py.calls.call.several import compute_several, kernel_of_several
+from taco_py.language.diagnostics.errors import NotationError, OperandError, OutputError, TacoError
 from tests.corpus.formats import MORE_OPERANDS, OPERANDS, store, to_dense
 from tests.corpus.statement_lists import FLOATS, Drawn, statement_lists
 
@@ -246,7 +246,7 @@ r, s = tp.evaluate({RESIDUAL!r}, A=A, x=x, b=b, outputs=("r", "s"))
 assert s == 80 and r[0] == -2
 P, = tp.evaluate({SOFT!r}, A=A, outputs=("P",))
 assert P[3, 3] == 1
-print("taco_py.plan.make" in sys.modules)
+print("taco_py.planner.make" in sys.modules)
 """
 
 

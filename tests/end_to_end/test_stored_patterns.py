@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.notation.rewrites.semirings import semiring_of
+from taco_py.language.notation.rewrites.semirings import semiring_of
 from tests.language.patterns import is_stored_as, stored_of
 from tests.machines import always_threads
 

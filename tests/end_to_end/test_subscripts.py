@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.printer import to_text
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.printer import to_text
 
 RNG = np.random.default_rng(5)
 x, w, v = RNG.random(20), RNG.random(4), RNG.random(4)

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.call import kept_order
-from taco_py.cost.machine import NOMINAL
-from taco_py.ways.dense_seconds import DenseProduct
+from taco_py.calls.call import kept_order
+from taco_py.compiler.cost.machine import NOMINAL
+from taco_py.compiler.ways.dense_seconds import DenseProduct
 from tests.machines import planned_for
 
 pytestmark = pytest.mark.user_flags
@@ -112,7 +112,7 @@ def test_any_contraction_as_if_copies_were_free(
     with (
         planned_for(**machine),
         mock.patch.object(kept_order, "DenseProduct", kept),
-        mock.patch("taco_py.ways.dense_seconds.seconds_of_copy", lambda *_: 0.0),
+        mock.patch("taco_py.compiler.ways.dense_seconds.seconds_of_copy", lambda *_: 0.0),
     ):
         for order in "KC":
             found = tp.einsum(text, *arrays, order=order)

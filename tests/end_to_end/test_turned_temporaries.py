@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.call.prepare import parsed, prepare
-from taco_py.plan.ir.verify import verify
-from taco_py.values.settings import Settings
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call.prepare import parsed, prepare
+from taco_py.planner.ir.verify import verify
 from tests.corpus.formats import to_dense
 
 N = 80

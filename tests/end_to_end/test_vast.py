@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py import convert
-from taco_py.kernels import KERNELS
+from taco_py.data import convert
+from taco_py.data.kernels import KERNELS
 
 pytestmark = pytest.mark.user_flags
 
@@ -61,7 +61,7 @@ def test_a_copy_too_large_for_memory_is_named(monkeypatch: pytest.MonkeyPatch) -
     def no_room(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("taco_py.convert.recopied", no_room)
+    monkeypatch.setattr("taco_py.data.convert.recopied", no_room)
     matrix = sp.random_array((9, 9), density=0.3, format="csc", rng=0)
     with pytest.raises(tp.OutOfMemoryError, match=r"for a copy of A in the format ds, .*found"):
         tp.evaluate("y[i] = sum(j, A[i,j] * x[j]) / x[i]", A=matrix, x=np.ones(9),
@@ -77,7 +77,7 @@ def test_a_copy_is_made_again_without_what_is_kept(monkeypatch: pytest.MonkeyPat
             raise MemoryError
         return usual(*given)
 
-    monkeypatch.setattr("taco_py.convert.recopied", little_room)
+    monkeypatch.setattr("taco_py.data.convert.recopied", little_room)
     monkeypatch.setattr("codegen.runtime.memory.memory_pool.IDLE", 3600.0)
     matrix = sp.random_array((9, 9), density=0.3, format="csc", rng=0)
     text, x = "y[i] = sum(j, A[i,j] * x[j]) / x[i]", np.ones(9)

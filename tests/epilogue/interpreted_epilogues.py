@@ -15,16 +15,16 @@ from codegen.passes.order import run_passes
 from codegen.target import Target
 from codegen.variables import statements
 from codegen.verify import verify
-from taco_py.lower.bindings import Source
-from taco_py.notation.checks import accesses
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import KernelStep, Operand
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.statements import plan_statements
-from taco_py.problem import Problem, TensorType
-from taco_py.schedule.schedule import Schedule
-from taco_py.ways.recipe import Recipe
-from taco_py.ways.ways import way_of
+from taco_py.compiler.lower.bindings import Source
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.compiler.ways.ways import way_of
+from taco_py.language.notation.checks import accesses
+from taco_py.language.problem import Problem, TensorType
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import KernelStep, Operand
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.statements import plan_statements
 from tests.codegen.interpreter import run
 from tests.problems import assignment
 

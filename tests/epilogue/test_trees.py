@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taco_py.epilogue.build_tree import build_tree, lowest_common_ancestors
-from taco_py.epilogue.tree_text import tree_lines
-from taco_py.epilogue.value_graph import Output, Product, outputs_of
-from taco_py.epilogue.visitors import Topological
-from taco_py.notation.nodes import Expr
-from taco_py.notation.tree import exchange, walk
-from taco_py.plan.ir.parser import parse_typed
+from taco_py.compiler.epilogue.build_tree import build_tree, lowest_common_ancestors
+from taco_py.compiler.epilogue.tree_text import tree_lines
+from taco_py.compiler.epilogue.value_graph import Output, Product, outputs_of
+from taco_py.compiler.epilogue.visitors import Topological
+from taco_py.language.notation.nodes import Expr
+from taco_py.language.notation.tree import exchange, walk
+from taco_py.planner.ir.parser import parse_typed
 
 SUM = parse_typed("P[i,j] = sum(k, X[i,k] * W[k,j])").value
 PRODUCT = Product(SUM, "i", "j")

@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taco_py.plan.ir.nodes import KernelStep, TakeSide
-from taco_py.plan.ir.parser import parse_program
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.ir.printer import program_text
-from taco_py.plan.ir.verify import verify
+from taco_py.planner.ir.nodes import KernelStep, TakeSide
+from taco_py.planner.ir.parser import parse_program
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.ir.printer import program_text
+from taco_py.planner.ir.verify import verify
 from tests.epilogue.interpreted_epilogues import interpreted, planned
 
 RULE = "fuse_epilogue"

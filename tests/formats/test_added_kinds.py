@@ -9,9 +9,9 @@ import pytest
 
 import taco_py as tp
 from codegen import build
-from taco_py.levels.protocol import EachStored
-from taco_py.storage.by_level.level_packing import Listed, Packed, ranges
-from taco_py.storage.tensor_data import LevelArrays
+from taco_py.compiler.levels.protocol import EachStored
+from taco_py.data.storage.by_level.level_packing import Listed, Packed, ranges
+from taco_py.data.storage.tensor_data import LevelArrays
 
 
 class Triangle(EachStored):

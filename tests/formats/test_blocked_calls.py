@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 
 Arrays = Mapping[str, Any]
 Oracle = Callable[[Arrays], Any]

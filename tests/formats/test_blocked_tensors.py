@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.values.remapped_tensor import RemappedTensor
+from taco_py.data.tensors.remapped_tensor import RemappedTensor
 
 DTYPES = [
     "bool", "int8", "int64", "uint16", "float16", "float32", "float64", "complex64", "complex128",

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.convert.locate import located, located_format
-from taco_py.formats import Format
-from taco_py.storage.pack import pack_coo, to_dense, unpack
+from taco_py.data.convert.locate import located, located_format
+from taco_py.data.storage.pack import pack_coo, to_dense, unpack
+from taco_py.language.formats import Format
 
 VECTORS = ([7.0, 0, 0, 0, 0], [0, 7.0, 0, 0, 0], [1.0, 2, 3, 4, 5], [0.0] * 5, [0, 0, 4.0, 0, -1.0])
 MATRIX = np.array([[1.0, 2, 3, 4, 5], [0, 1, 0, 1, 0]])

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.convert.assemble_rows import assemble_rows
-from taco_py.convert.list_rows import list_rows
-from taco_py.convert.triangle_of_rows import rows_of_triangle, triangle_of_rows
-from taco_py.formats import SYM
-from taco_py.storage.check import check
-from taco_py.storage.tensor_data import LevelArrays, TensorData
+from taco_py.data.convert.assemble_rows import assemble_rows
+from taco_py.data.convert.list_rows import list_rows
+from taco_py.data.convert.triangle_of_rows import rows_of_triangle, triangle_of_rows
+from taco_py.data.storage.check import check
+from taco_py.data.storage.tensor_data import LevelArrays, TensorData
+from taco_py.language.formats import SYM
 
 Array = np.ndarray[Any, Any]
 

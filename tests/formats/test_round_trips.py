@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import taco_py as tp
-from taco_py.storage.check import check
+from taco_py.data.storage.check import check
 
 MATRICES = (
     "dd", "csr", "csc", "dcsr", "dcsc", "coo", "dr", "db", "dm", "hash", "dok", "rm:1,0",

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.convert import remap as roads
-from taco_py.convert.assemble_rows import assemble_rows, is_assembled
-from taco_py.convert.list_rows import is_listed, list_rows
-from taco_py.diagnostics.errors import StructureError
-from taco_py.formats import RemappedFormat, remapped
-from taco_py.storage.check import check
-from taco_py.storage.tensor_data import LevelArrays, TensorData
+from taco_py.data.convert import remap as roads
+from taco_py.data.convert.assemble_rows import assemble_rows, is_assembled
+from taco_py.data.convert.list_rows import is_listed, list_rows
+from taco_py.data.storage.check import check
+from taco_py.data.storage.tensor_data import LevelArrays, TensorData
+from taco_py.language.diagnostics.errors import StructureError
+from taco_py.language.formats import RemappedFormat, remapped
 
 ASSEMBLED = ("ell", "sell(4)", "rle", "dia", "nm(3,4)")
 LISTED = (*ASSEMBLED, "sdia(4)", "bsr(2,3)")

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from math import isclose
 from random import Random
 
-from taco_py.diagnostics.errors import ScheduleError
 from taco_py.graph.orchestrate.candidate_kernels import Candidates, Kernel
 from taco_py.graph.orchestrate.convexity import contract
 from taco_py.graph.orchestrate.dag import bits
@@ -21,6 +20,7 @@ from taco_py.graph.orchestrate.partition.edge_program import solve_by_cuts
 from taco_py.graph.orchestrate.partition.fusible_parts import _parts, solve_by_parts
 from taco_py.graph.orchestrate.partition.traffic_problem import Partition, TrafficProblem
 from taco_py.graph.orchestrate.partition.traffic_program import solve_program
+from taco_py.language.diagnostics.errors import ScheduleError
 from tests.graph.random_dags import check_runs, random_dag
 
 WITHIN = 0.01

@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from taco_py.diagnostics.errors import OperandError, ScheduleError
 from taco_py.graph.orchestrate.convexity import (
     check_regions,
     contract,
@@ -15,6 +14,7 @@ from taco_py.graph.orchestrate.convexity import (
     is_convex,
 )
 from taco_py.graph.orchestrate.dag import Dag, bits, dag_of_edges, make_dag, mask_of
+from taco_py.language.diagnostics.errors import OperandError, ScheduleError
 from tests.graph.random_dags import random_dag
 
 CROSSED = dag_of_edges(4, [(0, 3), (1, 2)])

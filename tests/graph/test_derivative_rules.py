@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
+from taco_py.data.kernels import KERNELS
 from taco_py.graph.backends.interpret_region import interpreted
 from taco_py.graph.extents import Extent, evaluated
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
@@ -18,7 +19,6 @@ from taco_py.graph.nodes import Fact, Graph, Input, Origin
 from taco_py.graph.passes import without
 from taco_py.graph.rules.rewrite import OF_DERIVATIVES, rewritten
 from taco_py.graph.rules.sum_terms import MOST_TERMS, SumTerms
-from taco_py.kernels import KERNELS
 
 rng = np.random.default_rng(0)
 x, g, b, w = rng.random((6, 4)), rng.random(4), rng.random(4), rng.random((6, 4))

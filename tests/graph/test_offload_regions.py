@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from taco_py.diagnostics.errors import NotationError, ScheduleError
 from taco_py.graph.orchestrate.convexity import contract
 from taco_py.graph.orchestrate.dag import Dag, bits, make_dag, mask_of
 from taco_py.graph.orchestrate.offload_regions import (
@@ -20,6 +19,7 @@ from taco_py.graph.orchestrate.offload_regions import (
     run_regions,
 )
 from taco_py.graph.orchestrate.region_patterns import composite, group_composites, parse_pattern
+from taco_py.language.diagnostics.errors import NotationError, ScheduleError
 from tests.graph.random_dags import random_dag
 
 

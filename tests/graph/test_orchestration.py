@@ -8,7 +8,6 @@ from random import Random
 
 import pytest
 
-from taco_py.diagnostics.errors import ScheduleError
 from taco_py.graph.orchestrate.binary_program import solve
 from taco_py.graph.orchestrate.candidate_kernels import (
     Candidates,
@@ -23,6 +22,7 @@ from taco_py.graph.orchestrate.exact_search import search_exactly
 from taco_py.graph.orchestrate.kernel_choice import run_order
 from taco_py.graph.orchestrate.orchestrate_graph import orchestrate
 from taco_py.graph.orchestrate.partition_search import search_partitions
+from taco_py.language.diagnostics.errors import ScheduleError
 from tests.graph.random_dags import check_runs, compare, random_dag, random_price
 
 

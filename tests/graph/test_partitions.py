@@ -13,7 +13,6 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.diagnostics.errors import OperandError, ScheduleError
 from taco_py.graph.orchestrate.candidate_kernels import Candidates, Kernel
 from taco_py.graph.orchestrate.choosers import CHOOSERS, choose
 from taco_py.graph.orchestrate.dag import dag_of_edges, make_dag
@@ -32,6 +31,7 @@ from taco_py.graph.orchestrate.partition.traffic_problem import (
 )
 from taco_py.graph.orchestrate.partition.traffic_program import solve_program
 from taco_py.graph.selection.strategies import choose_regions
+from taco_py.language.diagnostics.errors import OperandError, ScheduleError
 from tests.graph.blocks import operands_of, walk_weights
 from tests.graph.random_partitions import (
     check_chosen,

@@ -26,7 +26,7 @@ from benchmarks.sampled import (
 from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.selection.graph_dag import dag_of_graph
 from taco_py.graph.selection.region_price import prices_of
-from taco_py.legal.stored import is_sparse
+from taco_py.language.legal.stored import is_sparse
 from tests.graph.random_sampled import compare, make, on_pattern, operands_of, read_by
 
 

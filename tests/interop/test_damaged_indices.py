@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 
 Damage = Callable[[Any, Any, Any], tuple[Any, Any, Any]]
 

@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.diagnostics.errors import (
+from taco_py.data.interop.partners.partners import PARTNERS, partner_of
+from taco_py.data.storage.tensor_data import Array, arrays_of
+from taco_py.language.diagnostics.errors import (
     DimensionError,
     FormatError,
     MissingExtraError,
     OperandTypeError,
     SparseBufferError,
 )
-from taco_py.interop.partners.partners import PARTNERS, partner_of
-from taco_py.storage.tensor_data import Array, arrays_of
 
 A = np.array([[0, 1.5, 0, 2], [0, 0, 0, 0], [3, 0, 4, 0]])
 CUBE = np.zeros((2, 3, 4))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.concrete.concretize import concretize
-from taco_py.iteration.graph import IterationGraph, build_graph, conflicts
-from taco_py.iteration.printer import graph_text
-from taco_py.notation.checks import accesses
+from taco_py.compiler.concrete.concretize import concretize
+from taco_py.compiler.iteration.graph import IterationGraph, build_graph, conflicts
+from taco_py.compiler.iteration.printer import graph_text
+from taco_py.language.notation.checks import accesses
 from tests.problems import problem
 
 

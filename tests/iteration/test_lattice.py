@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.iteration.graph import sparse_levels
-from taco_py.iteration.lattice import Lattice, build_lattice
-from taco_py.iteration.region import Regions
-from taco_py.notation.checks import accesses
+from taco_py.compiler.iteration.graph import sparse_levels
+from taco_py.compiler.iteration.lattice import Lattice, build_lattice
+from taco_py.compiler.iteration.region import Regions
+from taco_py.language.notation.checks import accesses
 from tests.problems import problem
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from taco_py.iteration.region import (
+from taco_py.compiler.iteration.region import (
     Coordinates,
     Everything,
     Iterator,
@@ -17,9 +17,9 @@ from taco_py.iteration.region import (
     look_out,
     unite,
 )
-from taco_py.notation.functions.function_table import WHERE
-from taco_py.notation.nodes import Access, Call, Literal
-from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Number, Operator
+from taco_py.language.notation.functions.function_table import WHERE
+from taco_py.language.notation.nodes import Access, Call, Literal
+from taco_py.language.notation.operators import ADD, DIV, MUL, NEG, SUB, Number, Operator
 
 A, B, C = (Coordinates(Iterator(Access(name, ("i",)), 0)) for name in "ABC")
 ALL, NONE = Everything(), Nothing()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from taco_py.notation.functions.defined import DEFINED
+from taco_py.language.notation.functions.defined import DEFINED
 
 
 @pytest.fixture(autouse=True)

@@ -187,7 +187,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="compile with -Og")
     given = parser.parse_args(arguments)
     if given.quick:
-        from taco_py.kernels import KERNELS
+        from taco_py.data.kernels import KERNELS
 
         KERNELS.compile_with(("-Og",))
     every = drawn(10**9 if given.count is None else given.count, given.seed)

@@ -15,8 +15,8 @@ from typing import Any
 from unittest import mock
 from zlib import crc32
 
-from taco_py.kernels import KERNELS
-from taco_py.plan import search
+from taco_py.data.kernels import KERNELS
+from taco_py.planner import search
 
 SHARE = 3
 """Of so many decisions, one is reversed."""

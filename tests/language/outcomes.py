@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.notation.rewrites.semirings import ADDS
+from taco_py.language.notation.rewrites.semirings import ADDS
 from tests.language.other_plans import other_plan
 from tests.language.patterns import is_stored_as, stored_of
 from tests.language.programs import Program

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from taco_py import oracle
 from taco_py.api import evaluate_dense as dense
-from taco_py.call.over_semirings import over_numbers, over_of
-from taco_py.call.prepare import accumulated, statements_of
-from taco_py.indexed.domains import ERROR
-from taco_py.indexed.indexed_call import is_indexed
-from taco_py.notation.rewrites.fills import with_fills
-from taco_py.storage.pack import unpack
-from taco_py.values.operands import taken
-from taco_py.values.settings import Settings
+from taco_py.arguments.operands import taken
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call.over_semirings import over_numbers, over_of
+from taco_py.calls.call.prepare import accumulated, statements_of
+from taco_py.calls.indexed.domains import ERROR
+from taco_py.calls.indexed.indexed_call import is_indexed
+from taco_py.data.storage.pack import unpack
+from taco_py.language import oracle
+from taco_py.language.notation.rewrites.fills import with_fills
 
 Array = np.ndarray[Any, Any]
 

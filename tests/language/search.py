@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from random import Random
 
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 from tests.language.outcomes import outcome
 from tests.language.programs import program
 

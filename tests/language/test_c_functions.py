@@ -13,8 +13,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.notation.functions.defined import DEFINED
-from taco_py.values import user_functions
+from taco_py.data.tensors import user_functions
+from taco_py.language.notation.functions.defined import DEFINED
 from tests.corpus.formats import store, to_dense
 
 RANDOM = np.random.default_rng(1)

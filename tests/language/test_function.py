@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.functions import clip, exp, where
-from taco_py.notation.functions.defined import DEFINED
+from taco_py.language.notation.functions.defined import DEFINED
 from tests.corpus.formats import store, to_dense
 
 RANDOM = np.random.default_rng(0)

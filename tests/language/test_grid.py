@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.notation.functions.function_table import COMPOSED, FUNCTIONS
+from taco_py.language.notation.functions.function_table import COMPOSED, FUNCTIONS
 from tests.language.cases import NUMPY
 from tests.language.grid import Cell, cells, drawn, tried
 

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from taco_py.concrete.case_counts import cases_of_sum
-from taco_py.legal import cases
-from taco_py.legal.cases import (
+from taco_py.compiler.concrete.case_counts import cases_of_sum
+from taco_py.language.legal import cases
+from taco_py.language.legal.cases import (
     LIMITS,
     LOOP_CASES,
     MERGED_TERMS,
@@ -18,7 +18,7 @@ from taco_py.legal.cases import (
     SCHEDULED_TERMS,
     Limit,
 )
-from taco_py.notation.nodes import Access
+from taco_py.language.notation.nodes import Access
 
 
 def sum_of(terms: int) -> int:

@@ -1,7 +1,7 @@
 """No file of the planner finds out by itself what types of elements and formats allow.
 
 Read from the sources: an expression that asks for a dtype's kind, or whether a format is dense, has
-a name in `taco_py.legal`.
+a name in `taco_py.language.legal`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ import pytest
 
 from tests.test_architecture import inside, modules
 
-PLANNER = ("taco_py.plan", "taco_py.order", "taco_py.ways", "taco_py.cost")
+PLANNER = (
+    "taco_py.planner",
+    "taco_py.compiler.order",
+    "taco_py.compiler.ways",
+    "taco_py.compiler.cost",
+)
 SCALAR_KINDS = ("bool", "int", "uint", "float", "complex")
 KIND_WORDS = {
     *"biufc", *SCALAR_KINDS,
@@ -33,7 +38,9 @@ def test_the_planner_asks_legal_what_types_and_formats_allow() -> None:
         for node in ast.walk(tree)
         if _tests_a_property(node)
     ]
-    assert not wrong, "a predicate of taco_py.legal.types or taco_py.legal.stored has a name for it"
+    assert not wrong, (
+        "a predicate of taco_py.language.legal.types or taco_py.language.legal.stored has a name for it"
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
-from taco_py.legal import stored
-from taco_py.legal.absent import is_everywhere, restricts
-from taco_py.legal.stored import all_full, count_lists, is_full, is_full_problem, is_sparse
-from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access
-from taco_py.oracle import evaluate_dense
-from taco_py.problem import TensorType
+from taco_py.language.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
+from taco_py.language.legal import stored
+from taco_py.language.legal.absent import is_everywhere, restricts
+from taco_py.language.legal.stored import all_full, count_lists, is_full, is_full_problem, is_sparse
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.nodes import Access
+from taco_py.language.oracle import evaluate_dense
+from taco_py.language.problem import TensorType
 from tests.problems import assignment, problem
 
 FORMATS = (dense(0), dense(1), dense(2), CSR, CSC, DCSR, COO(2), CSF(3), Format.parse("dsd"))

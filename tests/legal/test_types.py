@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from codegen.libraries.blas_routines import GEMM
-from taco_py.diagnostics.errors import NumberOverflowError
-from taco_py.legal import types
-from taco_py.legal.types import (
+from taco_py.language.diagnostics.errors import NumberOverflowError
+from taco_py.language.legal import types
+from taco_py.language.legal.types import (
     bounds_literals,
     computes_exactly,
     converts_on_reading,
@@ -30,7 +30,7 @@ from taco_py.legal.types import (
     sum_may_widen,
     sum_wraps_alone,
 )
-from taco_py.notation.dtypes import expression_dtype
+from taco_py.language.notation.dtypes import expression_dtype
 from tests.problems import assignment
 
 TYPES = tuple(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from taco_py.legal.absent import fill_of
-from taco_py.legal.wraps import with_wraps
-from taco_py.notation.nodes import Access
-from taco_py.notation.rewrites.reduce import insert_reductions
-from taco_py.plan.ir.parser import parse_typed
+from taco_py.language.legal.absent import fill_of
+from taco_py.language.legal.wraps import with_wraps
+from taco_py.language.notation.nodes import Access
+from taco_py.language.notation.rewrites.reduce import insert_reductions
+from taco_py.planner.ir.parser import parse_typed
 from tests.problems import assignment
 
 DTYPES = {

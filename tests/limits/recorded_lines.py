@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import tests.codegen.interpreter as interpreter
-from taco_py.call.kernel import Kernel
-from taco_py.explanation.plan_schedule import recipe_of
+from taco_py.calls.call.kernel import Kernel
+from taco_py.report.explanation.plan_schedule import recipe_of
 from tests.interpreted import interpreted
 
 LINE = 64

@@ -13,10 +13,10 @@ from codegen.runtime.kernel_cache import KernelCache
 from codegen.toolchain.errors import ToolchainError
 from codegen.toolchain.store import Store
 from codegen.toolchain.trial import Trial, Tried
-from taco_py.limits import measure_ceilings
-from taco_py.limits.ceilings import Ceilings, Rate, Roof, from_json, higher, to_json
-from taco_py.limits.measure_ceilings import array_bytes, ceilings_here
-from taco_py.limits.probe_code import EACH_LEVEL, FIGURES, LEVELS
+from taco_py.report.limits import measure_ceilings
+from taco_py.report.limits.ceilings import Ceilings, Rate, Roof, from_json, higher, to_json
+from taco_py.report.limits.measure_ceilings import array_bytes, ceilings_here
+from taco_py.report.limits.probe_code import EACH_LEVEL, FIGURES, LEVELS
 from tests.machines import on_machine
 
 

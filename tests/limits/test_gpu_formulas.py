@@ -12,15 +12,15 @@ import taco_py as tp
 from codegen.occupancy import occupancy
 from codegen.target import MULTIPROCESSORS
 from polyhedral.products.gpu_tile import GpuTile, blocks_at_a_time, tiles_for
-from taco_py.cost.machine import MACHINES
-from taco_py.limits import plan_bound as plan_bound_module
-from taco_py.limits import roofline
-from taco_py.limits.gpu_bound import block_resources, gpu_bound
-from taco_py.limits.gpu_ceilings import GPUS, gpu_named
-from taco_py.limits.gpu_formulas import balance_ratio, has_room
-from taco_py.limits.plan_bound import plan_bound
-from taco_py.values.operands import give
-from taco_py.ways.gpu_tiles import machine_on_gpu
+from taco_py.arguments.operands import give
+from taco_py.compiler.cost.machine import MACHINES
+from taco_py.compiler.ways.gpu_tiles import machine_on_gpu
+from taco_py.report.limits import plan_bound as plan_bound_module
+from taco_py.report.limits import roofline
+from taco_py.report.limits.gpu_bound import block_resources, gpu_bound
+from taco_py.report.limits.gpu_ceilings import GPUS, gpu_named
+from taco_py.report.limits.gpu_formulas import balance_ratio, has_room
+from taco_py.report.limits.plan_bound import plan_bound
 
 V100, A100 = GPUS["V100"], GPUS["A100 40GB"]
 BLOCK = block_resources(GpuTile(128, 128, 16, 8, 8), 4)

@@ -11,13 +11,13 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from benchmarks.limits import rank
-from taco_py.execute.independent_kernels import independent_groups
-from taco_py.limits.ceilings import Ceilings, Rate, Roof
-from taco_py.limits.kernel_bound import Bound, bound
-from taco_py.limits.kernel_work import Work, work_of_step
-from taco_py.limits.operand_memory import APART, operand_memory
-from taco_py.limits.plan_bound import least_seconds, plan_bound, step_bound, whole_seconds
-from taco_py.values.operands import give
+from taco_py.arguments.operands import give
+from taco_py.report.limits.ceilings import Ceilings, Rate, Roof
+from taco_py.report.limits.kernel_bound import Bound, bound
+from taco_py.report.limits.kernel_work import Work, work_of_step
+from taco_py.report.limits.operand_memory import APART, operand_memory
+from taco_py.report.limits.plan_bound import least_seconds, plan_bound, step_bound, whole_seconds
+from taco_py.running.execute.independent_kernels import independent_groups
 
 RNG = np.random.default_rng(5)
 ROOFS = (

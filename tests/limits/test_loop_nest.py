@@ -10,8 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.limits.kernel_work import Counted, work_of_step
-from taco_py.limits.loop_nest import (
+from taco_py.arguments.operands import give
+from taco_py.report.limits.kernel_work import Counted, work_of_step
+from taco_py.report.limits.loop_nest import (
     LoopNest,
     NestLoop,
     bytes_into,
@@ -21,8 +22,7 @@ from taco_py.limits.loop_nest import (
     single_loads,
     widely_read,
 )
-from taco_py.limits.schedule_nest import nest_of
-from taco_py.values.operands import give
+from taco_py.report.limits.schedule_nest import nest_of
 from tests.limits.recorded_lines import LINE, least_bytes, misses, recorded
 
 RNG = np.random.default_rng(3)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from taco_py.limits.operand_memory import FOLDED, UNKNOWN, operand_memory
-from taco_py.values.operands import give
+from taco_py.arguments.operands import give
+from taco_py.report.limits.operand_memory import FOLDED, UNKNOWN, operand_memory
 
 X = np.arange(24.0)
 

@@ -11,8 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.explanation import told_roofline
-from taco_py.limits import roofline
+from taco_py.report.explanation import told_roofline
+from taco_py.report.limits import roofline
 
 PRODUCT = "C[i,j] = A[i,k] * B[k,j]"
 DENSE = {"A": np.ones((200, 100)), "B": np.ones((100, 300))}

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from taco_py.cost.spread import Entries
-from taco_py.limits import window_unions
-from taco_py.limits.window_unions import Unions
-from taco_py.values.operands import give
+from taco_py.arguments.operands import give
+from taco_py.compiler.cost.spread import Entries
+from taco_py.report.limits import window_unions
+from taco_py.report.limits.window_unions import Unions
 
 MATRIX = sp.random_array(
     (23, 40), density=0.2, format="csr", rng=np.random.default_rng(1)

@@ -17,18 +17,18 @@ from codegen.passes.order import run_passes
 from codegen.runtime.kernel_cache import KernelSource
 from codegen.runtime.signature import signature_of
 from codegen.tree import find, rewrite
-from taco_py.concrete.concretize import concretize
-from taco_py.driver import compile_recipe, native_target
-from taco_py.execute.first_allocation import first_room
-from taco_py.execute.run import Execution, compute, index_dtype_of, run
-from taco_py.iteration.graph import build_graph
-from taco_py.kernels import KERNELS
-from taco_py.lower.lower import lower
-from taco_py.plan.ir.nodes import KernelStep
-from taco_py.schedule.schedule import Schedule
-from taco_py.storage.tensor_data import TensorData
-from taco_py.values.tensor import as_data
-from taco_py.ways.recipe import Recipe
+from taco_py.compiler.concrete.concretize import concretize
+from taco_py.compiler.driver import compile_recipe, native_target
+from taco_py.compiler.iteration.graph import build_graph
+from taco_py.compiler.lower.lower import lower
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.data.kernels import KERNELS
+from taco_py.data.storage.tensor_data import TensorData
+from taco_py.data.tensors.tensor import as_data
+from taco_py.planner.ir.nodes import KernelStep
+from taco_py.running.execute.first_allocation import first_room
+from taco_py.running.execute.run import Execution, compute, index_dtype_of, run
 from tests.problems import plan, problem
 
 ADD = "C[i,j] = A[i,j] + B[i,j]"

@@ -10,11 +10,11 @@ import pytest
 import taco_py as tp
 from codegen.ir import Function, Part, Reserve, Sort, Team
 from codegen.tree import find
-from taco_py.notation.checks import accesses
-from taco_py.notation.parser import parse_assignment
-from taco_py.schedule.schedule import Schedule
-from taco_py.ways.loops import lower_recipe
-from taco_py.ways.recipe import Recipe
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.compiler.ways.loops import lower_recipe
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.parser import parse_assignment
 from tests.corpus.formats import store
 from tests.machines import always_threads
 from tests.problems import problem

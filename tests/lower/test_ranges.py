@@ -15,22 +15,22 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.execute.run import Execution, compute
-from taco_py.formats import CSF, Format, dense
-from taco_py.iteration.graph import conflicts
-from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Assignment
-from taco_py.plan.ir.nodes import KernelStep
-from taco_py.problem import Problem, TensorType
-from taco_py.provenance.relations import Divide, Fuse, Split
-from taco_py.schedule.apply import apply_all
-from taco_py.schedule.commands import Command, Reorder
-from taco_py.schedule.legality import check
-from taco_py.schedule.loop_state import Loops, textual_orders
-from taco_py.schedule.schedule import Schedule
-from taco_py.storage.pack import pack_coo
-from taco_py.ways.recipe import Recipe
+from taco_py.compiler.iteration.graph import conflicts
+from taco_py.compiler.schedule.apply import apply_all
+from taco_py.compiler.schedule.commands import Command, Reorder
+from taco_py.compiler.schedule.legality import check
+from taco_py.compiler.schedule.loop_state import Loops, textual_orders
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.data.storage.pack import pack_coo
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.formats import CSF, Format, dense
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.problem import Problem, TensorType
+from taco_py.language.provenance.relations import Divide, Fuse, Split
+from taco_py.planner.ir.nodes import KernelStep
+from taco_py.running.execute.run import Execution, compute
 from tests.interpreted import interpreted
 from tests.problems import assignment
 

@@ -21,11 +21,11 @@ from codegen.ir import Reserve, Sort, Storage, Store
 from codegen.passes.dead_code import clean
 from codegen.toolchain.compiler import find_compiler
 from codegen.tree import find
-from taco_py.phase import COMPUTE
-from taco_py.schedule.schedule import Schedule
-from taco_py.storage.tensor_data import TensorData
-from taco_py.ways.loops import lower_recipe
-from taco_py.ways.recipe import Recipe
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.compiler.ways.loops import lower_recipe
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.data.storage.tensor_data import TensorData
+from taco_py.language.phase import COMPUTE
 from tests.corpus.formats import to_dense
 from tests.lower.test_inserted import ADD, CASES, PRODUCT, arrays, first_loop, operands
 from tests.machines import always_threads

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, DIV, MOST_FACTORS, MUL, NEG, SUB, power
-from taco_py.notation.parser import factors_of_powers
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.language.notation.operators import ADD, DIV, MOST_FACTORS, MUL, NEG, SUB, power
+from taco_py.language.notation.parser import factors_of_powers
 
 INDICES = ("i", "j", "k")
 # `sum` is a legal name of a tensor, and the one that the grammar has to tell from a keyword.

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.diagnostics.errors import InternalError, NotationError, OperandError, TacoError
-from taco_py.notation.checks import (
+from taco_py.language.diagnostics.errors import (
+    InternalError,
+    NotationError,
+    OperandError,
+    TacoError,
+)
+from taco_py.language.notation.checks import (
     accesses,
     all_indices,
     check_assignment,
@@ -13,10 +18,10 @@ from taco_py.notation.checks import (
     operand_names,
     rename,
 )
-from taco_py.notation.nodes import Access
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.printer import to_text
-from taco_py.notation.rewrites.reduce import insert_reductions
+from taco_py.language.notation.nodes import Access
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.printer import to_text
+from taco_py.language.notation.rewrites.reduce import insert_reductions
 
 ERRORS: list[tuple[str, type[TacoError], str]] = [
     (

@@ -7,10 +7,10 @@ import pickle
 
 import pytest
 
-from taco_py.diagnostics import errors, source
-from taco_py.diagnostics.errors import NotationError, TacoError
-from taco_py.diagnostics.source import Source, Span
-from taco_py.notation import parser
+from taco_py.language.diagnostics import errors, source
+from taco_py.language.diagnostics.errors import NotationError, TacoError
+from taco_py.language.diagnostics.source import Source, Span
+from taco_py.language.notation import parser
 
 LONG = "a + " * 100
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from taco_py.diagnostics.errors import OperandError, OperandTypeError
-from taco_py.notation.dtypes import expression_dtype, is_weak, operand_dtype, result_dtype
-from taco_py.notation.functions.function_table import FACTORS, FUNCTIONS, LADDER
-from taco_py.notation.nodes import Access, Call, Expr, Literal
-from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
-from taco_py.notation.parser import parse_assignment
+from taco_py.language.diagnostics.errors import OperandError, OperandTypeError
+from taco_py.language.notation.dtypes import expression_dtype, is_weak, operand_dtype, result_dtype
+from taco_py.language.notation.functions.function_table import FACTORS, FUNCTIONS, LADDER
+from taco_py.language.notation.nodes import Access, Call, Expr, Literal
+from taco_py.language.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
+from taco_py.language.notation.parser import parse_assignment
 
 DTYPES = [
     np.dtype(name)

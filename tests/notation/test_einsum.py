@@ -10,12 +10,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from taco_py.diagnostics.errors import NotationError, OperandTypeError
-from taco_py.notation.checks import check_assignment
-from taco_py.notation.einsum import Subscripts, drop_broadcast, parse_einsum, split_operands
-from taco_py.notation.printer import to_text
-from taco_py.notation.rewrites.reduce import insert_reductions
-from taco_py.oracle import evaluate_dense
+from taco_py.language.diagnostics.errors import NotationError, OperandTypeError
+from taco_py.language.notation.checks import check_assignment
+from taco_py.language.notation.einsum import (
+    Subscripts,
+    drop_broadcast,
+    parse_einsum,
+    split_operands,
+)
+from taco_py.language.notation.printer import to_text
+from taco_py.language.notation.rewrites.reduce import insert_reductions
+from taco_py.language.oracle import evaluate_dense
 
 MEANINGS: list[tuple[Subscripts, tuple[int, ...], str]] = [
     ("ij,j->i", (2, 1), "out[i] = sum(j, op0[i,j] * op1[j])"),

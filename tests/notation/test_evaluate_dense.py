@@ -7,11 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from taco_py.diagnostics.errors import DimensionError, NotationError, OperandError, OperandTypeError
-from taco_py.notation.nodes import Access, Assignment, Call, Reduce
-from taco_py.notation.operators import Operator
-from taco_py.notation.parser import parse_assignment
-from taco_py.oracle import evaluate_dense
+from taco_py.language.diagnostics.errors import (
+    DimensionError,
+    NotationError,
+    OperandError,
+    OperandTypeError,
+)
+from taco_py.language.notation.nodes import Access, Assignment, Call, Reduce
+from taco_py.language.notation.operators import Operator
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.oracle import evaluate_dense
 
 RANDOM = np.random.default_rng(0)
 DATA: dict[str, Any] = {

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from taco_py.notation.functions.function_table import (
+from taco_py.language.notation.functions.function_table import (
     AND,
     FACTORS,
     FUNCTIONS,
@@ -16,7 +16,7 @@ from taco_py.notation.functions.function_table import (
     OR,
     XOR,
 )
-from taco_py.notation.operators import (
+from taco_py.language.notation.operators import (
     ADD,
     COMPILER,
     DIV,

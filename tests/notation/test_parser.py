@@ -10,13 +10,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.diagnostics.errors import NotationError, OperandTypeError
-from taco_py.notation.checks import MAX_DEPTH
-from taco_py.notation.long_chains import LONG
-from taco_py.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce, Subscript
-from taco_py.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.tree import walk
+from taco_py.language.diagnostics.errors import NotationError, OperandTypeError
+from taco_py.language.notation.checks import MAX_DEPTH
+from taco_py.language.notation.long_chains import LONG
+from taco_py.language.notation.nodes import (
+    Access,
+    Assignment,
+    Call,
+    Expr,
+    Literal,
+    Reduce,
+    Subscript,
+)
+from taco_py.language.notation.operators import ADD, DIV, MUL, NEG, SUB, Operator
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.tree import walk
 from tests.notation import strategies
 
 A = Access("A", ("i", "j"))

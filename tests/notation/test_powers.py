@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.printer import to_text
-from taco_py.notation.rewrites.reduce import insert_reductions
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.printer import to_text
+from taco_py.language.notation.rewrites.reduce import insert_reductions
 
 RULES = [
     ("C[i,j] = A[i,j]**2", "C[i,j] = A[i,j] * A[i,j]"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from taco_py.notation.nodes import Access, Assignment, Call, Literal, Reduce
-from taco_py.notation.operators import ADD, MUL, Operator
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.printer import to_text
+from taco_py.language.notation.nodes import Access, Assignment, Call, Literal, Reduce
+from taco_py.language.notation.operators import ADD, MUL, Operator
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.printer import to_text
 from tests.notation import strategies
 
 TEXTS = [

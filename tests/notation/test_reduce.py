@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given
 
-from taco_py.diagnostics.errors import NotationError
-from taco_py.notation.checks import free_indices
-from taco_py.notation.nodes import Assignment
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.printer import to_text
-from taco_py.notation.rewrites.reduce import insert_reductions
+from taco_py.language.diagnostics.errors import NotationError
+from taco_py.language.notation.checks import free_indices
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.printer import to_text
+from taco_py.language.notation.rewrites.reduce import insert_reductions
 from tests.notation import strategies
 
 SUMS = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.traps import traps
-from taco_py.oracle import evaluate_dense
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.traps import traps
+from taco_py.language.oracle import evaluate_dense
 
 AROUND = [
     "s = (y[i] - X[i,a]*v[a]) * (y[i] - X[i,a]*v[a]) * w[i]",

@@ -12,9 +12,9 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.notebook.c_code import coloured
-from taco_py.notebook.folded_report import Report, folded, sections
-from taco_py.values.picture import squares_of
+from taco_py.data.tensors.picture import squares_of
+from taco_py.language.notebook.c_code import coloured
+from taco_py.language.notebook.folded_report import Report, folded, sections
 
 SPMV = "y[i] = A[i,j] * x[j]"
 

@@ -7,15 +7,15 @@ from math import inf
 
 import pytest
 
-from taco_py.concrete.terms import split_terms
-from taco_py.cost.effort import Effort
-from taco_py.cost.machine import NOMINAL
-from taco_py.notation.checks import accesses
-from taco_py.order.loop_costs import copying
-from taco_py.order.orders import best_order, needs_copy, order_cost, ranked_orders
-from taco_py.order.steps import Steps
-from taco_py.plan.ir.goal import statistics
-from taco_py.problem import Problem
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.cost.effort import Effort
+from taco_py.compiler.cost.machine import NOMINAL
+from taco_py.compiler.order.loop_costs import copying
+from taco_py.compiler.order.orders import best_order, needs_copy, order_cost, ranked_orders
+from taco_py.compiler.order.steps import Steps
+from taco_py.language.notation.checks import accesses
+from taco_py.language.problem import Problem
+from taco_py.planner.ir.goal import statistics
 from tests.problems import operands, problem
 
 SPMV = "y[i] = A[i,j] * x[j]"

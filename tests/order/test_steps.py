@@ -8,13 +8,13 @@ from math import factorial
 
 import pytest
 
-from taco_py.concrete.terms import split_terms
-from taco_py.cost.effort import Effort
-from taco_py.order import orders, steps
-from taco_py.order.orders import Ranked, best_order, order_cost
-from taco_py.order.steps import Steps
-from taco_py.plan.ir.goal import Request, statistics
-from taco_py.plan.make import make_plan
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.cost.effort import Effort
+from taco_py.compiler.order import orders, steps
+from taco_py.compiler.order.orders import Ranked, best_order, order_cost
+from taco_py.compiler.order.steps import Steps
+from taco_py.planner.ir.goal import Request, statistics
+from taco_py.planner.make import make_plan
 from tests.problems import form, operands, problem
 
 TEXT = "Z[i,r,s] = A[i,j,k] * B[j,r] * C[k,s]"

@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.concrete.printer import to_text
-from taco_py.explanation.plan_schedule import graphs_of
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import KernelStep
-from taco_py.plan.make import make_plan
+from taco_py.compiler.concrete.printer import to_text
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import KernelStep
+from taco_py.planner.make import make_plan
+from taco_py.report.explanation.plan_schedule import graphs_of
 from tests.asymptotic.counting import counted
 from tests.asymptotic.exact_counts import Patterns
 from tests.problems import operands, problem

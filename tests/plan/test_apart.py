@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.explanation.standing import report
-from taco_py.plan.algebra.normalize import normal_form
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.make import make_plan
-from taco_py.problem import Problem
+from taco_py.language.problem import Problem
+from taco_py.planner.algebra.normalize import normal_form
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.make import make_plan
+from taco_py.report.explanation.standing import report
 from tests.problems import form, operands, problem
 
 TWICE = (

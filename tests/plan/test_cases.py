@@ -11,9 +11,9 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.concrete.case_counts import count_cases
-from taco_py.notation.nodes import Reduce
-from taco_py.plan.ir.program import Program
+from taco_py.compiler.concrete.case_counts import count_cases
+from taco_py.language.notation.nodes import Reduce
+from taco_py.planner.ir.program import Program
 from tests.problems import operands, problem
 
 

@@ -12,15 +12,14 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.explanation.summary import numbers
-from taco_py.plan.context import Context
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.log import Decision, Log
-from taco_py.plan.ir.program import Program
-from taco_py.plan.lookahead import Lookahead
-from taco_py.plan.make import Options, make_plan, program_of
-from taco_py.plan.rules import catalogue
-from taco_py.plan.rules.base import (
+from taco_py.planner.context import Context
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.log import Decision, Log
+from taco_py.planner.ir.program import Program
+from taco_py.planner.lookahead import Lookahead
+from taco_py.planner.make import Options, make_plan, program_of
+from taco_py.planner.rules import catalogue
+from taco_py.planner.rules.base import (
     Candidate,
     Gain,
     Numbers,
@@ -33,8 +32,9 @@ from taco_py.plan.rules.base import (
     Trials,
     result,
 )
-from taco_py.plan.rules.page import page, summary
-from taco_py.plan.search import Search, tried
+from taco_py.planner.rules.page import page, summary
+from taco_py.planner.search import Search, tried
+from taco_py.report.explanation.summary import numbers
 from tests.problems import operands, problem
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +72,7 @@ def test_the_page_of_rules_is_that_of_the_catalogue(update_golden: bool) -> None
     path = ROOT / "docs" / "rules.md"
     if update_golden:
         path.write_text(page())
-    assert path.read_text() == page(), "python -m taco_py.plan.rules.page > docs/rules.md"
+    assert path.read_text() == page(), "python -m taco_py.planner.rules.page > docs/rules.md"
 
 
 def test_rules_import_no_rule_but_parts_of_their_own() -> None:

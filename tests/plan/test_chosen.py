@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.call import prepare
-from taco_py.concrete.nodes import Assign, Forall, Sequence, Statement, Where
-from taco_py.explanation.standing import chosen_nests
-from taco_py.notation.checks import all_indices
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import KernelStep
-from taco_py.plan.ir.plan import Plan
-from taco_py.values.settings import Settings
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call import prepare
+from taco_py.compiler.concrete.nodes import Assign, Forall, Sequence, Statement, Where
+from taco_py.language.notation.checks import all_indices
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import KernelStep
+from taco_py.planner.ir.plan import Plan
+from taco_py.report.explanation.standing import chosen_nests
 from tests.corpus.expressions import Case
 from tests.dump import STORAGES, cases, nominal, operands
 

@@ -11,23 +11,23 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.call import prepare
-from taco_py.diagnostics.errors import InternalError
-from taco_py.notation.compared_values import compared
-from taco_py.notation.computed_alike import is_computed_alike
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.rewrites.reduce import insert_reductions
-from taco_py.plan.context import Context
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.parser import parse_program
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.ir.printer import program_text
-from taco_py.plan.ir.program import Define
-from taco_py.plan.ir.verify import verify
-from taco_py.plan.lookahead import Lookahead
-from taco_py.plan.rules.base import Phase, Rewrite, Rule, whole
-from taco_py.plan.search import Search, tried
-from taco_py.values.settings import Settings
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call import prepare
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.language.notation.compared_values import compared
+from taco_py.language.notation.computed_alike import is_computed_alike
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.rewrites.reduce import insert_reductions
+from taco_py.planner.context import Context
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.parser import parse_program
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.ir.printer import program_text
+from taco_py.planner.ir.program import Define
+from taco_py.planner.ir.verify import verify
+from taco_py.planner.lookahead import Lookahead
+from taco_py.planner.rules.base import Phase, Rewrite, Rule, whole
+from taco_py.planner.search import Search, tried
 
 ROWS, COLUMNS, DEPTH = 40, 300, 16
 
@@ -208,7 +208,7 @@ def test_defines_of_a_program_are_marked_by_name() -> None:
         "e[i] = exp(x[i]) * x[i]    → d/float64 of 9, 9 entries\n"
         "r[i,j] = e[i] < e[j]    → dd/bool of 9 by 9, 81 entries\nreturn r"
     )
-    from taco_py.plan.rules.needed.compute_once import RULE
+    from taco_py.planner.rules.needed.compute_once import RULE
 
     context = Context(Request(program.facts["r"].type), Lookahead(), Search())
     found = tried(((RULE, ""),), program, context)

@@ -12,15 +12,15 @@ import scipy.sparse as sp
 from opt_einsum import contract_path
 
 import taco_py as tp
-from taco_py.cost.effort import Effort
-from taco_py.notation.nodes import Access
-from taco_py.notation.operators import MUL
-from taco_py.notation.printer import to_text
-from taco_py.plan.algebra.contraction_trees import near_trees
-from taco_py.plan.algebra.products import Product
-from taco_py.plan.ir.goal import statistics
-from taco_py.plan.ir.nodes import KernelStep, Reformat
-from taco_py.plan.make import Options
+from taco_py.compiler.cost.effort import Effort
+from taco_py.language.notation.nodes import Access
+from taco_py.language.notation.operators import MUL
+from taco_py.language.notation.printer import to_text
+from taco_py.planner.algebra.contraction_trees import near_trees
+from taco_py.planner.algebra.products import Product
+from taco_py.planner.ir.goal import statistics
+from taco_py.planner.ir.nodes import KernelStep, Reformat
+from taco_py.planner.make import Options
 from tests.problems import operands, plan, problem
 
 

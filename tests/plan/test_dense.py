@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Cast, Fuse, KernelStep, Unfuse
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.make import Options, make_plan
-from taco_py.schedule.schedule import Schedule
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import Cast, Fuse, KernelStep, Unfuse
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.make import Options, make_plan
 from tests.problems import kernel_text, operands, problem
 
 

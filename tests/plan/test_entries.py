@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import KernelStep, TakeValues
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.make import make_plan
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import KernelStep, TakeValues
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.make import make_plan
 from tests.problems import operands, problem
 
 

@@ -11,15 +11,15 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.driver import CompiledKernel, compile_recipe
-from taco_py.explanation.plan_report import explain
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import KernelStep, Operand
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.ir.program import Program
-from taco_py.plan.make import Options, make_plan
-from taco_py.schedule.schedule import Schedule
-from taco_py.ways.recipe import Recipe
+from taco_py.compiler.driver import CompiledKernel, compile_recipe
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import KernelStep, Operand
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.ir.program import Program
+from taco_py.planner.make import Options, make_plan
+from taco_py.report.explanation.plan_report import explain
 from tests.problems import operands, plan, problem
 
 PRODUCT = "C[i,j] = A[i,k] * B[k,j]"

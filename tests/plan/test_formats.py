@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.formats import Format
-from taco_py.notation.checks import accesses
-from taco_py.plan.ir.formats import (
+from taco_py.language.formats import Format
+from taco_py.language.notation.checks import accesses
+from taco_py.planner.ir.formats import (
     appendable,
     default_format,
     reordered,
@@ -17,8 +17,8 @@ from taco_py.plan.ir.formats import (
     with_chain,
     with_dense_root,
 )
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.make import make_plan
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.make import make_plan
 from tests.problems import assignment, formats, operands, problem
 
 PRODUCT = "C[i,j] = A[i,k] * B[k,j]"

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.rules.catalogue import CATALOGUE
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.rules.catalogue import CATALOGUE
 from tests.plan.test_rules import after, pair, program_of
 from tests.problems import plan, problem
 

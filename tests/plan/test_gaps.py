@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from codegen.names import Names
-from taco_py.cost.effort import Effort
-from taco_py.notation.nodes import Assignment
-from taco_py.notation.printer import to_text
-from taco_py.plan.algebra.distribution import Rules
-from taco_py.plan.algebra.gaps import without_gaps
-from taco_py.plan.ir.index_sizes import Sizes
-from taco_py.plan.rules.forms.multiply_out import cheapest_form
+from taco_py.compiler.cost.effort import Effort
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.notation.printer import to_text
+from taco_py.planner.algebra.distribution import Rules
+from taco_py.planner.algebra.gaps import without_gaps
+from taco_py.planner.ir.index_sizes import Sizes
+from taco_py.planner.rules.forms.multiply_out import cheapest_form
 from tests.problems import operands, problem
 
 ALLOWED: dict[str, Any] = {"allow": ("cancellation",)}

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.concrete.terms import split_terms
-from taco_py.cost.estimate import Statistics, result_size
-from taco_py.cost.machine import NOMINAL
-from taco_py.formats import Format
-from taco_py.order.loop_costs import LoopCosts, storing_alone
-from taco_py.order.orders import best_order
-from taco_py.order.steps import Steps
-from taco_py.plan.ir.goal import statistics
-from taco_py.plan.ir.nodes import Gather, Reformat
-from taco_py.plan.ir.plan import Plan
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.cost.estimate import Statistics, result_size
+from taco_py.compiler.cost.machine import NOMINAL
+from taco_py.compiler.order.loop_costs import LoopCosts, storing_alone
+from taco_py.compiler.order.orders import best_order
+from taco_py.compiler.order.steps import Steps
+from taco_py.language.formats import Format
+from taco_py.planner.ir.goal import statistics
+from taco_py.planner.ir.nodes import Gather, Reformat
+from taco_py.planner.ir.plan import Plan
 from tests.problems import operands, plan, problem
 
 pytestmark = pytest.mark.user_flags

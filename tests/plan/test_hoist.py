@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.notation.checks import accesses, all_indices
+from taco_py.language.notation.checks import accesses, all_indices
 from tests.problems import plan, problem
 
 N = 60

@@ -11,11 +11,11 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.names import Names
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Cast, KernelStep
-from taco_py.plan.make import Options, program_of
-from taco_py.plan.rules.layout.copy_into_rows import in_rows
-from taco_py.schedule.schedule import Schedule
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import Cast, KernelStep
+from taco_py.planner.make import Options, program_of
+from taco_py.planner.rules.layout.copy_into_rows import in_rows
 from tests.problems import operands, plan, problem
 
 SIZES = {"i": 20_000, "j": 5000, "k": 5000, "r": 16, "s": 16}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.iteration.lattice import build_lattice, is_full
-from taco_py.iteration.region import (
+from taco_py.compiler.iteration.lattice import build_lattice, is_full
+from taco_py.compiler.iteration.region import (
     Coordinates,
     Everything,
     Intersection,
@@ -19,7 +19,7 @@ from taco_py.iteration.region import (
     Region,
     Union,
 )
-from taco_py.notation.nodes import Access
+from taco_py.language.notation.nodes import Access
 
 pytestmark = pytest.mark.user_flags
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.show.demo import compare
+from taco_py.tool.demo import compare
 
 RULE = "inline_temporary"
 SOFTMAX = """

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.convert.locate import located
-from taco_py.plan.ir.nodes import Locate, Reformat
-from taco_py.storage.pack import to_dense
+from taco_py.data.convert.locate import located
+from taco_py.data.storage.pack import to_dense
+from taco_py.planner.ir.nodes import Locate, Reformat
 from tests.machines import planned_for
 from tests.problems import plan, problem
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import KernelStep, Reformat, Squeeze, TakeDiagonal
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.make import Options, make_plan
-from taco_py.schedule.schedule import Schedule
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import KernelStep, Reformat, Squeeze, TakeDiagonal
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.make import Options, make_plan
 from tests.problems import kernel_text, operands, plan, problem
 
 PRODUCT = "C[i,j] = A[i,k] * B[k,j]"

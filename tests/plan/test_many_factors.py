@@ -17,18 +17,18 @@ import scipy.sparse as sp
 from opt_einsum.paths import linear_to_ssa
 
 import taco_py as tp
-from taco_py import driver
-from taco_py.cost.effort import Effort
-from taco_py.explanation.plan_schedule import recipe_of
-from taco_py.notation.einsum import parse_einsum
-from taco_py.plan import search
-from taco_py.plan.algebra import pair_orders
-from taco_py.plan.algebra.pair_orders import Network, cheapest_order
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Operand
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.make import Options, make_plan
-from taco_py.problem import TensorType
+from taco_py.compiler import driver
+from taco_py.compiler.cost.effort import Effort
+from taco_py.language.notation.einsum import parse_einsum
+from taco_py.language.problem import TensorType
+from taco_py.planner import search
+from taco_py.planner.algebra import pair_orders
+from taco_py.planner.algebra.pair_orders import Network, cheapest_order
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.make import Options, make_plan
+from taco_py.report.explanation.plan_schedule import recipe_of
 from tests.problems import dense
 
 Subscripts = tuple[list[str], str]

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 import taco_py as tp
 from codegen.names import Names
-from taco_py.concrete.terms import split_terms
-from taco_py.cost.effort import Effort
-from taco_py.notation.checks import accesses, all_indices
-from taco_py.notation.printer import to_text
-from taco_py.plan.algebra.distribution import Rules
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.index_sizes import Sizes
-from taco_py.plan.make import Options, make_plan
-from taco_py.plan.rules.forms.multiply_out import Forms, cheapest_form
-from taco_py.schedule.schedule import Schedule
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.cost.effort import Effort
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.language.notation.checks import accesses, all_indices
+from taco_py.language.notation.printer import to_text
+from taco_py.planner.algebra.distribution import Rules
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.index_sizes import Sizes
+from taco_py.planner.make import Options, make_plan
+from taco_py.planner.rules.forms.multiply_out import Forms, cheapest_form
 from tests.machines import planned_for
 from tests.problems import assignment, operands, plan, problem
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.cost.effort import Effort
-from taco_py.kernels import KERNELS
-from taco_py.notation.checks import accesses
-from taco_py.notation.operators import MUL
-from taco_py.plan.algebra.contraction_trees import EXACT_FACTORS, near_trees
-from taco_py.plan.algebra.products import Product
-from taco_py.plan.ir.goal import Request, statistics
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.make import make_plan
+from taco_py.compiler.cost.effort import Effort
+from taco_py.data.kernels import KERNELS
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.operators import MUL
+from taco_py.planner.algebra.contraction_trees import EXACT_FACTORS, near_trees
+from taco_py.planner.algebra.products import Product
+from taco_py.planner.ir.goal import Request, statistics
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.make import make_plan
 from tests.problems import operands, problem
 
 NAMES = "ABCDEFGHIJKLMNOPQRSTUVW"
@@ -129,7 +129,7 @@ def test_numpys_limit_reaches_the_plan(
         plans.append(make_plan(*given))
         return plans[-1]
 
-    monkeypatch.setattr("taco_py.call.prepare.make_plan", recorded)
+    monkeypatch.setattr("taco_py.calls.call.prepare.make_plan", recorded)
     monkeypatch.setattr(KERNELS, "note", lambda key: None)  # of an earlier process
     for n in sizes:
         a, b, x = rng.random((n, n)), rng.random((n, n)), rng.random(n)

@@ -11,14 +11,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.call import prepare
-from taco_py.diagnostics.errors import InternalError
-from taco_py.kernels import KERNELS
-from taco_py.notation.nodes import Access, Assignment, Call, Literal
-from taco_py.notation.operators import ADD, NONZERO, SUB
-from taco_py.plan import search
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import (
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call import prepare
+from taco_py.data.kernels import KERNELS
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.language.notation.nodes import Access, Assignment, Call, Literal
+from taco_py.language.notation.operators import ADD, NONZERO, SUB
+from taco_py.language.problem import TensorType
+from taco_py.planner import search
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import (
     Cast,
     Fuse,
     Gather,
@@ -33,14 +35,12 @@ from taco_py.plan.ir.nodes import (
     Transformation,
     Unfuse,
 )
-from taco_py.plan.ir.parser import parse_facts, parse_program, parse_type
-from taco_py.plan.ir.printer import facts_text, program_text, type_text
-from taco_py.plan.ir.program import Define, Program
-from taco_py.plan.ir.verify import verify
-from taco_py.plan.make import Options, program_of
-from taco_py.plan.rules.base import Rule, Site
-from taco_py.problem import TensorType
-from taco_py.values.settings import Settings
+from taco_py.planner.ir.parser import parse_facts, parse_program, parse_type
+from taco_py.planner.ir.printer import facts_text, program_text, type_text
+from taco_py.planner.ir.program import Define, Program
+from taco_py.planner.ir.verify import verify
+from taco_py.planner.make import Options, program_of
+from taco_py.planner.rules.base import Rule, Site
 from tests.dump import STORAGES, cases, nominal, operands
 from tests.problems import operands as facts_of
 from tests.problems import problem

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.concrete.terms import split_terms
-from taco_py.notation.checks import accesses
-from taco_py.notation.printer import to_text
-from taco_py.plan.algebra.divisors import as_factors, divide_last
-from taco_py.plan.algebra.quotients import open_products
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.printer import to_text
+from taco_py.planner.algebra.divisors import as_factors, divide_last
+from taco_py.planner.algebra.quotients import open_products
 from tests.problems import assignment, plan, problem
 
 

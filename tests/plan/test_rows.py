@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.concrete.terms import split_terms
-from taco_py.cost.effort import Effort
-from taco_py.cost.machine import NOMINAL
-from taco_py.order.loop_costs import LoopCosts
-from taco_py.order.orders import best_order, order_cost
-from taco_py.plan.ir.goal import Request, real_statistics
-from taco_py.plan.make import make_plan
-from taco_py.schedule.commands import Precompute
-from taco_py.show.inputs import rmat
-from taco_py.values.operands import give
+from taco_py.arguments.operands import give
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.cost.effort import Effort
+from taco_py.compiler.cost.machine import NOMINAL
+from taco_py.compiler.order.loop_costs import LoopCosts
+from taco_py.compiler.order.orders import best_order, order_cost
+from taco_py.compiler.schedule.commands import Precompute
+from taco_py.planner.ir.goal import Request, real_statistics
+from taco_py.planner.make import make_plan
+from taco_py.tool.inputs import rmat
 from tests.machines import planned_for
 from tests.problems import operands, plan, problem
 

@@ -13,20 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from taco_py.diagnostics.errors import NotationError
-from taco_py.notation.nodes import Assignment, Expr
-from taco_py.notation.parser import parse_expression
-from taco_py.notation.rewrites.reduce import insert_reductions
-from taco_py.plan.context import Context
-from taco_py.plan.ir.goal import Request, real_statistics
-from taco_py.plan.ir.parser import parse_program, parse_typed
-from taco_py.plan.ir.printer import program_text
-from taco_py.plan.ir.program import Program
-from taco_py.plan.ir.verify import verify
-from taco_py.plan.lookahead import Lookahead
-from taco_py.plan.rules.base import Rule
-from taco_py.plan.rules.page import docstring
-from taco_py.plan.search import Search, tried
+from taco_py.language.diagnostics.errors import NotationError
+from taco_py.language.notation.nodes import Assignment, Expr
+from taco_py.language.notation.parser import parse_expression
+from taco_py.language.notation.rewrites.reduce import insert_reductions
+from taco_py.planner.context import Context
+from taco_py.planner.ir.goal import Request, real_statistics
+from taco_py.planner.ir.parser import parse_program, parse_typed
+from taco_py.planner.ir.printer import program_text
+from taco_py.planner.ir.program import Program
+from taco_py.planner.ir.verify import verify
+from taco_py.planner.lookahead import Lookahead
+from taco_py.planner.rules.base import Rule
+from taco_py.planner.rules.page import docstring
+from taco_py.planner.search import Search, tried
 from tests.plan.test_catalogue import RULES
 
 FOLDER = Path(__file__).parents[1] / "golden" / "rules"

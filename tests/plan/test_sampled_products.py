@@ -6,15 +6,15 @@ from math import inf
 
 import pytest
 
-from taco_py.cost.effort import Effort
-from taco_py.cost.machine import NOMINAL
-from taco_py.notation.checks import accesses
-from taco_py.notation.operators import MUL
-from taco_py.notation.printer import to_text
-from taco_py.plan.algebra.contraction_trees import near_trees, simple_trees
-from taco_py.plan.algebra.products import Product
-from taco_py.plan.ir.goal import Request, statistics
-from taco_py.plan.make import Options, make_plan
+from taco_py.compiler.cost.effort import Effort
+from taco_py.compiler.cost.machine import NOMINAL
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.operators import MUL
+from taco_py.language.notation.printer import to_text
+from taco_py.planner.algebra.contraction_trees import near_trees, simple_trees
+from taco_py.planner.algebra.products import Product
+from taco_py.planner.ir.goal import Request, statistics
+from taco_py.planner.make import Options, make_plan
 from tests.problems import operands, plan, problem
 
 ATTENTION = "O[i,f] = S[i,j] * U[i,k] * V[j,k] * X[j,f]"

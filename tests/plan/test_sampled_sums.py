@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.concrete.inner_sums import around_loose, loose_sums, sum_key
-from taco_py.concrete.terms import reductions
-from taco_py.notation.printer import to_text
+from taco_py.compiler.concrete.inner_sums import around_loose, loose_sums, sum_key
+from taco_py.compiler.concrete.terms import reductions
+from taco_py.language.notation.printer import to_text
 from tests.problems import assignment
 
 S = "sum(k, A[i,k] * A[j,k])"

@@ -10,11 +10,11 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.formats import CSC
-from taco_py.plan.ir.nodes import Operand, Reformat, TakeSize, Unfuse
-from taco_py.plan.ir.program import Program
-from taco_py.plan.rules.tidy.share_equal_steps import share_equal_steps
-from taco_py.problem import TensorType
+from taco_py.language.formats import CSC
+from taco_py.language.problem import TensorType
+from taco_py.planner.ir.nodes import Operand, Reformat, TakeSize, Unfuse
+from taco_py.planner.ir.program import Program
+from taco_py.planner.rules.tidy.share_equal_steps import share_equal_steps
 from tests.problems import plan, problem
 
 RNG = np.random.default_rng(5)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import KernelStep
-from taco_py.plan.make import Options, make_plan
-from taco_py.storage.size_classes import size_classes
+from taco_py.data.storage.size_classes import size_classes
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import KernelStep
+from taco_py.planner.make import Options, make_plan
 from tests.codegen.test_emit import needs_compiler
 from tests.problems import operands, problem
 

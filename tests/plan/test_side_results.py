@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.plan.ir.nodes import TakeSide
-from taco_py.plan.ir.parser import parse_program
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.ir.printer import program_text
+from taco_py.planner.ir.nodes import TakeSide
+from taco_py.planner.ir.parser import parse_program
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.ir.printer import program_text
 
 SOFTMAX = """
     m[i] = max(j, S[i,j])

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.diagnostics.errors import InternalError
-from taco_py.execute.run import Execution, run_all
-from taco_py.notation.checks import operand_names
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.ir.verify import verify
-from taco_py.plan.statements import plan_statements
-from taco_py.problem import TensorType
-from taco_py.values.operands import give
+from taco_py.arguments.operands import give
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.language.notation.checks import operand_names
+from taco_py.language.problem import TensorType
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.ir.verify import verify
+from taco_py.planner.statements import plan_statements
+from taco_py.running.execute.run import Execution, run_all
 from tests.problems import assignment
 
 

@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.plan.ir.nodes import Reformat
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.make import Options
+from taco_py.planner.ir.nodes import Reformat
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.make import Options
 from tests.problems import plan, problem
 
 SIZE = 10_000
@@ -158,6 +158,6 @@ def test_what_is_known_of_a_temporary_is_not_looked_up_again(
         raise AssertionError("the coordinates were compared")
 
     for name in ("is_unique", "canonical"):
-        monkeypatch.setattr(f"taco_py.interop.in_order.{name}", asked)
+        monkeypatch.setattr(f"taco_py.data.interop.in_order.{name}", asked)
     for _ in range(3):  # the first calls, and those that take the short way
         np.testing.assert_allclose(tp.evaluate(text, **given).toarray(), right.toarray())

@@ -9,14 +9,14 @@ import pytest
 from numpy.typing import NDArray
 
 import taco_py as tp
-from taco_py.notation.checks import all_indices
-from taco_py.notation.nodes import Reduce
-from taco_py.notation.printer import to_text
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import KernelStep
-from taco_py.plan.ir.plan import Plan
-from taco_py.plan.make import Options, make_plan
-from taco_py.ways.library_choice import Libraries
+from taco_py.compiler.ways.library_choice import Libraries
+from taco_py.language.notation.checks import all_indices
+from taco_py.language.notation.nodes import Reduce
+from taco_py.language.notation.printer import to_text
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import KernelStep
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.make import Options, make_plan
 from tests.machines import planned_for
 from tests.problems import operands, plan, problem
 

@@ -11,10 +11,10 @@ import pytest
 
 import taco_py as tp
 from codegen.target import Target
-from taco_py.driver import make_source
-from taco_py.explanation.memory_traffic import bytes_of, told_traffic
-from taco_py.storage.tensor_data import LevelArrays, TensorData
-from taco_py.ways.recipe import Recipe
+from taco_py.compiler.driver import make_source
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.data.storage.tensor_data import LevelArrays, TensorData
+from taco_py.report.explanation.memory_traffic import bytes_of, told_traffic
 from tests.problems import plan, problem
 
 SPMM = "C[i,k] = A[i,j] * B[j,k]"

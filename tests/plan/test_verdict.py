@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.asymptotic.frontier_search import frontier
-from taco_py.concrete.terms import reductions, split_terms
-from taco_py.explanation import standing as standing_of
-from taco_py.explanation.standing import Nests, chosen_nests, report, verdict
-from taco_py.notation.checks import accesses
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.make import make_plan
-from taco_py.problem import Problem
+from taco_py.compiler.asymptotic.frontier_search import frontier
+from taco_py.compiler.concrete.terms import reductions, split_terms
+from taco_py.language.notation.checks import accesses
+from taco_py.language.problem import Problem
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.make import make_plan
+from taco_py.report.explanation import standing as standing_of
+from taco_py.report.explanation.standing import Nests, chosen_nests, report, verdict
 from tests.corpus.expressions import CASES
 from tests.problems import assignment, operands, problem
 

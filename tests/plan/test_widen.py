@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.formats import dense
-from taco_py.plan.algebra import distribution as multiply_out
-from taco_py.plan.ir.nodes import Operand
-from taco_py.plan.rules.forms import multiply_out as forms
-from taco_py.plan.rules.forms.widen_sums import widened
-from taco_py.problem import TensorType
+from taco_py.language.formats import dense
+from taco_py.language.problem import TensorType
+from taco_py.planner.algebra import distribution as multiply_out
+from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.rules.forms import multiply_out as forms
+from taco_py.planner.rules.forms.widen_sums import widened
 from tests.machines import planned_for
 from tests.problems import assignment
 

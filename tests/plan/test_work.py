@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.execute.work import Bound, bounds
+from taco_py.running.execute.work import Bound, bounds
 from tests.problems import problem
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.provenance.provenance import UNDERIVED, Provenance
-from taco_py.provenance.relations import Rename
-from taco_py.schedule.parser import parse_commands
+from taco_py.compiler.schedule.parser import parse_commands
+from taco_py.language.provenance.provenance import UNDERIVED, Provenance
+from taco_py.language.provenance.relations import Rename
 
 
 def provenance(text: str) -> Provenance:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from codegen import build
 from codegen.ir import Expr
-from taco_py.diagnostics.errors import InternalError
-from taco_py.provenance.relations import (
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.language.provenance.relations import (
     Bound,
     BoundKind,
     Coord,

@@ -22,17 +22,17 @@ from unittest import mock
 
 import numpy as np
 
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access, Call
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.tree import walk
-from taco_py.provenance.relations import Bound, BoundKind
-from taco_py.schedule import moves
-from taco_py.schedule.apply import apply, apply_all
-from taco_py.schedule.commands import Command, Precompute
-from taco_py.schedule.loop_state import Loops
-from taco_py.schedule.schedule import Schedule
+from taco_py.compiler.schedule import moves
+from taco_py.compiler.schedule.apply import apply, apply_all
+from taco_py.compiler.schedule.commands import Command, Precompute
+from taco_py.compiler.schedule.loop_state import Loops
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.nodes import Access, Call
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.tree import walk
+from taco_py.language.provenance.relations import Bound, BoundKind
 from tests.corpus.programs import Program, shuffled, store
 from tests.machines import always_threads
 from tests.schedule.random_schedules import Scheduled, Tally, check, first_loops

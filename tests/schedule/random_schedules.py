@@ -26,20 +26,14 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
-from taco_py.call.prepare import Prepared, accumulated, parsed, prepare, start
-from taco_py.concrete.nodes import APART, Assembly, Merge, Race
-from taco_py.concrete.terms import split_terms, sums_apart, sums_outside
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.execute.assemble_compute import assemble, recompute
-from taco_py.execute.run import Execution, run
-from taco_py.lower.threads import value_ranges as apart
-from taco_py.notation.checks import accesses, all_indices, free_indices
-from taco_py.notation.nodes import Access, Call
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.tree import walk
-from taco_py.provenance.relations import Bound, BoundKind, Coord, Divide, Fuse, Pos, Split
-from taco_py.schedule.apply import apply
-from taco_py.schedule.commands import (
+from taco_py.arguments.results.results import hand_out
+from taco_py.arguments.settings import Settings, settings_of
+from taco_py.calls.call.prepare import Prepared, accumulated, parsed, prepare, start
+from taco_py.compiler.concrete.nodes import APART, Assembly, Merge, Race
+from taco_py.compiler.concrete.terms import split_terms, sums_apart, sums_outside
+from taco_py.compiler.lower.threads import value_ranges as apart
+from taco_py.compiler.schedule.apply import apply
+from taco_py.compiler.schedule.commands import (
     Assemble,
     Command,
     Distribute,
@@ -53,14 +47,20 @@ from taco_py.schedule.commands import (
     Unroll,
     Vectorize,
 )
-from taco_py.schedule.distribute import multiplied
-from taco_py.schedule.loop_state import Loops, textual_orders
-from taco_py.schedule.schedule import Schedule
-from taco_py.values.results.results import hand_out
-from taco_py.values.settings import Settings, settings_of
-from taco_py.ways.loops import lower_recipe
-from taco_py.ways.recipe import Recipe
-from taco_py.ways.ways import way_of
+from taco_py.compiler.schedule.distribute import multiplied
+from taco_py.compiler.schedule.loop_state import Loops, textual_orders
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.compiler.ways.loops import lower_recipe
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.compiler.ways.ways import way_of
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.notation.checks import accesses, all_indices, free_indices
+from taco_py.language.notation.nodes import Access, Call
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.tree import walk
+from taco_py.language.provenance.relations import Bound, BoundKind, Coord, Divide, Fuse, Pos, Split
+from taco_py.running.execute.assemble_compute import assemble, recompute
+from taco_py.running.execute.run import Execution, run
 from tests.corpus.formats import MORE_OPERANDS, MORE_RESULTS, OPERANDS, RESULTS, to_dense
 from tests.corpus.programs import PATTERNS, SIZES, Program, messy, programs, whole_numbers
 from tests.interpreted import interpreted

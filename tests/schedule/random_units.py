@@ -21,14 +21,14 @@ from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.concrete.nodes import Race, Unit
-from taco_py.diagnostics.errors import DeviceError, ScheduleError
-from taco_py.notation.checks import accesses, all_indices
-from taco_py.notation.parser import parse_assignment
-from taco_py.provenance.relations import Pos
-from taco_py.schedule.apply import apply
-from taco_py.schedule.commands import Command, Parallelize, Precompute
-from taco_py.schedule.schedule import Schedule
+from taco_py.compiler.concrete.nodes import Race, Unit
+from taco_py.compiler.schedule.apply import apply
+from taco_py.compiler.schedule.commands import Command, Parallelize, Precompute
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.language.diagnostics.errors import DeviceError, ScheduleError
+from taco_py.language.notation.checks import accesses, all_indices
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.provenance.relations import Pos
 from tests.corpus.formats import store, to_dense
 from tests.corpus.programs import Program
 from tests.schedule import random_schedules as usual

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.concrete.concretize import concretize
-from taco_py.concrete.printer import to_text
-from taco_py.concrete.verify import verify
-from taco_py.iteration.graph import build_graph
-from taco_py.provenance.provenance import UNDERIVED
-from taco_py.schedule.assigned import assign_first
+from taco_py.compiler.concrete.concretize import concretize
+from taco_py.compiler.concrete.printer import to_text
+from taco_py.compiler.concrete.verify import verify
+from taco_py.compiler.iteration.graph import build_graph
+from taco_py.compiler.schedule.assigned import assign_first
+from taco_py.language.provenance.provenance import UNDERIVED
 from tests.problems import problem
 
 FIRST = (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.diagnostics.errors import BoundError, ScheduleError
+from taco_py.language.diagnostics.errors import BoundError, ScheduleError
 
 RNG = np.random.default_rng(11)
 DENSE = RNG.random((37, 29)) * (RNG.random((37, 29)) < 0.2)

@@ -11,11 +11,11 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.call.builder import ScheduleBuilder
-from taco_py.schedule.methods import METHODS
-from taco_py.schedule.parser import syntax
-from taco_py.schedule.schedule import Schedule
-from taco_py.show.graphs import COLOURS
+from taco_py.calls.call.builder import ScheduleBuilder
+from taco_py.compiler.schedule.methods import METHODS
+from taco_py.compiler.schedule.parser import syntax
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.report.show.graphs import COLOURS
 from tests.interpreted import interpreted
 
 SPMV = "y[i] = A[i,j] * x[j]"
@@ -252,7 +252,9 @@ def test_every_legal_move_is_legal_and_right(
     text: str, operands: dict[str, Any], begin: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kernels are interpreted, which takes a hundredth of the time that compiling takes."""
-    monkeypatch.setattr("taco_py.call.kernel.compile_recipes", lambda all: map(interpreted, all))
+    monkeypatch.setattr(
+        "taco_py.calls.call.kernel.compile_recipes", lambda all: map(interpreted, all)
+    )
     s = tp.schedule(text, **operands).apply(begin)
     moves = s.legal_moves()
     assert len(moves) > 5

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.concrete.nodes import Assembly, Race
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.schedule.apply import apply_all
-from taco_py.schedule.commands import Assemble, Parallelize, Reorder, Serial, Vectorize
-from taco_py.schedule.legality import check
-from taco_py.schedule.loop_state import Loops, textual_orders
-from taco_py.schedule.parser import examples, syntax
-from taco_py.schedule.schedule import Schedule
+from taco_py.compiler.concrete.nodes import Assembly, Race
+from taco_py.compiler.schedule.apply import apply_all
+from taco_py.compiler.schedule.commands import Assemble, Parallelize, Reorder, Serial, Vectorize
+from taco_py.compiler.schedule.legality import check
+from taco_py.compiler.schedule.loop_state import Loops, textual_orders
+from taco_py.compiler.schedule.parser import examples, syntax
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.language.diagnostics.errors import ScheduleError
 from tests.problems import assignment, problem
 
 names = st.from_regex(r"[a-z][a-z0-9_]{0,3}", fullmatch=True)

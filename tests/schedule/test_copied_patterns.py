@@ -10,11 +10,11 @@ import pytest
 
 import taco_py as tp
 from codegen.devices.launch_record import Launch
-from taco_py.concrete.nodes import Assembly
-from taco_py.concrete.terms import split_terms
-from taco_py.iteration.copied_pattern import copied_pattern
-from taco_py.schedule.commands import Assemble
-from taco_py.ways import unit_choices
+from taco_py.compiler.concrete.nodes import Assembly
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.iteration.copied_pattern import copied_pattern
+from taco_py.compiler.schedule.commands import Assemble
+from taco_py.compiler.ways import unit_choices
 from tests.corpus.formats import store, to_dense
 
 RANDOM = np.random.default_rng(0)

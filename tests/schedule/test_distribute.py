@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.concrete.terms import split_terms
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.notation.parser import parse_assignment, parse_expression
-from taco_py.notation.printer import to_text
-from taco_py.schedule.apply import apply, apply_all
-from taco_py.schedule.commands import Distribute
-from taco_py.schedule.distribute import count_terms, multiplied
-from taco_py.schedule.loop_state import Loops, textual_orders
-from taco_py.schedule.schedule import Schedule
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.schedule.apply import apply, apply_all
+from taco_py.compiler.schedule.commands import Distribute
+from taco_py.compiler.schedule.distribute import count_terms, multiplied
+from taco_py.compiler.schedule.loop_state import Loops, textual_orders
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.notation.parser import parse_assignment, parse_expression
+from taco_py.language.notation.printer import to_text
 from tests.corpus.data import dense_result
 from tests.problems import assignment
 

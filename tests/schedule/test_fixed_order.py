@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.devices.emulated import EmulatedDevice
-from taco_py import devices
-from taco_py.kernels import KERNELS
+from taco_py.compiler import devices
+from taco_py.data.kernels import KERNELS
 
 EMULATED: dict[str, Any] = {"target": "cuda-emulated"}
 FIXED: dict[str, Any] = {**EMULATED, "forbid": "atomic_sums"}

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.schedule.apply import loops_of
-from taco_py.schedule.commands import Make, Nest, Parallelize, Reorder, Serial
-from taco_py.schedule.schedule import Schedule
-from taco_py.ways.recipe import Recipe
+from taco_py.compiler.schedule.apply import loops_of
+from taco_py.compiler.schedule.commands import Make, Nest, Parallelize, Reorder, Serial
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.compiler.ways.recipe import Recipe
 from tests.problems import plan, problem
 
 SHARED = Schedule((Parallelize("i"),))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.notation.parser import parse_assignment
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.notation.parser import parse_assignment
 
 pytestmark = pytest.mark.user_flags
 

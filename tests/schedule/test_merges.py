@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.schedule.schedule import Schedule
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.language.diagnostics.errors import ScheduleError
 
 RNG = np.random.default_rng(5)
 

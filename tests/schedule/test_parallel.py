@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from taco_py.concrete.concretize import concretize
-from taco_py.concrete.nodes import Forall
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.iteration.graph import IterationGraph, build_graph
-from taco_py.schedule.apply import apply_all
-from taco_py.schedule.loop_state import Loops, textual_orders
-from taco_py.schedule.parallel import Parallelism, choose_parallel
-from taco_py.schedule.schedule import OPEN, Schedule
+from taco_py.compiler.concrete.concretize import concretize
+from taco_py.compiler.concrete.nodes import Forall
+from taco_py.compiler.iteration.graph import IterationGraph, build_graph
+from taco_py.compiler.schedule.apply import apply_all
+from taco_py.compiler.schedule.loop_state import Loops, textual_orders
+from taco_py.compiler.schedule.parallel import Parallelism, choose_parallel
+from taco_py.compiler.schedule.schedule import OPEN, Schedule
+from taco_py.language.diagnostics.errors import ScheduleError
 from tests.problems import problem
 
 

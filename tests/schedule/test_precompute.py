@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.concrete.printer import to_text
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.notation.parser import parse_assignment
-from taco_py.schedule.apply import apply_all
-from taco_py.schedule.loop_state import Loops, textual_orders
-from taco_py.schedule.schedule import Schedule
+from taco_py.compiler.concrete.printer import to_text
+from taco_py.compiler.schedule.apply import apply_all
+from taco_py.compiler.schedule.loop_state import Loops, textual_orders
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.notation.parser import parse_assignment
 from tests.problems import problem
 
 RNG = np.random.default_rng(7)

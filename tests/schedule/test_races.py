@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.lower.threads import value_ranges as apart
-from taco_py.schedule.schedule import Schedule
+from taco_py.compiler.lower.threads import value_ranges as apart
+from taco_py.compiler.schedule.schedule import Schedule
 from tests.corpus.programs import Program
 from tests.schedule.random_schedules import Scheduled, results, same
 from tests.schedule.test_random_schedules import program

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.schedule.schedule import Schedule
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.language.diagnostics.errors import ScheduleError
 from tests.corpus.formats import store
 from tests.corpus.programs import Program
 from tests.schedule import all_schedules

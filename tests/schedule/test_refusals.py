@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 import taco_py as tp
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.provenance.relations import Bound, BoundKind, Divide, Split
-from taco_py.schedule.apply import apply, apply_all
-from taco_py.schedule.commands import Precompute, Unroll
-from taco_py.schedule.legality import check
-from taco_py.schedule.loop_state import Loops, textual_orders
-from taco_py.schedule.parallel import check_shared, choose_parallel
-from taco_py.schedule.schedule import Schedule
+from taco_py.compiler.schedule.apply import apply, apply_all
+from taco_py.compiler.schedule.commands import Precompute, Unroll
+from taco_py.compiler.schedule.legality import check
+from taco_py.compiler.schedule.loop_state import Loops, textual_orders
+from taco_py.compiler.schedule.parallel import check_shared, choose_parallel
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.provenance.relations import Bound, BoundKind, Divide, Split
 from tests.problems import assignment, problem
 
 SPMV = "y[i] = A[i,j] * x[j]"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.notation.checks import accesses
-from taco_py.notation.parser import parse_assignment
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.parser import parse_assignment
 from tests.corpus.data import dense_result
 from tests.corpus.formats import store, to_dense
 

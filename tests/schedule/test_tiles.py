@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.plan.make import Options
-from taco_py.schedule.schedule import Schedule
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.planner.make import Options
 from tests.problems import plan, problem
 
 pytestmark = pytest.mark.user_flags

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.devices.launch_record import Launch
-from taco_py.concrete.nodes import Unit
-from taco_py.schedule.commands import Parallelize
+from taco_py.compiler.concrete.nodes import Unit
+from taco_py.compiler.schedule.commands import Parallelize
 from tests.corpus.data import dense_result
 from tests.corpus.formats import store
 from tests.schedule.random_schedules import Tally

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 
-from taco_py.convert import convert, describe
-from taco_py.diagnostics.errors import FormatError
-from taco_py.formats import LETTERS, Format, dense
-from taco_py.interop.numpy_arrays import from_numpy
-from taco_py.storage import nonzero
-from taco_py.storage.blocks import blocks_with_entries, pack_array
-from taco_py.storage.check import check
-from taco_py.storage.coordinates import unravel
-from taco_py.storage.nonzero import any_nonzero, are_nonzero, nonzero_places
-from taco_py.storage.pack import pack_coo, to_dense, unpack
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.data.convert import convert, describe
+from taco_py.data.interop.numpy_arrays import from_numpy
+from taco_py.data.storage import nonzero
+from taco_py.data.storage.blocks import blocks_with_entries, pack_array
+from taco_py.data.storage.check import check
+from taco_py.data.storage.coordinates import unravel
+from taco_py.data.storage.nonzero import any_nonzero, are_nonzero, nonzero_places
+from taco_py.data.storage.pack import pack_coo, to_dense, unpack
+from taco_py.data.storage.tensor_data import Array, TensorData
+from taco_py.language.diagnostics.errors import FormatError
+from taco_py.language.formats import LETTERS, Format, dense
 
 REALS = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint64", "float32", "float64"]
 DTYPES = [*REALS, "complex64", "complex128"]

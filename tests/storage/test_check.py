@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from taco_py.diagnostics.errors import StructureError
-from taco_py.formats import COO, CSC, CSF, CSR, Format, dense
-from taco_py.storage.check import check
-from taco_py.storage.pack import pack_coo
-from taco_py.storage.tensor_data import LevelArrays, TensorData
+from taco_py.data.storage.check import check
+from taco_py.data.storage.pack import pack_coo
+from taco_py.data.storage.tensor_data import LevelArrays, TensorData
+from taco_py.language.diagnostics.errors import StructureError
+from taco_py.language.formats import COO, CSC, CSF, CSR, Format, dense
 
 COORDS = [np.array([0, 0, 2, 3]), np.array([0, 2, 1, 1])]
 VALUES = np.array([1.0, 2.0, 3.0, 4.0])

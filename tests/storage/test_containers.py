@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.diagnostics.errors import FileFormatError, FormatError, MissingExtraError
+from taco_py.language.diagnostics.errors import FileFormatError, FormatError, MissingExtraError
 
 A = np.array([[0, 1.5, 0, 2], [0, 0, 0, 0], [3, 0, 4, 0]])
 CUBE = np.zeros((2, 3, 4))

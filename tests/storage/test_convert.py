@@ -11,14 +11,14 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 
-from taco_py.convert import convert, describe, diagonal, diagonal_format
-from taco_py.diagnostics.errors import DimensionError, FormatError, OperandError
-from taco_py.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
-from taco_py.interop.numpy_arrays import from_numpy
-from taco_py.interop.scipy_arrays import from_scipy, to_scipy
-from taco_py.storage.check import check
-from taco_py.storage.pack import canonical, is_sorted, is_unique, pack_coo, to_dense
-from taco_py.storage.tensor_data import Array, TensorData
+from taco_py.data.convert import convert, describe, diagonal, diagonal_format
+from taco_py.data.interop.numpy_arrays import from_numpy
+from taco_py.data.interop.scipy_arrays import from_scipy, to_scipy
+from taco_py.data.storage.check import check
+from taco_py.data.storage.pack import canonical, is_sorted, is_unique, pack_coo, to_dense
+from taco_py.data.storage.tensor_data import Array, TensorData
+from taco_py.language.diagnostics.errors import DimensionError, FormatError, OperandError
+from taco_py.language.formats import COO, CSC, CSF, CSR, DCSR, Format, dense
 from tests.storage.test_pack import FORMATS, coordinate_lists, raw_coo, scatter, snapshot
 
 

@@ -12,12 +12,12 @@ import scipy.io
 import scipy.sparse as sp
 from hypothesis import given
 
-from taco_py.diagnostics.errors import FileFormatError, FormatError, StructureError
-from taco_py.formats import COO, CSC, CSF, CSR, Format, dense
-from taco_py.interop.numpy_arrays import from_numpy
-from taco_py.interop.scipy_arrays import from_scipy
-from taco_py.storage.files import read, write
-from taco_py.storage.pack import pack_coo, to_dense
+from taco_py.data.interop.numpy_arrays import from_numpy
+from taco_py.data.interop.scipy_arrays import from_scipy
+from taco_py.data.storage.files import read, write
+from taco_py.data.storage.pack import pack_coo, to_dense
+from taco_py.language.diagnostics.errors import FileFormatError, FormatError, StructureError
+from taco_py.language.formats import COO, CSC, CSF, CSR, Format, dense
 from tests.storage.test_pack import coordinate_lists, scatter
 
 
@@ -230,7 +230,7 @@ def test_lines_of_other_lengths_have_their_cause(
 def test_mtx_round_trip(name: str, letters: str, suffix: str, tmp_path: Path) -> None:
     array = (np.array([[0, 1, 0], [2, 0, 3]]) / (3 if name[0] in "fc" else 1)).astype(name)
     data = pack_coo(np.array(np.nonzero(array)).T, array[np.nonzero(array)], (2, 3), CSR)
-    from taco_py.convert import convert
+    from taco_py.data.convert import convert
 
     path = tmp_path / ("a" + suffix)
     write(convert(data, Format.parse(letters)), path)

@@ -14,22 +14,22 @@ import scipy.sparse as sp
 from hypothesis import given
 
 import taco_py as tp
-from taco_py import fill as fills
-from taco_py.convert import convert, diagonal
-from taco_py.convert.locate import located
-from taco_py.diagnostics.errors import (
+from taco_py.data.convert import convert, diagonal
+from taco_py.data.convert.locate import located
+from taco_py.data.interop import transforms
+from taco_py.data.storage.borrow import DTYPES
+from taco_py.data.storage.check import check
+from taco_py.data.storage.pack import canonical, pack_coo, to_dense
+from taco_py.data.storage.tensor_data import Array, TensorData, dense_data
+from taco_py.language import fill as fills
+from taco_py.language.diagnostics.errors import (
     FileFormatError,
     FormatError,
     NumberOverflowError,
     OperandTypeError,
     StructureError,
 )
-from taco_py.formats import Format
-from taco_py.interop import transforms
-from taco_py.storage.borrow import DTYPES
-from taco_py.storage.check import check
-from taco_py.storage.pack import canonical, pack_coo, to_dense
-from taco_py.storage.tensor_data import Array, TensorData, dense_data
+from taco_py.language.formats import Format
 from tests.storage.test_pack import FORMATS
 
 NAN, INF = np.nan, np.inf

@@ -9,12 +9,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from taco_py.diagnostics.errors import FormatError, OperandTypeError, StructureError
-from taco_py.formats import COO, CSC, CSR, dense
-from taco_py.interop.numpy_arrays import copy_reason, from_numpy
-from taco_py.interop.scipy_arrays import coordinate_order, from_scipy, is_scipy_sparse, to_scipy
-from taco_py.storage.check import check
-from taco_py.storage.pack import pack_coo, to_dense
+from taco_py.data.interop.numpy_arrays import copy_reason, from_numpy
+from taco_py.data.interop.scipy_arrays import (
+    coordinate_order,
+    from_scipy,
+    is_scipy_sparse,
+    to_scipy,
+)
+from taco_py.data.storage.check import check
+from taco_py.data.storage.pack import pack_coo, to_dense
+from taco_py.language.diagnostics.errors import FormatError, OperandTypeError, StructureError
+from taco_py.language.formats import COO, CSC, CSR, dense
 
 ARRAY = np.array([[0, 1.5, 0, 2], [0, 0, 0, 0], [3, 0, 4, 0]])
 FAMILIES = ("array", "matrix")

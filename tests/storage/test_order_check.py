@@ -13,8 +13,8 @@ from hypothesis import example, given
 from scipy.sparse import _sparsetools
 
 import taco_py as tp
-from taco_py.interop.scipy_arrays import is_canonical
-from taco_py.kernels import KERNELS
+from taco_py.data.interop.scipy_arrays import is_canonical
+from taco_py.data.kernels import KERNELS
 
 ROWS = st.lists(st.lists(st.integers(0, 6), max_size=5), min_size=1, max_size=8)
 

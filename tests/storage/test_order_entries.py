@@ -11,9 +11,9 @@ import scipy.sparse as sp
 import taco_py as tp
 from codegen.toolchain.compiler import Compiler
 from codegen.types import INT32
-from taco_py.convert import order_entries as sorting
-from taco_py.convert.order_entries import bucket_bits, count_starts, order_entries
-from taco_py.kernels import KERNELS
+from taco_py.data.convert import order_entries as sorting
+from taco_py.data.convert.order_entries import bucket_bits, count_starts, order_entries
+from taco_py.data.kernels import KERNELS
 
 N = 700
 

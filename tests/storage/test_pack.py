@@ -11,16 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from taco_py.diagnostics.errors import (
-    FormatError,
-    IndexOverflowError,
-    OperandTypeError,
-    OutOfMemoryError,
-)
-from taco_py.formats import COO, CSC, CSF, CSR, LETTERS, Format
-from taco_py.storage.check import check
-from taco_py.storage.coordinates import sort_and_sum
-from taco_py.storage.pack import (
+from taco_py.data.storage.check import check
+from taco_py.data.storage.coordinates import sort_and_sum
+from taco_py.data.storage.pack import (
     canonical,
     is_sorted,
     is_unique,
@@ -28,8 +21,15 @@ from taco_py.storage.pack import (
     to_dense,
     unpack,
 )
-from taco_py.storage.sizes import position_count, with_index_dtype
-from taco_py.storage.tensor_data import LevelArrays, TensorData
+from taco_py.data.storage.sizes import position_count, with_index_dtype
+from taco_py.data.storage.tensor_data import LevelArrays, TensorData
+from taco_py.language.diagnostics.errors import (
+    FormatError,
+    IndexOverflowError,
+    OperandTypeError,
+    OutOfMemoryError,
+)
+from taco_py.language.formats import COO, CSC, CSF, CSR, LETTERS, Format
 
 
 def formats(order: int) -> list[Format]:

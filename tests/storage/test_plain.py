@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 
-from taco_py.diagnostics.errors import FileFormatError
-from taco_py.storage import regular
-from taco_py.storage.plain import Row, words_of_table
-from taco_py.storage.table import read_entries, read_table, read_values
-from taco_py.storage.text_files.text import Text
+from taco_py.data.storage import regular
+from taco_py.data.storage.plain import Row, words_of_table
+from taco_py.data.storage.table import read_entries, read_table, read_values
+from taco_py.data.storage.text_files.text import Text
+from taco_py.language.diagnostics.errors import FileFormatError
 
 NUMBER = re.compile(rb"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 LONGEST = 64  # characters of a word that are surely taken

@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, example, given, settings
 
 import taco_py as tp
 from codegen.runtime.number_tables import HIGHEST, LOWEST, power_of_five
-from taco_py.convert import read_table as module
-from taco_py.convert.read_table import read_table
-from taco_py.diagnostics.errors import FileFormatError
-from taco_py.storage import table
-from taco_py.storage.plain import Row
-from taco_py.storage.text_files.text import Text
+from taco_py.data.convert import read_table as module
+from taco_py.data.convert.read_table import read_table
+from taco_py.data.storage import table
+from taco_py.data.storage.plain import Row
+from taco_py.data.storage.text_files.text import Text
+from taco_py.language.diagnostics.errors import FileFormatError
 from tests.storage.test_plain import ODD, tables
 
 REAL = Row(0, 1)

@@ -12,11 +12,13 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py import formats
 from taco_py.api.check import check
 from taco_py.api.files import read, write
 from taco_py.api.tensor import tensor
-from taco_py.diagnostics.errors import (
+from taco_py.data.interop import numpy_arrays
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language import formats
+from taco_py.language.diagnostics.errors import (
     DimensionError,
     FormatError,
     IndexOverflowError,
@@ -24,9 +26,7 @@ from taco_py.diagnostics.errors import (
     OperandTypeError,
     StructureError,
 )
-from taco_py.formats import COO, CSC, CSF, CSR, dense
-from taco_py.interop import numpy_arrays
-from taco_py.values.tensor import Tensor
+from taco_py.language.formats import COO, CSC, CSF, CSR, dense
 
 DENSE = np.array([[0, 1.5, 0], [2, 0, 0]])
 ROWS, COLUMNS, VALUES = np.array([1, 0]), np.array([0, 1]), np.array([2.0, 1.5])

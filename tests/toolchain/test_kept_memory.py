@@ -284,7 +284,7 @@ def process(code: str, seconds: float = 60.0) -> str:
     """What a new process prints."""
     begin = (
         "import gc, os, sys, time, numpy as np\n"
-        "from taco_py.kernels import KERNELS\n"
+        "from taco_py.data.kernels import KERNELS\n"
         "pool, MB = KERNELS.pool, 2**20\n"
     )
     done = subprocess.run(

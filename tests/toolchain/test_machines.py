@@ -10,8 +10,8 @@ import pytest
 import taco_py as tp
 from codegen.runtime import blas
 from codegen.toolchain import processor
-from taco_py.driver import native_target
-from taco_py.kernels import KERNELS
+from taco_py.compiler.driver import native_target
+from taco_py.data.kernels import KERNELS
 from tests.machines import (
     IN_TURN,
     MACHINES,

@@ -19,7 +19,7 @@ from tests.toolchain import samples
 ROOT = Path(__file__).parent.parent.parent
 CALLS = """
 import numpy as np, taco_py as tp
-from taco_py.kernels import KERNELS
+from taco_py.data.kernels import KERNELS
 y = tp.evaluate("y[i] = A[i,j] * x[j]", A=np.eye(3), x=np.ones(3))
 z = tp.evaluate("z[i] = 2 * y[i] + x[i] ** 2", x=y, y=y)
 print(y.tolist(), z.tolist(), "private" in KERNELS.status)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import taco_py as tp
-from taco_py.tune.store.job_journal import (
+from taco_py.tuning.store.job_journal import (
     FAIL_TO_GET_RESULT,
     FINISHED,
     NORMAL,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import taco_py as tp
-from taco_py.tune.tasks.tuning_task import TuningTask
+from taco_py.tuning.tasks.tuning_task import TuningTask
 
 PLAN = "B: ds/float64/int32 of 3 by 3, 3 entries\nreturn B"
 
@@ -55,7 +55,7 @@ def interrupted(task: TuningTask, operands: Mapping[str, Any], target: str, stor
 
 
 if __name__ == "__main__":
-    from taco_py.cli import main
+    from taco_py.tool.cli import main
     from taco_py.tuning import tuning_farm
     from tests.tune.farm_jobs import steady as by_name  # as workers find it
 

@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 
 import taco_py as tp
-from taco_py.cli import main
-from taco_py.tune.store.job_journal import (
+from taco_py.tool.cli import main
+from taco_py.tuning import tuning_farm
+from taco_py.tuning.jobs.farm_status import label_of
+from taco_py.tuning.jobs.tuning_farm import queue
+from taco_py.tuning.jobs.workers import OwnProcess
+from taco_py.tuning.store.job_journal import (
     FAIL_TO_CREATE_TASK,
     FAIL_TO_GET_RESULT,
     FAIL_TO_LOAD_WORKLOAD,
@@ -24,11 +28,7 @@ from taco_py.tune.store.job_journal import (
     TUNING,
     WAITING,
 )
-from taco_py.tune.tasks.tuning_task import TuningTask
-from taco_py.tuning import tuning_farm
-from taco_py.tuning.farm_status import label_of
-from taco_py.tuning.tuning_farm import queue
-from taco_py.tuning.workers import OwnProcess
+from taco_py.tuning.tasks.tuning_task import TuningTask
 from tests.tune.farm_drill import check, killed_and_resumed
 from tests.tune.farm_jobs import interrupted, quick, troubled
 
@@ -124,8 +124,8 @@ def test_this_process_renews_its_lease_while_it_tunes(monkeypatch: pytest.Monkey
 
 def test_a_search_that_is_interrupted_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search ends quietly; the farm must not take that for a finished task."""
-    from taco_py.tune.tuning_session import INTERRUPTED
     from taco_py.tuning import usual_job
+    from taco_py.tuning.session.tuning_session import INTERRUPTED
 
     def search(*_: Any, **__: Any) -> Any:
         return SimpleNamespace(outcome=SimpleNamespace(why=INTERRUPTED))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import taco_py as tp
-from taco_py.tune.store.job_journal import (
+from taco_py.tuning.store.job_journal import (
     FAIL_TO_GET_RESULT,
     FINISHED,
     NO_VALID_RESULT,
@@ -17,7 +17,7 @@ from taco_py.tune.store.job_journal import (
     WAITING,
     Job,
 )
-from taco_py.tune.store.journal import Journal
+from taco_py.tuning.store.journal import Journal
 from tests.tune.test_tuning_store import record
 
 

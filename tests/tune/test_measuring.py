@@ -14,18 +14,18 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.runtime.child_process import ChildProcess
-from taco_py.call.tuning.bench_here import BenchHere
-from taco_py.call.tuning.bench_process import BenchProcess, bench_process
-from taco_py.call.tuning.call_space import space_of
-from taco_py.call.tuning.plan_bench import PlanBench, alike
-from taco_py.call.tuning.tune_call import tunable
-from taco_py.tune import fitted_plan
-from taco_py.tune.measure import turns
-from taco_py.tune.measure.operand_file import UnpassableError, operand_file, read_operands
-from taco_py.tune.measure.sequential_test import SURE, Verdict, verdict
-from taco_py.tune.measure.small_operands import small_sizes
-from taco_py.tune.measure.turns import alone, in_turns
-from taco_py.tune.tuning_session import Timed, with_note
+from taco_py.tuning import fitted_plan
+from taco_py.tuning.bench.bench_here import BenchHere
+from taco_py.tuning.bench.bench_process import BenchProcess, bench_process
+from taco_py.tuning.bench.call_space import space_of
+from taco_py.tuning.bench.plan_bench import PlanBench, alike
+from taco_py.tuning.bench.tune_call import tunable
+from taco_py.tuning.measure import turns
+from taco_py.tuning.measure.operand_file import UnpassableError, operand_file, read_operands
+from taco_py.tuning.measure.sequential_test import SURE, Verdict, verdict
+from taco_py.tuning.measure.small_operands import small_sizes
+from taco_py.tuning.measure.turns import alone, in_turns
+from taco_py.tuning.session.tuning_session import Timed, with_note
 
 RANDOM = np.random.default_rng(0)
 A = sp.random_array((60, 50), density=0.1, format="csr", rng=RANDOM)

@@ -13,16 +13,16 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.call.prepare import check, prepare, start
-from taco_py.call.tuning.call_space import CallSpace, space_of
-from taco_py.call.tuning.tune_call import tunable
-from taco_py.call.wanted_result import wanted_result
-from taco_py.diagnostics.cautions import TuningStoreWarning
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.execute.run import run
-from taco_py.storage.pack import to_dense
-from taco_py.tune.agreement.compare_plan import Statement, UnequalPlanError, check_agrees
-from taco_py.tune.fitted_plan import parsed_plan
+from taco_py.calls.call.prepare import check, prepare, start
+from taco_py.calls.call.wanted_result import wanted_result
+from taco_py.data.storage.pack import to_dense
+from taco_py.language.diagnostics.cautions import TuningStoreWarning
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.running.execute.run import run
+from taco_py.tuning.agreement.compare_plan import Statement, UnequalPlanError, check_agrees
+from taco_py.tuning.bench.call_space import CallSpace, space_of
+from taco_py.tuning.bench.tune_call import tunable
+from taco_py.tuning.session.fitted_plan import parsed_plan
 from tests.corpus.data import operands
 from tests.corpus.expressions import CASES, Case
 from tests.corpus.formats import operand_options, store

@@ -13,19 +13,19 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.call.prepare import prepare, start
-from taco_py.call.tuning.call_space import CallSpace, space_of
-from taco_py.call.tuning.tune_call import tunable
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.driver import compile_recipe
-from taco_py.execute.run import run
-from taco_py.plan.ir.parser import parse_program
-from taco_py.plan.ir.printer import program_text
-from taco_py.storage.pack import to_dense
-from taco_py.tune.fitted_plan import parsed_plan, plan_of_text, renamed
-from taco_py.tune.space.axis import label_of, point_of
-from taco_py.tune.space.kernel_options import edited
-from taco_py.ways.recipe import Recipe
+from taco_py.calls.call.prepare import prepare, start
+from taco_py.compiler.driver import compile_recipe
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.data.storage.pack import to_dense
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.planner.ir.parser import parse_program
+from taco_py.planner.ir.printer import program_text
+from taco_py.running.execute.run import run
+from taco_py.tuning.bench.call_space import CallSpace, space_of
+from taco_py.tuning.bench.tune_call import tunable
+from taco_py.tuning.session.fitted_plan import parsed_plan, plan_of_text, renamed
+from taco_py.tuning.space.axis import label_of, point_of
+from taco_py.tuning.space.kernel_options import edited
 from tests.corpus.data import operands
 from tests.corpus.expressions import CASES, Case
 from tests.corpus.formats import operand_options, store
@@ -182,7 +182,7 @@ def test_loops_that_make_a_result_out_of_order_are_refused() -> None:
     loops = "loops(i,k,l,r), split(r,r0,r1,2), reorder(r0,i,k,l,r1)"
     with pytest.raises(tp.ScheduleError, match="in the order in which it is stored"):
         facts = {name: g.operand for name, g in found.prepared.given.items()}
-        from taco_py.plan.ir.goal import Request
+        from taco_py.planner.ir.goal import Request
 
         request = Request(found.prepared.plan.result)
         plan_of_text(text.replace("loops(i,k,l,r)", loops), facts, request)

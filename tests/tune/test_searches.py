@@ -12,13 +12,13 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.call.tuning.call_space import CallSpace, space_of
-from taco_py.call.tuning.tune_call import records_of, tunable
-from taco_py.tune.searches.learned_factors import Example, corrected, weights_of
-from taco_py.tune.searches.search_table import SEARCHES, search_of
-from taco_py.tune.searches.store_lessons import features_in, lessons_of
-from taco_py.tune.space.axis import Point, label_of
-from taco_py.tune.tuning_session import Attempt, Limits, Outcome, Session, Timed
+from taco_py.tuning.bench.call_space import CallSpace, space_of
+from taco_py.tuning.bench.tune_call import records_of, tunable
+from taco_py.tuning.searches.learned_factors import Example, corrected, weights_of
+from taco_py.tuning.searches.search_table import SEARCHES, search_of
+from taco_py.tuning.searches.store_lessons import features_in, lessons_of
+from taco_py.tuning.session.tuning_session import Attempt, Limits, Outcome, Session, Timed
+from taco_py.tuning.space.axis import Point, label_of
 
 A = sp.random_array((300, 200), density=0.05, format="csr", rng=np.random.default_rng(0))
 TEXT, OBJECTS = "y[i] = A[i,j] * x[j]", {"A": A, "x": np.ones(200)}

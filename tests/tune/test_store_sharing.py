@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.diagnostics.cautions import TuningStoreWarning
+from taco_py.language.diagnostics.cautions import TuningStoreWarning
 from tests.tune.test_tuning_store import KEY, PLAN, record
 
 

@@ -10,10 +10,10 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.tune.tasks.drawn_entries import coordinates_of
-from taco_py.tune.tasks.operand_description import OperandDescription
-from taco_py.tune.tasks.operands_like import description_of, make_operand
-from taco_py.tune.tasks.task_file import tasks_in, toml
+from taco_py.tuning.tasks.drawn_entries import coordinates_of
+from taco_py.tuning.tasks.operand_description import OperandDescription
+from taco_py.tuning.tasks.operands_like import description_of, make_operand
+from taco_py.tuning.tasks.task_file import tasks_in, toml
 
 SPMV = "y[i] = A[i,j] * x[j]"
 A = {"shape": [1000, 800], "format": "csr_array", "density": 0.01}

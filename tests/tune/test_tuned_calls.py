@@ -13,15 +13,15 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.call.tuning.call_space import space_of
-from taco_py.call.tuning.tune_call import tunable, tune_text
-from taco_py.call.tuning.tuned_plans import Progress
-from taco_py.diagnostics.cautions import TuningStoreWarning
-from taco_py.kernels import KERNELS
-from taco_py.tune.space.axis import label_of, point_of
-from taco_py.tune.store.active_store import active_file
-from taco_py.tune.store.store_file import StoreFile
-from taco_py.tune.tuning_session import Attempt, Timed
+from taco_py.data.kernels import KERNELS
+from taco_py.language.diagnostics.cautions import TuningStoreWarning
+from taco_py.tuning.bench.call_space import space_of
+from taco_py.tuning.bench.tune_call import tunable, tune_text
+from taco_py.tuning.bench.tuned_plans import Progress
+from taco_py.tuning.session.tuning_session import Attempt, Timed
+from taco_py.tuning.space.axis import label_of, point_of
+from taco_py.tuning.store.active_store import active_file
+from taco_py.tuning.store.store_file import StoreFile
 
 RANDOM = np.random.default_rng(0)
 A = sp.random_array((300, 200), density=0.05, format="csr", rng=RANDOM)
@@ -90,7 +90,7 @@ def test_a_call_made_before_does_nothing_more_than_autos(
         raise AssertionError("a call made before looks into the store or plans")
 
     monkeypatch.setattr(StoreFile, "read", no)
-    monkeypatch.setattr("taco_py.call.texts.by_text.compute_text", no)
+    monkeypatch.setattr("taco_py.calls.call.texts.by_text.compute_text", no)
     counts = {}
     for schedule in ("auto", "tuned"):
         tp.evaluate(TEXT, A=A, x=X, schedule=schedule)
@@ -169,7 +169,7 @@ def test_plans_that_no_longer_parse_or_fit_are_passed_over(store: tp.TuningStore
 
 
 def test_keys_tell_fill_values_squeezed_modes_and_paths(store: tp.TuningStore) -> None:
-    from taco_py.call.tuning.call_key import key_of_call
+    from taco_py.tuning.bench.call_key import key_of_call
 
     def key(text: str, squeezed: Any = (), **changes: Any) -> str:
         call = tunable(text, {"A": tp.tensor(A), "x": X}, {})

@@ -14,11 +14,11 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.cli import main
-from taco_py.diagnostics.cautions import TuningStoreWarning
-from taco_py.tune.store.look_up import NEAR, SAME
-from taco_py.tune.store.store_schema import APPLICATION, FIRST, NEWEST
-from taco_py.tune.store.tuning_record import TuningKey, TuningRecord, as_json, from_json
+from taco_py.language.diagnostics.cautions import TuningStoreWarning
+from taco_py.tool.cli import main
+from taco_py.tuning.store.look_up import NEAR, SAME
+from taco_py.tuning.store.store_schema import APPLICATION, FIRST, NEWEST
+from taco_py.tuning.store.tuning_record import TuningKey, TuningRecord, as_json, from_json
 
 A = sp.random_array((100, 80), density=0.1, format="csr", rng=np.random.default_rng(0))
 PLAN = "B: ds/float64/int32 of 3 by 3, 3 entries\nreturn B"

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from taco_py.ways.dense_seconds import (
+from taco_py.compiler.ways.dense_seconds import (
     DenseProduct,
     best,
     best_result,

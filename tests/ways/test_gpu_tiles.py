@@ -17,10 +17,10 @@ from codegen.devices.cuda.binaries import compile_report
 from codegen.devices.emulated import EmulatedDevice
 from codegen.devices.launch_record import Launch
 from codegen.devices.reports import EmulationError, Fault
-from taco_py import driver
-from taco_py.kernels import KERNELS
-from taco_py.schedule.commands import Make
-from taco_py.ways.recipe import Recipe
+from taco_py.compiler import driver
+from taco_py.compiler.schedule.commands import Make
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.data.kernels import KERNELS
 from tests.counted_launches import counted_launches
 from tests.devices.nvcc import needs_nvcc
 from tests.end_to_end.test_cuda import EMULATED, GOLDEN

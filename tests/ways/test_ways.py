@@ -19,18 +19,18 @@ from codegen.names import Names
 from codegen.runtime.signature import Kind, Parameter
 from codegen.target import Target
 from codegen.types import FLOAT64
-from taco_py import kernels
-from taco_py.call import prepare
-from taco_py.diagnostics.errors import InternalError
-from taco_py.kernels import KERNELS
-from taco_py.lower.bindings import Source
-from taco_py.notation.nodes import Access
-from taco_py.replay import find
-from taco_py.schedule.commands import Make
-from taco_py.ways import ways
-from taco_py.ways.arrays import size_bindings, tensor_of
-from taco_py.ways.recipe import LoweredRecipe, Recipe, Routine, dense_facts
-from taco_py.ways.way import Offer, Question, Way
+from taco_py.calls.call import prepare
+from taco_py.compiler.lower.bindings import Source
+from taco_py.compiler.schedule.commands import Make
+from taco_py.compiler.ways import ways
+from taco_py.compiler.ways.arrays import size_bindings, tensor_of
+from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe, Routine, dense_facts
+from taco_py.compiler.ways.way import Offer, Question, Way
+from taco_py.data import kernels
+from taco_py.data.kernels import KERNELS
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.language.notation.nodes import Access
+from taco_py.running.replay import find
 from tests.test_architecture import imports, inside, modules
 
 TEXT = "y[i] = x[i]"
@@ -143,7 +143,7 @@ def test_it_is_replayed(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     tp.evaluate(TEXT, x=RNG.random(20))
     CALLS.clear()
     monkeypatch.setattr(prepare, "make_plan", refuse)
-    monkeypatch.setattr("taco_py.call.compute.prepare", refuse)
+    monkeypatch.setattr("taco_py.calls.call.compute.prepare", refuse)
     x = RNG.random(25)
     np.testing.assert_array_equal(tp.evaluate(TEXT, x=x), x)
     KERNELS.memo.clear()  # as in a new process, which finds the call on disk
@@ -189,7 +189,7 @@ def test_nobody_else_names_a_way() -> None:
     """What depends on the way is asked of it, so that a new one needs no edit elsewhere."""
     files = {name for name in ways.WAYS if name != Make().way}
     for module, tree in modules().items():
-        if inside(module, "taco_py") and not inside(module, "taco_py.ways"):
+        if inside(module, "taco_py") and not inside(module, "taco_py.compiler.ways"):
             named = [
                 ast.unparse(node)
                 for node in ast.walk(tree)
@@ -200,8 +200,8 @@ def test_nobody_else_names_a_way() -> None:
                 )
             ]
             assert not named, module
-    used = [str(found) for found in imports() if not inside(found.module, "taco_py.ways")
-            if any(inside(found.name, f"taco_py.ways.{file}") for file in files)]  # fmt: skip
+    used = [str(found) for found in imports() if not inside(found.module, "taco_py.compiler.ways")
+            if any(inside(found.name, f"taco_py.compiler.ways.{file}") for file in files)]  # fmt: skip
     assert not used
 
 

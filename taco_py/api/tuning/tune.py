@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from taco_py.call.tuning.tuned_plans import ActiveStore, TunedCall, tuned_call
-from taco_py.call.tuning.tuning_store import TuningStore
+from taco_py.tuning.bench.tuned_plans import ActiveStore, TunedCall, tuned_call
+from taco_py.tuning.bench.tuning_store import TuningStore
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from taco_py.formats import Format
-    from taco_py.notation.rewrites.semirings import Semiring
+    from taco_py.language.formats import Format
+    from taco_py.language.notation.rewrites.semirings import Semiring
 
 
 def tune(
@@ -76,7 +76,7 @@ def tune(
         "static": static, "libraries": libraries, "budget": schedule_budget, "forbid": forbid,
         "allow": allow, "target": "c", "semiring": semiring, "mask": mask,
     }  # fmt: skip
-    from taco_py.values.settings import merged
+    from taco_py.arguments.settings import merged
 
     given = merged(operands, named)
     limits = trials, seconds, search, seed

@@ -14,12 +14,12 @@ import numpy as np
 from taco_py.arrays.shapes import of_dense, zeros_in
 from taco_py.arrays.subscripts_of_modes import meshgrid as grids
 from taco_py.arrays.subscripts_of_modes import triangle
-from taco_py.diagnostics.errors import DimensionError, OperandError
-from taco_py.fill import fill_of
-from taco_py.formats import CSF, Format
-from taco_py.storage.pack import pack_coo
-from taco_py.storage.tensor_data import dense_data
-from taco_py.values.tensor import Tensor, as_data
+from taco_py.data.storage.pack import pack_coo
+from taco_py.data.storage.tensor_data import dense_data
+from taco_py.data.tensors.tensor import Tensor, as_data
+from taco_py.language.diagnostics.errors import DimensionError, OperandError
+from taco_py.language.fill import fill_of
+from taco_py.language.formats import CSF, Format
 
 Shape = Sequence[int] | int
 

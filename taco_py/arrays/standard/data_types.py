@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import OperandError
-from taco_py.values.tensor import Tensor
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.errors import OperandError
 
 KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "bool": ("bool",),

@@ -20,8 +20,8 @@ from taco_py.arrays.standard.several_operations import matmul, matrix_transpose,
 from taco_py.arrays.standard.wrapped import tensors
 from taco_py.arrays.subscripts_of_modes import as_tensor, broadcast_to, part_of
 from taco_py.arrays.subscripts_of_modes import diagonal as diagonal_of
-from taco_py.diagnostics.errors import DimensionError, FormatError, OperandError
-from taco_py.values.tensor import Tensor
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.errors import DimensionError, FormatError, OperandError
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm",

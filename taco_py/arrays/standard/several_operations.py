@@ -16,8 +16,8 @@ from taco_py.arrays.reductions import std as std_of
 from taco_py.arrays.reductions import var as var_of
 from taco_py.arrays.shapes import place_of
 from taco_py.arrays.standard.wrapped import tensors
-from taco_py.diagnostics.errors import DimensionError, OperandTypeError
-from taco_py.values.tensor import Tensor
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.errors import DimensionError, OperandTypeError
 
 
 @tensors

@@ -12,7 +12,7 @@ import numpy as np
 from taco_py.arrays.elementwise import NUMBERS, elementwise
 from taco_py.arrays.reductions import reduced
 from taco_py.arrays.shapes import of_dense
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.language.diagnostics.errors import OperandTypeError
 
 ARRAYS = frozenset({"x", "x1", "x2", "condition", "indices"})
 """Names of the parameters that are arrays in the standard."""

@@ -15,9 +15,9 @@ from math import prod
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import OperandTypeError, ScheduleError
 from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.orchestrate.region_patterns import CompositePattern, Wildcard, parse_pattern
+from taco_py.language.diagnostics.errors import OperandTypeError, ScheduleError
 
 OWN = "own"
 """The name of this compiler among backends."""

@@ -17,7 +17,8 @@ from codegen.libraries.blas_routines import GEMM
 from codegen.records import dataclass
 from codegen.runtime.blas import available, library_product
 from codegen.runtime.blas_vectors import vector_routines
-from taco_py.cost.machine import NOMINAL
+from taco_py.compiler.cost.machine import NOMINAL
+from taco_py.data.kernels import KERNELS
 from taco_py.graph.backends.backend import Backend, Facts, Pattern
 from taco_py.graph.backends.interpret_region import RUNS, Run, extents_of
 from taco_py.graph.backends.plain_products import (
@@ -28,7 +29,6 @@ from taco_py.graph.backends.plain_products import (
 )
 from taco_py.graph.extents import compiled
 from taco_py.graph.nodes import Graph, Node
-from taco_py.kernels import KERNELS
 
 LAUNCH = 1e-5
 """Seconds of a call besides the products. Measured: 6 to 12 µs."""

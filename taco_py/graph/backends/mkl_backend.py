@@ -13,8 +13,8 @@ import numpy as np
 
 from codegen.records import dataclass
 from codegen.runtime.mkl_library import LETTERS, Mkl, load_mkl
-from taco_py.cost.machine import NOMINAL
-from taco_py.diagnostics.errors import MissingExtraError
+from taco_py.compiler.cost.machine import NOMINAL
+from taco_py.data.kernels import KERNELS
 from taco_py.graph.backends.backend import Backend, Facts
 from taco_py.graph.backends.interpret_region import RUNS, Run, extents_of
 from taco_py.graph.backends.plain_products import (
@@ -24,7 +24,7 @@ from taco_py.graph.backends.plain_products import (
 )
 from taco_py.graph.extents import compiled
 from taco_py.graph.nodes import Graph, Node
-from taco_py.kernels import KERNELS
+from taco_py.language.diagnostics.errors import MissingExtraError
 
 LAUNCH = 1.2e-5
 """Seconds of a call besides the products. Measured: 8 to 15 µs."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from codegen.records import dataclass
 from codegen.runtime.memo import Memo
-from taco_py.diagnostics.errors import InternalError, TacoError
 from taco_py.graph.backends.backend import Backend
 from taco_py.graph.backends.offload_choice import (
     BackendFaultError,
@@ -24,6 +23,7 @@ from taco_py.graph.extents import compiled
 from taco_py.graph.nodes import Graph
 from taco_py.graph.run.graph_program import GraphProgram, make_program
 from taco_py.graph.run.partition_by_stages import Region
+from taco_py.language.diagnostics.errors import InternalError, TacoError
 
 MOST_SIZES = 64
 """Programs for sizes of calls that are kept: twice as many."""

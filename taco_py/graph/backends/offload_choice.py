@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import ScheduleError
-from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.graph.backends.backend import Backend, Pattern, labels_of
 from taco_py.graph.backends.region_graph import RegionGraph, region_graph
 from taco_py.graph.backends.registered import Preference, Regions
@@ -38,6 +36,8 @@ from taco_py.graph.orchestrate.offload_regions import (
 from taco_py.graph.orchestrate.region_patterns import CompositePattern, Match
 from taco_py.graph.run.partition_by_stages import Region, views_needed, with_views
 from taco_py.graph.selection.stages_around import staged
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.diagnostics.suggest import with_suggestion
 
 TIE = 0.02
 """The share of the host's seconds by which prices differ that count as equal."""

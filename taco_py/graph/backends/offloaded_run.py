@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.diagnostics.cautions import BackendWarning, caution, give
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.backends.backend import Backend, ProcessDiedError
 from taco_py.graph.backends.read_only import own_results, read_only
 from taco_py.graph.backends.region_graph import RegionGraph
 from taco_py.graph.nodes import Graph
 from taco_py.graph.run.graph_program import GraphProgram, RegionRun, make_program, places_of
-from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.values.tensor import Tensor
+from taco_py.language.diagnostics.cautions import BackendWarning, caution, give
 
 MOST_DEATHS = 1
 """Of a backend's process after which it is restarted."""

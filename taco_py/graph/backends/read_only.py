@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.storage.tensor_data import LevelArrays, TensorData
-from taco_py.values.tensor import Tensor
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.storage.tensor_data import LevelArrays, TensorData
+from taco_py.data.tensors.tensor import Tensor
 
 PARTS = ("data", "indices", "indptr", "offsets")
 """Attributes of SciPy's sparse arrays that are arrays."""

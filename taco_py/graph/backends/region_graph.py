@@ -17,10 +17,10 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.graph.extents import Extent, const, evaluated
 from taco_py.graph.nodes import Constant, Fact, Graph, Input, Node
 from taco_py.graph.run.partition_by_stages import is_layout
-from taco_py.interop.scipy_arrays import is_scipy_sparse
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import OperandTypeError, ScheduleError
-from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.graph.backends.backend import OWN, Backend
 from taco_py.graph.nodes import Graph
+from taco_py.language.diagnostics.errors import OperandTypeError, ScheduleError
+from taco_py.language.diagnostics.suggest import with_suggestion
 
 COMING: Mapping[str, str] = MappingProxyType({
     "blas": "taco_py.graph.backends.blas_backend",

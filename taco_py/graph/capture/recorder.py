@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import DimensionError
+from taco_py.arguments.operands import describe
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.capture.symbolic_size import Size
 from taco_py.graph.capture.traced_line import refuse, user_place
 from taco_py.graph.extents import Extent, const, evaluated
 from taco_py.graph.nodes import NOWHERE, Constant, Fact, Graph, Input, Node, Number, Origin, Shape
 from taco_py.graph.samples import weak_name
-from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.values.operands import describe
-from taco_py.values.tensor import Tensor
+from taco_py.language.diagnostics.errors import DimensionError
 
 SUPPORTED = "biufc"
 """The kinds of types of elements that are traced."""

@@ -13,12 +13,12 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.arguments.operands import describe
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.capture.recorder import is_operand
 from taco_py.graph.samples import weak_name
-from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.values.operands import describe
-from taco_py.values.tensor import Tensor
+from taco_py.language.diagnostics.errors import OperandTypeError
 
 STATIC = (bool, str, bytes, type(None), np.dtype, type)
 """Types of arguments whose values a trace is made for."""

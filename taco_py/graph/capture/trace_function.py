@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import OperandTypeError, TacoError
 from taco_py.graph.capture.free_variables import FreeVariables, free_variables
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.signature_of_call import Leaves, replaced
@@ -19,6 +18,7 @@ from taco_py.graph.capture.traced_table import operations
 from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Fact, Graph, Input, Output
 from taco_py.graph.samples import weak_name
+from taco_py.language.diagnostics.errors import OperandTypeError, TacoError
 
 
 @dataclass(frozen=True, slots=True, eq=False)

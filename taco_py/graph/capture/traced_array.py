@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from taco_py.data.interop.scipy_arrays import function_of_scipy, is_operand_of_scipy
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import product
 from taco_py.graph.nodes import Fact
-from taco_py.interop.scipy_arrays import function_of_scipy, is_operand_of_scipy
 
 FIRST = ("a", "x", "m", "arr", "array", "arrays", "condition")
 """What NumPy calls the first argument of its functions."""

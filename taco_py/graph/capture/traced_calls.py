@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import DimensionError
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.symbolic_size import Size
 from taco_py.graph.capture.traced_line import refuse
@@ -22,6 +21,7 @@ from taco_py.graph.capture.traced_ufuncs import axes_of, reduced_shape
 from taco_py.graph.extents import Extent, const, product, total
 from taco_py.graph.nodes import Fact, Shape
 from taco_py.graph.samples import NUMPY_CALLS, numpy_function, sample
+from taco_py.language.diagnostics.errors import DimensionError
 
 ShapeRule = Callable[[Recorder, Sequence[Fact], Mapping[str, Any]], Shape]
 """From what is known of the arrays, and the other arguments by name, to the shape of the result."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import DimensionError, PositionError
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.symbolic_size import Size, extent_of
 from taco_py.graph.capture.traced_line import refuse
@@ -15,6 +14,7 @@ from taco_py.graph.capture.traced_ufuncs import axes_of
 from taco_py.graph.extents import ONE, Extent, const, product, total
 from taco_py.graph.nodes import Fact, Shape
 from taco_py.graph.samples import sample
+from taco_py.language.diagnostics.errors import DimensionError, PositionError
 
 
 def _known(recorder: Recorder, x: Any) -> tuple[str, Fact]:

@@ -10,8 +10,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from taco_py.diagnostics.errors import OperandTypeError, TacoError
-from taco_py.diagnostics.source import Source, Span
+from taco_py.language.diagnostics.errors import OperandTypeError, TacoError
+from taco_py.language.diagnostics.source import Source, Span
 
 OWN = (str(Path(__file__).resolve().parents[2]), str(Path(np.__file__).resolve().parent))
 """Folders whose code is not the user's."""

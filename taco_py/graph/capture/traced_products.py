@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import DimensionError
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.traced_layouts import astype
 from taco_py.graph.capture.traced_line import refuse
@@ -15,9 +14,10 @@ from taco_py.graph.capture.traced_texts import REMEDIES
 from taco_py.graph.capture.traced_ufuncs import axes_of
 from taco_py.graph.extents import Extent
 from taco_py.graph.samples import sample
-from taco_py.notation.checks import accesses
-from taco_py.notation.einsum import parse_einsum, split_operands
-from taco_py.notation.nodes import Assignment
+from taco_py.language.diagnostics.errors import DimensionError
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.einsum import parse_einsum, split_operands
+from taco_py.language.notation.nodes import Assignment
 
 Labels = tuple[int, ...]
 

@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.autodiff.kinks_in_branches import with_kinks_in_branches
-from taco_py.call.prepare import statements_of
-from taco_py.diagnostics.errors import DimensionError
+from taco_py.calls.call.prepare import statements_of
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import Extent
 from taco_py.graph.nodes import Shape
-from taco_py.notation.checks import accesses
-from taco_py.notation.dtypes import result_dtype
-from taco_py.notation.nodes import Assignment
-from taco_py.notation.printer import to_text
+from taco_py.language.autodiff.kinks_in_branches import with_kinks_in_branches
+from taco_py.language.diagnostics.errors import DimensionError
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.dtypes import result_dtype
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.notation.printer import to_text
 
 REMEDIES: Mapping[str, str] = MappingProxyType({
     "mask": "write np.where(mask, y, 0) of what it gives",

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import DimensionError
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.traced_line import refuse
 from taco_py.graph.extents import ONE, const
 from taco_py.graph.nodes import Shape
 from taco_py.graph.samples import dtype_of, sample
+from taco_py.language.diagnostics.errors import DimensionError
 
 REDUCED_BY: Mapping[str, str] = MappingProxyType({
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import TacoError
+from taco_py.data.storage.borrow import DTYPES
 from taco_py.graph.nodes import Constant, Fact
 from taco_py.graph.primitives.functions_of_elements import call, spelled
-from taco_py.notation.dtypes import result_dtype
-from taco_py.notation.nodes import Access, Assignment, Expr, Literal
-from taco_py.storage.borrow import DTYPES
+from taco_py.language.diagnostics.errors import TacoError
+from taco_py.language.notation.dtypes import result_dtype
+from taco_py.language.notation.nodes import Access, Assignment, Expr, Literal
 
 TYPES = frozenset(dtype.name for dtype in DTYPES) - {"float16", "bfloat16"}
 """Types of elements that kernels of several statements compute in."""

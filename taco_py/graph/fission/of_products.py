@@ -13,8 +13,8 @@ from taco_py.graph.extents import ONE
 from taco_py.graph.fission.expressible import are_computed
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Node
-from taco_py.notation.checks import has_subscripts
-from taco_py.notation.parser import parse_assignment
+from taco_py.language.notation.checks import has_subscripts
+from taco_py.language.notation.parser import parse_assignment
 
 Labels = tuple[int, ...]
 

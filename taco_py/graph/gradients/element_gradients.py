@@ -11,8 +11,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from taco_py.autodiff.cotangents import cotangent_of
-from taco_py.autodiff.sides import (
+from taco_py.graph.fission.dense_values import is_dense
+from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
+from taco_py.graph.nodes import Node
+from taco_py.graph.primitives.functions_of_elements import OTHER_NAMES, call
+from taco_py.language.autodiff.cotangents import cotangent_of
+from taco_py.language.autodiff.sides import (
     HALF,
     NO_SIDES,
     Linear,
@@ -21,13 +25,9 @@ from taco_py.autodiff.sides import (
     linear_of,
     ordered_pair,
 )
-from taco_py.graph.fission.dense_values import is_dense
-from taco_py.graph.graph_builder import LAYOUTS, GraphBuilder
-from taco_py.graph.nodes import Node
-from taco_py.graph.primitives.functions_of_elements import OTHER_NAMES, call
-from taco_py.notation.checks import accesses
-from taco_py.notation.functions.function_table import ALIASES
-from taco_py.notation.nodes import Access, Call, Expr, Literal
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.functions.function_table import ALIASES
+from taco_py.language.notation.nodes import Access, Call, Expr, Literal
 
 NUMPY_NAMES: Mapping[str, str] = MappingProxyType({
     ours: numpys for numpys, ours in (*ALIASES.items(), *OTHER_NAMES.items())

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import DerivativeError
-from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.signature_of_call import leaves_of, replaced
@@ -27,6 +25,8 @@ from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.rules.rewrite import rewritten, rules_of
 from taco_py.graph.selection.strategies import DEFAULT
+from taco_py.language.diagnostics.errors import DerivativeError
+from taco_py.language.diagnostics.suggest import with_suggestion
 
 
 class GradientFunction(FusedFunction):

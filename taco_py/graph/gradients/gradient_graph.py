@@ -9,8 +9,6 @@ from itertools import chain
 
 import numpy as np
 
-from taco_py.autodiff.sides import NO_SIDES, Sides
-from taco_py.diagnostics.errors import DerivativeError
 from taco_py.graph.fission.dense_values import is_dense
 from taco_py.graph.fission.own_results import own_copy, shown_value
 from taco_py.graph.gradients.element_gradients import Pairs, kinks_above, sides_of_operand
@@ -18,6 +16,8 @@ from taco_py.graph.gradients.function_gradients import OF_FUNCTIONS
 from taco_py.graph.gradients.primitive_gradients import cotangents_of
 from taco_py.graph.graph_builder import GraphBuilder, rebuilt
 from taco_py.graph.nodes import NOWHERE, Graph, Node, Origin
+from taco_py.language.autodiff.sides import NO_SIDES, Sides
+from taco_py.language.diagnostics.errors import DerivativeError
 
 Contributions = dict[Sides, list[str]]
 """What the cotangent of a value is the sum of, by the sides of ties that the value is used on."""

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import DerivativeError
 from taco_py.graph.capture.recorder import Recorder, is_operand
 from taco_py.graph.capture.symbolic_size import Size
 from taco_py.graph.capture.traced_array import TracedArray
@@ -29,6 +28,7 @@ from taco_py.graph.nodes import Constant, Fact, Graph, Input, Node
 from taco_py.graph.passes import Passes
 from taco_py.graph.rules.rewrite import rewritten, rules_of
 from taco_py.graph.samples import weak_name
+from taco_py.language.diagnostics.errors import DerivativeError
 
 UNKNOWN = "unknown"
 """The format of a value of sparse operands that may be stored sparse."""

@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import OperandError
-from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.language.diagnostics.errors import OperandError
+from taco_py.language.diagnostics.suggest import with_suggestion
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,12 +15,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from taco_py.diagnostics.errors import DerivativeError
 from taco_py.graph.extents import ONE, Extent, const, product
 from taco_py.graph.gradients.element_gradients import cotangents_of_map
 from taco_py.graph.gradients.text_gradients import cotangents_of_text
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import Node, Origin
+from taco_py.language.diagnostics.errors import DerivativeError
 
 Rule = Callable[[GraphBuilder, Node, Sequence[str], str, str], Iterator[tuple[int, str]]]
 """From the builder, a primitive, its operands, its value and the cotangent of that to the operands'

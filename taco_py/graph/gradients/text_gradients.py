@@ -10,19 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from taco_py.autodiff.needed_statements import needed
-from taco_py.autodiff.reverse_mode import Reverser
-from taco_py.diagnostics.errors import DerivativeError
 from taco_py.graph.extents import Extent
 from taco_py.graph.fission.of_products import text
 from taco_py.graph.graph_builder import GraphBuilder
 from taco_py.graph.nodes import NOWHERE, Fact, Node, Shape
-from taco_py.notation.checks import accesses
-from taco_py.notation.dtypes import result_dtype
-from taco_py.notation.nodes import Assignment
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.printer import to_text
-from taco_py.notation.rewrites.reduce import insert_reductions
+from taco_py.language.autodiff.needed_statements import needed
+from taco_py.language.autodiff.reverse_mode import Reverser
+from taco_py.language.diagnostics.errors import DerivativeError
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.dtypes import result_dtype
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.printer import to_text
+from taco_py.language.notation.rewrites.reduce import insert_reductions
 
 
 def cotangents_of_text(

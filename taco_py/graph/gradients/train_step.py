@@ -12,13 +12,6 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import (
-    DerivativeError,
-    InternalError,
-    OperandError,
-    OperandTypeError,
-)
-from taco_py.diagnostics.suggest import with_suggestion
 from taco_py.graph.backends.registered import NONE, Preference
 from taco_py.graph.capture.recorder import Recorder
 from taco_py.graph.capture.trace_function import Trace
@@ -36,8 +29,15 @@ from taco_py.graph.graph_call import GraphCall, call_of
 from taco_py.graph.nodes import Graph, Output
 from taco_py.graph.rules.rewrite import rewritten, rules_of
 from taco_py.graph.selection.strategies import DEFAULT
-from taco_py.notation.nodes import Access, Call, Expr, Literal
-from taco_py.notation.parser import parse_assignment
+from taco_py.language.diagnostics.errors import (
+    DerivativeError,
+    InternalError,
+    OperandError,
+    OperandTypeError,
+)
+from taco_py.language.diagnostics.suggest import with_suggestion
+from taco_py.language.notation.nodes import Access, Call, Expr, Literal
+from taco_py.language.notation.parser import parse_assignment
 
 PARAMETERS, STATE, NUMBERS = "parameters", "state", "numbers"
 

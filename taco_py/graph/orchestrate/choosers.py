@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import partial
 from types import MappingProxyType
 
-from taco_py.diagnostics.errors import ScheduleError
 from taco_py.graph.orchestrate.candidate_kernels import Limits, find_candidates
 from taco_py.graph.orchestrate.dag import Dag
 from taco_py.graph.orchestrate.exact_search import search_exactly
@@ -16,6 +15,7 @@ from taco_py.graph.orchestrate.kernel_choice import Choice, Chooser, Price
 from taco_py.graph.orchestrate.orchestrate_graph import orchestrate
 from taco_py.graph.orchestrate.partition.choose_partition import choose_partition
 from taco_py.graph.orchestrate.partition_search import search_partitions
+from taco_py.language.diagnostics.errors import ScheduleError
 
 CHOOSERS: MappingProxyType[str, Chooser] = MappingProxyType(
     {

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import ScheduleError
 from taco_py.graph.orchestrate.dag import Dag, bits
+from taco_py.language.diagnostics.errors import ScheduleError
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import OperandError
+from taco_py.language.diagnostics.errors import OperandError
 
 
 def bits(mask: int) -> Iterator[int]:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Mapping
 from heapq import heappop, heappush
 
-from taco_py.diagnostics.errors import ScheduleError
 from taco_py.graph.orchestrate.candidate_kernels import Candidates, Kernel
 from taco_py.graph.orchestrate.dag import Dag
 from taco_py.graph.orchestrate.kernel_choice import (
@@ -25,6 +24,7 @@ from taco_py.graph.orchestrate.kernel_choice import (
     refuse_unmade,
     unmade,
 )
+from taco_py.language.diagnostics.errors import ScheduleError
 
 MOST_PRIMITIVES = 10
 """Primitives of a graph that all sets are tried for."""

@@ -13,9 +13,9 @@ from math import inf, isnan
 from typing import Protocol
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import InternalError, ScheduleError
 from taco_py.graph.orchestrate.candidate_kernels import Candidates, Kernel
 from taco_py.graph.orchestrate.dag import Dag, bits
+from taco_py.language.diagnostics.errors import InternalError, ScheduleError
 
 Price = Callable[[Kernel], float]
 """Seconds that a kernel takes; infinity where nothing can make it."""

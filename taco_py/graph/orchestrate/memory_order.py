@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import ScheduleError
 from taco_py.graph.orchestrate.candidate_kernels import Kernel
 from taco_py.graph.orchestrate.dag import bits
 from taco_py.graph.orchestrate.kernel_choice import run_order
+from taco_py.language.diagnostics.errors import ScheduleError
 
 MOST_STATES = 20_000
 """Execution states of kernels that are tried for the best order."""

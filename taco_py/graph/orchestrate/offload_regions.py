@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import ScheduleError
 from taco_py.graph.orchestrate.convexity import check_regions, contract
 from taco_py.graph.orchestrate.dag import Dag, bits, mask_of
 from taco_py.graph.orchestrate.execution_states import depth_first
 from taco_py.graph.orchestrate.region_patterns import CompositePattern, Match, group_composites
+from taco_py.language.diagnostics.errors import ScheduleError
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import NotationError
 from taco_py.graph.orchestrate.dag import Dag, bits
+from taco_py.language.diagnostics.errors import NotationError
 
 ANY = "_"
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from codegen.records import dataclass
 from taco_py.graph.nodes import Fact, Node
-from taco_py.notation.nodes import Expr
+from taco_py.language.notation.nodes import Expr
 
 Index = str | None
 """An index, or None for a mode of size 1."""

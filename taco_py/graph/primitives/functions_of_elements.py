@@ -8,10 +8,10 @@ from types import MappingProxyType
 from taco_py.arrays.spelling import arguments, expression, is_spelled
 from taco_py.graph.nodes import Node
 from taco_py.graph.primitives.family import Index, Operands, Primitive
-from taco_py.notation.nodes import Call, Expr, Literal
-from taco_py.notation.operators import MUL
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.tree import map_accesses
+from taco_py.language.notation.nodes import Call, Expr, Literal
+from taco_py.language.notation.operators import MUL
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.tree import map_accesses
 
 OTHER_NAMES: Mapping[str, str] = MappingProxyType({"expit": "sigmoid"})
 """Names of index notation for functions that are called otherwise in NumPy and SciPy."""

@@ -14,8 +14,8 @@ from functools import reduce
 
 from taco_py.graph.nodes import Node
 from taco_py.graph.primitives.family import Index, Operands, Primitive
-from taco_py.notation.nodes import Call, Expr, Reduce
-from taco_py.notation.operators import ADD, MUL
+from taco_py.language.notation.nodes import Call, Expr, Reduce
+from taco_py.language.notation.operators import ADD, MUL
 
 Lines = tuple[int, ...]
 """The modes that positions have, as modes of what is gathered."""

@@ -7,11 +7,11 @@ from functools import reduce
 
 from taco_py.graph.nodes import Node
 from taco_py.graph.primitives.family import Index, Operands, Primitive
-from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.notation.operators import ADD, MUL
-from taco_py.notation.parser import parse_assignment
-from taco_py.notation.rewrites.reduce import insert_reductions
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.language.notation.operators import ADD, MUL
+from taco_py.language.notation.parser import parse_assignment
+from taco_py.language.notation.rewrites.reduce import insert_reductions
 
 
 def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from taco_py.graph.nodes import Node
 from taco_py.graph.primitives.family import Index, Operands, Primitive
-from taco_py.notation.nodes import Expr
+from taco_py.language.notation.nodes import Expr
 
 
 def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:

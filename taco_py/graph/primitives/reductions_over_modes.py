@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from taco_py.diagnostics.source import Source, Span
 from taco_py.graph.nodes import Node
 from taco_py.graph.primitives.family import Index, Operands, Primitive
-from taco_py.notation.functions.function_table import make_reduction
-from taco_py.notation.nodes import Call, Expr, Literal
-from taco_py.notation.operators import MUL
+from taco_py.language.diagnostics.source import Source, Span
+from taco_py.language.notation.functions.function_table import make_reduction
+from taco_py.language.notation.nodes import Call, Expr, Literal
+from taco_py.language.notation.operators import MUL
 
 _NOWHERE = Span(Source(""), 0, 0)
 

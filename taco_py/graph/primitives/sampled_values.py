@@ -15,8 +15,8 @@ from taco_py.graph.nodes import Node
 from taco_py.graph.primitives import functions_of_elements, gathers, linear_forms
 from taco_py.graph.primitives import reductions_over_modes as reductions
 from taco_py.graph.primitives.family import Index, Operands, Primitive
-from taco_py.legal.needed_places import kept_where
-from taco_py.notation.nodes import Expr
+from taco_py.language.legal.needed_places import kept_where
+from taco_py.language.notation.nodes import Expr
 
 OPERATOR = "sampled"
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.diagnostics.errors import PositionError
-from taco_py.formats import LETTERS, Format
+from taco_py.data.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.nodes import Node
-from taco_py.storage.tensor_data import Array, LevelArrays, TensorData
-from taco_py.values.tensor import Tensor
+from taco_py.language.diagnostics.errors import PositionError
+from taco_py.language.formats import LETTERS, Format
 
 INDEX_TYPES = (np.dtype("int32"), np.dtype("int64"))
 """Types of coordinates that kernels read."""

@@ -10,11 +10,16 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.api.tensor import tensor
-from taco_py.call.prepare import Understood
-from taco_py.call.several.compute_several import compute_several
-from taco_py.call.several.explain_several import explained_several
-from taco_py.call.several.peak_of_several import peak_of_several
-from taco_py.call.several.wishes import Asked, asked_of
+from taco_py.arguments.keys import call_key
+from taco_py.arguments.operands import describe
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call.prepare import Understood
+from taco_py.calls.call.several.compute_several import compute_several
+from taco_py.calls.call.several.explain_several import explained_several
+from taco_py.calls.call.several.peak_of_several import peak_of_several
+from taco_py.calls.call.several.wishes import Asked, asked_of
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Fact, Graph, Node
 from taco_py.graph.position_operands import is_positions
@@ -29,14 +34,9 @@ from taco_py.graph.run.order_of_steps import (
 from taco_py.graph.run.partition_by_stages import Region, base_of, partition_by_stages
 from taco_py.graph.run.region_statements import Statements, Stored, write_statements
 from taco_py.graph.view_operators import is_view
-from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.legal.stored import is_sparse
-from taco_py.notation.printer import to_text
-from taco_py.replay.find import find, no_short_way
-from taco_py.values.keys import call_key
-from taco_py.values.operands import describe
-from taco_py.values.settings import Settings
-from taco_py.values.tensor import Tensor
+from taco_py.language.legal.stored import is_sparse
+from taco_py.language.notation.printer import to_text
+from taco_py.running.replay.find import find, no_short_way
 
 ONE_CALL = Settings()
 MANY_CALLS = Settings(often=True)

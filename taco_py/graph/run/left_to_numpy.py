@@ -15,16 +15,16 @@ from taco_py.api.einsum import einsum
 from taco_py.api.evaluate import evaluate
 from taco_py.api.program import program
 from taco_py.api.tensor import tensor
-from taco_py.diagnostics.errors import OperandTypeError
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.kernels import KERNELS
+from taco_py.data.tensors.byte_counts import limited_result
+from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.nodes import Node
 from taco_py.graph.number_functions import function_of_elements
 from taco_py.graph.position_operands import POSITIONS
 from taco_py.graph.run.check_positions import positions_operand
 from taco_py.graph.samples import numpy_function
-from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.kernels import KERNELS
-from taco_py.values.byte_counts import limited_result
-from taco_py.values.tensor import Tensor
+from taco_py.language.diagnostics.errors import OperandTypeError
 
 Numbers = Sequence[Any]
 """The numbers that a node's attributes have, in order."""

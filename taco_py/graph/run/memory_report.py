@@ -12,10 +12,10 @@ from dataclasses import field
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.diagnostics.memory_errors import bytes_text
 from taco_py.graph.run.graph_program import GraphProgram, KernelRun, NumpyRun
 from taco_py.graph.run.order_of_steps import bytes_of
 from taco_py.graph.view_operators import is_view
+from taco_py.language.diagnostics.memory_errors import bytes_text
 
 
 @dataclass(frozen=True, slots=True)

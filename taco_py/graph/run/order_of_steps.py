@@ -13,6 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.storage.tensor_data import arrays_of
+from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.extents import compiled
 from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.orchestrate.candidate_kernels import Kernel
@@ -21,11 +24,8 @@ from taco_py.graph.orchestrate.memory_order import order_by_memory, peak_bytes
 from taco_py.graph.position_operands import is_positions
 from taco_py.graph.run.partition_by_stages import base_of
 from taco_py.graph.view_operators import is_view
-from taco_py.interop.scipy_arrays import is_scipy_sparse
-from taco_py.notation.checks import operand_names
-from taco_py.notation.nodes import Assignment
-from taco_py.storage.tensor_data import arrays_of
-from taco_py.values.tensor import Tensor
+from taco_py.language.notation.checks import operand_names
+from taco_py.language.notation.nodes import Assignment
 
 MOST_STATES = 2000
 """Sets of steps that are tried: some 20 ms."""

@@ -15,7 +15,6 @@ from dataclasses import field
 
 from codegen.names import Names
 from codegen.records import dataclass
-from taco_py.formats import Format, Level, LevelKind, dense
 from taco_py.graph.extents import Extent
 from taco_py.graph.fission.expressible import literal_of
 from taco_py.graph.nodes import Constant, Fact, Graph, Leaf, Node
@@ -27,14 +26,15 @@ from taco_py.graph.primitives.sampled_values import everywhere, operator_of
 from taco_py.graph.run.partition_by_stages import Region, is_layout
 from taco_py.graph.run.sized_statements import with_sizes
 from taco_py.graph.sampling.fills_of_values import fill_of_value, is_spread, reduces
-from taco_py.legal.absent import fill_of
-from taco_py.legal.stored import is_sparse
-from taco_py.notation.checks import accesses, free_indices
-from taco_py.notation.nodes import Access, Assignment, Expr, Literal
-from taco_py.notation.operators import Number
-from taco_py.notation.rewrites.fills import stored_alone, with_fills
-from taco_py.plan.ir.formats import compressed_indices, levels_of
-from taco_py.plan.ir.result_format import result_format
+from taco_py.language.formats import Format, Level, LevelKind, dense
+from taco_py.language.legal.absent import fill_of
+from taco_py.language.legal.stored import is_sparse
+from taco_py.language.notation.checks import accesses, free_indices
+from taco_py.language.notation.nodes import Access, Assignment, Expr, Literal
+from taco_py.language.notation.operators import Number
+from taco_py.language.notation.rewrites.fills import stored_alone, with_fills
+from taco_py.planner.ir.formats import compressed_indices, levels_of
+from taco_py.planner.ir.result_format import result_format
 
 MOST_FUNCTIONS = 40
 """Functions of elements in one expression."""

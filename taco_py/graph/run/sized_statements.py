@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from codegen.names import Names
-from taco_py.diagnostics.errors import InternalError
 from taco_py.graph.extents import Extent
 from taco_py.graph.nodes import Fact
-from taco_py.notation.checks import free_indices
-from taco_py.notation.functions.function_table import OR, WHERE
-from taco_py.notation.nodes import Access, Call, Expr, Reduce
-from taco_py.notation.operators import COMPILER
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.language.notation.checks import free_indices
+from taco_py.language.notation.functions.function_table import OR, WHERE
+from taco_py.language.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.language.notation.operators import COMPILER
 
 
 def with_sizes(

@@ -13,10 +13,10 @@ from codegen.names import Names
 from taco_py.graph.nodes import Fact, Node
 from taco_py.graph.primitives.family import Index, Operands
 from taco_py.graph.primitives.primitive_table import PRIMITIVES
-from taco_py.legal.absent import fill_of
-from taco_py.notation.checks import accesses
-from taco_py.notation.nodes import Access, Call, Expr, Reduce
-from taco_py.notation.operators import Number
+from taco_py.language.legal.absent import fill_of
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.language.notation.operators import Number
 
 
 def expression_of(node: Node, facts: Mapping[str, Fact]) -> tuple[Expr, list[Index]]:

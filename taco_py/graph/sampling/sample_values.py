@@ -19,8 +19,8 @@ from taco_py.graph.primitives.primitive_table import PRIMITIVES
 from taco_py.graph.primitives.sampled_values import OPERATOR, At, operator_of
 from taco_py.graph.run.partition_by_stages import is_layout
 from taco_py.graph.sampling.fills_of_values import expression_of, fill_of_value
-from taco_py.legal.needed_places import NeededPlaces, depends, in_order
-from taco_py.legal.stored_places import Places, StoredPlaces
+from taco_py.language.legal.needed_places import NeededPlaces, depends, in_order
+from taco_py.language.legal.stored_places import Places, StoredPlaces
 
 OF = ("map", "reduce", "contract", "notation", "gather", "scatter")
 """Primitives that are computed for each element of their result by itself."""

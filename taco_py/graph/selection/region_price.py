@@ -17,14 +17,13 @@ import numpy as np
 
 from codegen.libraries.scalar_functions import FUNCTIONS, CFunction
 from codegen.records import dataclass
-from taco_py.call.libraries import libraries_of
-from taco_py.call.several.sequence import in_single_assignment
-from taco_py.call.several.typed import Typed, Wishes, typed
-from taco_py.cost.effort import Effort
-from taco_py.cost.machine import NOMINAL
-from taco_py.diagnostics.errors import TacoError
-from taco_py.explanation.summary import expected_seconds
-from taco_py.formats import Format, dense
+from taco_py.arguments.operands import as_number, describe, is_number
+from taco_py.arguments.results.result_table import TENSOR
+from taco_py.calls.call.libraries import libraries_of
+from taco_py.calls.call.several.sequence import in_single_assignment
+from taco_py.calls.call.several.typed import Typed, Wishes, typed
+from taco_py.compiler.cost.effort import Effort
+from taco_py.compiler.cost.machine import NOMINAL
 from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.position_operands import is_positions
@@ -35,16 +34,17 @@ from taco_py.graph.run.graph_program import MANY_CALLS, make_program, squeezed
 from taco_py.graph.run.partition_by_stages import Region, base_of
 from taco_py.graph.run.region_statements import Statements, Stored, write_statements
 from taco_py.graph.selection.graph_dag import GraphDag
-from taco_py.notation.dtypes import dtype_of_number
-from taco_py.notation.nodes import Access, Call
-from taco_py.notation.tree import walk
-from taco_py.plan.ir.goal import Request
-from taco_py.plan.ir.nodes import Operand
-from taco_py.plan.make import Options
-from taco_py.plan.statements import plan_statements
-from taco_py.problem import TensorType
-from taco_py.values.operands import as_number, describe, is_number
-from taco_py.values.results.result_table import TENSOR
+from taco_py.language.diagnostics.errors import TacoError
+from taco_py.language.formats import Format, dense
+from taco_py.language.notation.dtypes import dtype_of_number
+from taco_py.language.notation.nodes import Access, Call
+from taco_py.language.notation.tree import walk
+from taco_py.language.problem import TensorType
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.make import Options
+from taco_py.planner.statements import plan_statements
+from taco_py.report.explanation.summary import expected_seconds
 
 
 @dataclass(frozen=True, slots=True)

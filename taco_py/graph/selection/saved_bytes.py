@@ -12,8 +12,8 @@ import numpy as np
 from taco_py.graph.orchestrate.dag import bits
 from taco_py.graph.selection.graph_dag import GraphDag
 from taco_py.graph.selection.region_price import RegionPrices
-from taco_py.legal.stored import count_lists
-from taco_py.plan.ir.nodes import Operand
+from taco_py.language.legal.stored import count_lists
+from taco_py.planner.ir.nodes import Operand
 
 
 def traffic_of(dag: GraphDag, prices: RegionPrices) -> tuple[float, ...]:

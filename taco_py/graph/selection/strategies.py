@@ -23,8 +23,7 @@ from types import MappingProxyType
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import InternalError, ScheduleError, TacoError
-from taco_py.diagnostics.suggest import with_suggestion
+from taco_py.data.kernels import KERNELS
 from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.orchestrate.candidate_kernels import (
     Candidates,
@@ -45,7 +44,8 @@ from taco_py.graph.selection.operators_apart import operators_apart
 from taco_py.graph.selection.region_price import RegionPrices, prices_of
 from taco_py.graph.selection.saved_bytes import asked_together, traffic_of
 from taco_py.graph.selection.time_kernels import KernelTimes, time_in_turns
-from taco_py.kernels import KERNELS
+from taco_py.language.diagnostics.errors import InternalError, ScheduleError, TacoError
+from taco_py.language.diagnostics.suggest import with_suggestion
 
 DEFAULT = "stages"
 

@@ -11,12 +11,12 @@ from statistics import median
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import TacoError
 from taco_py.graph.nodes import Graph
 from taco_py.graph.orchestrate.candidate_kernels import Kernel
 from taco_py.graph.run.graph_program import KernelRun, make_program
 from taco_py.graph.run.partition_by_stages import Region
 from taco_py.graph.selection.graph_dag import GraphDag
+from taco_py.language.diagnostics.errors import TacoError
 
 REPETITIONS = 3
 """Timed calls of a kernel at least, of which the shortest counts, after one that is not timed."""

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import OperandError, ScheduleError
 from taco_py.graph.orchestrate.candidate_kernels import RULES, Candidates, Limits, make_kernel
 from taco_py.graph.orchestrate.convexity import is_convex
 from taco_py.graph.orchestrate.dag import Dag, bits, mask_of
@@ -39,6 +38,7 @@ from taco_py.graph.orchestrate.partition.traffic_problem import (
     forced_groups,
     hull,
 )
+from taco_py.language.diagnostics.errors import OperandError, ScheduleError
 
 Pair = tuple[int, int]
 

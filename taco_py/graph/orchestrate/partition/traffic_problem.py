@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import field
 
 from codegen.records import dataclass
-from taco_py.diagnostics.errors import OperandError, ScheduleError
 from taco_py.graph.orchestrate.convexity import contract
 from taco_py.graph.orchestrate.dag import Dag, bits, dag_of_edges, mask_of
+from taco_py.language.diagnostics.errors import OperandError, ScheduleError
 
 Groups = tuple[int, ...]
 """The members of each group as a mask, by their first members."""

@@ -1,0 +1,1 @@
+"""What users pass: options, operands, keys of calls; and the results that they ask for."""

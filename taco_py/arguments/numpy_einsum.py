@@ -1,0 +1,112 @@
+"""einsum of dense operands whose type no kernel computes in: it is left to NumPy's own.
+
+einsum("i,i->", [Fraction(1, 2)], [2])    elements of type object    →   numpy.einsum
+einsum("ij,j->i", A, x)                   A sparse, of longdouble    →   an error, as before
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.arguments.settings import check_casting
+from taco_py.data.storage.borrow import is_compiled
+from taco_py.data.storage.tensor_data import Array
+from taco_py.language.diagnostics.errors import OperandError, OperandTypeError
+from taco_py.language.notation.einsum import parse_einsum, split_operands
+
+DENSE = (np.ndarray, np.generic, list, tuple, int, float, complex)
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyCall:
+    """An einsum that NumPy computes.
+
+    arguments  its positional arguments
+    reason     which type asks for it, and whose
+    """
+
+    arguments: tuple[Any, ...]
+    reason: str
+
+    def run(self, out: Array | None, dtype: Any, order: str, casting: str, optimize: Any) -> Any:
+        """Return what `numpy.einsum` does; what elements raise in their arithmetic is let through.
+
+        Raises OperandError for another `order`, OperandTypeError where NumPy refuses the types.
+        """
+        if not isinstance(order, str) or order.upper() not in ("C", "F", "A", "K"):
+            raise OperandError(
+                f"Expected order to be one of C, F, A, K, found {order!r}", hint='leave it at "K"'
+            )
+        options: dict[str, Any] = {"dtype": dtype, "order": order}
+        options["casting"] = check_casting(casting)
+        options["optimize"] = False if optimize is None else optimize
+        return np.einsum(*self.arguments, out=out, **options)
+
+    @property
+    def told(self) -> str:
+        """The text of explain()."""
+        return f"runs      numpy.einsum, 0 kernels: {self.reason}"
+
+
+def left_to_numpy(
+    operands: Sequence[Any], dtype: Any, others: Mapping[str, Any]
+) -> NumpyCall | None:
+    """Find out whether NumPy computes an einsum: dense, of objects or of long doubles.
+
+    others  options that only kernels have, by name, with the values that ask for one
+
+    Raises NotationError for subscripts that are none, OperandTypeError where such options are used.
+    """
+    if not operands:
+        return None
+    subscripts, tensors = split_operands(operands)
+    types = [(f"operand {place} is", _dtype(each)) for place, each in enumerate(tensors)]
+    if not all(isinstance(each, DENSE) for each in tensors):
+        return None
+    asked = [("dtype= asks for", _asked(dtype)), *types]
+    known = [(what, own) for what, own in asked if own is not None]
+    reason = next(((what, own) for what, own in known if _is_numpys(own)), None)
+    if reason is None:
+        return None
+    parse_einsum(subscripts, [np.asarray(each).ndim for each in tensors])
+    what, own = reason
+    used = [name for name, value in others.items() if value]
+    if used:
+        raise OperandTypeError(
+            f"Expected types that kernels compute in beside {used[0]}=, found that {what} {own}",
+            hint=f"leave {used[0]}= out, and NumPy computes it; or convert to float64",
+        )
+    return NumpyCall(tuple(operands), f"{what} {own}, which no kernel computes in")
+
+
+def _is_numpys(dtype: np.dtype[Any]) -> bool:
+    """Tell whether NumPy's einsum takes a type that kernels do not: objects, long doubles."""
+    return (dtype.kind == "O" or dtype.char in "gG") and not is_compiled(dtype)
+
+
+def _dtype(operand: Any) -> np.dtype[Any] | None:
+    """The type of an array or of a list; None of what says it by itself, or of none."""
+    if isinstance(operand, np.ma.MaskedArray):
+        return None
+    if isinstance(operand, np.ndarray | np.generic):
+        return operand.dtype
+    if isinstance(operand, list | tuple):
+        try:
+            return np.asarray(operand).dtype
+        except (TypeError, ValueError):
+            return None  # rows of unequal length, say, which are refused in words later
+    return None
+
+
+def _asked(dtype: Any) -> np.dtype[Any] | None:
+    if dtype is None:
+        return None
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        return None  # which `as_dtype` refuses
+    return found

@@ -1,0 +1,1 @@
+"""From the arguments of a call to a plan that runs."""

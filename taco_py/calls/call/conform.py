@@ -1,0 +1,122 @@
+"""Operands as a compiled kernel takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from taco_py.arguments.operands import Given, as_number, is_number
+from taco_py.arguments.settings import check_apart
+from taco_py.data.storage.tensor_data import TensorData, with_index_dtype
+from taco_py.language.diagnostics.errors import (
+    FormatError,
+    IndexOverflowError,
+    OperandError,
+    OperandTypeError,
+)
+from taco_py.language.formats import Format
+from taco_py.language.problem import TensorType
+
+
+def conforming(name: str, given: Given, wanted: TensorType, told: Format) -> Given:
+    """An operand as a kernel takes it.
+
+    told  the format that the kernel was compiled for, as the user knows it
+
+    Raises FormatError or OperandTypeError if it is another, IndexOverflowError if its indices do
+    not fit.
+    """
+    found = given.operand.type
+    data, form = given.data, given.data.format
+    if form.is_dense and wanted.format.is_dense and form.order == wanted.format.order:
+        data = replace(data, format=wanted.format)  # the same array, whatever its strides
+    elif str(form) != str(told):
+        raise FormatError(
+            f"Expected {name} in the format {told} that the kernel was compiled for, found {form}",
+            hint=f'convert it: tp.tensor({name}, format="{told}")',
+        )
+    if found.dtype != wanted.element:
+        raise OperandTypeError(
+            f"Expected {name} of dtype {wanted.element} that the kernel was compiled for, "
+            f"found {found.dtype}",
+            hint=f"{name}.astype({wanted.element!r}), or compile with "
+            f"dtypes={{{name!r}: {found.dtype!r}}}",
+        )
+    require_fill(name, found, wanted)
+    if form.is_dense:
+        data = laid_out(data, wanted)
+    elif found.index_dtype != wanted.index_dtype:
+        data = reindexed(data, name, wanted.index_dtype)
+    return replace(given, data=data)
+
+
+def require_fill(name: str, found: TensorType, wanted: TensorType) -> None:
+    """Raise FormatError if the elements that an operand does not store have another value."""
+    if wanted.stored:
+        found = found.read_as(wanted.dtype)
+    if found.fill != wanted.fill:
+        raise FormatError(
+            f"Expected {name} with the fill value {wanted.fill_value} that the kernel was compiled "
+            f"for, found {found.fill_value}",
+            hint=f"compile for this tensor: tp.compile(…, {name}={name})",
+        )
+
+
+def laid_out(data: TensorData, type: TensorType) -> TensorData:
+    """A dense operand with a unit stride where the kernel was compiled for one."""
+    array = data.values
+    order = type.format.mode_order
+    if not order or not type.unit_stride or array.strides[order[-1]] == array.itemsize:
+        return data
+    stored = np.ascontiguousarray(array.transpose(order))
+    return replace(data, values=stored.transpose(np.argsort(order)))
+
+
+def reindexed(data: TensorData, name: str, index_dtype: str) -> TensorData:
+    """The index arrays in another integer type, copied.
+
+    Raises IndexOverflowError if they do not fit.
+    """
+    limit = np.iinfo(index_dtype).max
+    if max((*data.shape, data.nnz), default=0) > limit:
+        raise IndexOverflowError(
+            f"Expected indices of {name} that fit {index_dtype}, found a size or number of entries "
+            f"beyond {limit}",
+            hint='compile with index_dtype="int64"',
+        )
+    return with_index_dtype(data, index_dtype)
+
+
+def typed_number(name: str, obj: Any, type: TensorType) -> Any:
+    """A Python number in the dtype that a kernel was compiled for; other operands as they are.
+
+    Raises OperandTypeError where that cannot hold such a number.
+    """
+    if not is_number(obj):
+        return obj
+    wanted = np.dtype(type.element)
+    common = np.result_type(wanted, obj)
+    if common != wanted:
+        raise OperandTypeError(
+            f"Expected {name} of dtype {wanted} that the kernel was compiled for, found the "
+            f"number {obj!r}",
+            hint=f"compile with dtypes={{{name!r}: {common.name!r}}}",
+        )
+    return as_number(obj, wanted, name)
+
+
+def by_place_and_name(
+    names: Sequence[str], operands: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The operands of a call of a kernel by name, those by position in the order of `names`."""
+    if len(operands) > len(names):
+        raise OperandError(
+            f"Expected {len(names)} operands, found {len(operands)}",
+            hint=f"in the order of their first use they are {', '.join(names)}",
+        )
+    if named:
+        check_apart(names[: len(operands)], named, "by position")
+    return {**dict(zip(names, operands, strict=False)), **named}

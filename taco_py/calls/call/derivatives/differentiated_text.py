@@ -1,0 +1,365 @@
+"""What a derivative is asked of: a text, its operands, and which of them it is taken by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.arguments.operands import check_given, is_number, taken
+from taco_py.arguments.settings import settings_of
+from taco_py.arguments.traced_operands import is_traced
+from taco_py.calls.call.over_semirings import Over, over_numbers
+from taco_py.calls.call.prepare import statements_of
+from taco_py.calls.call.several.sequence import in_single_assignment
+from taco_py.calls.call.several.wishes import asked_of
+from taco_py.calls.indexed.domains import ERROR
+from taco_py.calls.indexed.indexed_call import stated_of
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.tensors.tensor import Tensor
+from taco_py.language.diagnostics.cautions import give
+from taco_py.language.diagnostics.errors import DerivativeError, DimensionError, OperandError
+from taco_py.language.diagnostics.option_table import options_of
+from taco_py.language.diagnostics.suggest import with_suggestion
+from taco_py.language.notation.checks import accesses, has_subscripts, operand_names
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.language.notation.operators import ADD, FILLED, MUL
+from taco_py.language.notation.tree import map_children
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DifferentiatedText:
+    """A text over operands.
+
+    outputs  the targets that are differentiated
+    wrt      the operands by which
+    alone    whether one operand was asked for by its name, not in a sequence
+    shapes   of what statements scatter to, by name, where the call says them
+    border   what a subscript outside of its operand is, as `evaluate` has it
+    rewritten  whether the statements are others than the text's: over a semiring, under a mask
+    """
+
+    text: str
+    statements: tuple[Assignment, ...]
+    objects: Mapping[str, Any]
+    outputs: tuple[str, ...]
+    wrt: tuple[str, ...]
+    alone: bool
+    shapes: Mapping[str, tuple[int, ...]]
+    border: str = "error"
+    rewritten: bool = False
+
+    @property
+    def sparse(self) -> frozenset[str]:
+        """The operands that leave elements out."""
+        return frozenset(n for n, each in self.objects.items() if leaves_out(each))
+
+    @property
+    def dense(self) -> frozenset[str]:
+        """The operands that leave no elements out."""
+        return frozenset(self.objects) - self.sparse
+
+    @property
+    def masks(self) -> frozenset[str]:
+        """The sparse operands that are 0 where they store nothing."""
+        return frozenset(n for n in self.sparse if not fill_of(self.objects[n], n))
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether an operand is complex."""
+        return any(self.dtype(name).kind == "c" for name in self.objects)
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """The type of an operand."""
+        return dtype_of(self.objects[name], name)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of an operand, or of what a statement without subscripts on the left makes."""
+        if name in self.objects:
+            return tuple(np.shape(self.objects[name]))
+        if name in self.shapes:
+            return self.shapes[name]
+        target = next(each for each in self.statements if each.target.tensor == name)
+        return tuple(self._size(index, target) for index in target.target.indices)
+
+    def _size(self, index: str, statement: Assignment) -> int:
+        """The size of an index of a statement."""
+        for access in accesses(statement):
+            for mode, subscript in enumerate(access.modes):
+                if subscript.index == index:
+                    return self.shape(access.tensor)[mode]
+        raise DerivativeError(f"Expected an operand that says the size of {index}, found none")
+
+    def check_shape(self, value: Any, name: str, what: str, of: str) -> None:
+        """Raise OperandError for a tangent or cotangent of another shape than what it belongs to.
+
+        what, of  how the message calls both
+        """
+        scattered = any(each.tensor == name and each.subscripts for each in self.targets())
+        if scattered and name not in self.shapes and name not in self.objects:
+            return  # the cotangent says how large it is
+        try:
+            expected = self.shape(name)
+        except DerivativeError:  # as of a convolution's output: kernels compare sizes
+            return
+        found = tuple(np.shape(value))
+        if found != expected:
+            raise OperandError(
+                f"Expected a {what} of shape {expected} for {name}, found one of shape {found}",
+                hint=f"the {what} of {of} has its shape",
+            )
+
+    def targets(self) -> Iterator[Access]:
+        """The accesses that outputs are assigned by."""
+        for name in self.outputs:
+            yield next(s.target for s in self.statements if s.target.tensor == name)
+
+
+def read_text(
+    text: str,
+    objects: Mapping[str, Any],
+    wrt: str | Iterable[str] | None,
+    outputs: Any,
+    shape: Any = None,
+    border: Any = "error",
+    over: Over | None = None,
+) -> DifferentiatedText:
+    """Read a text that a derivative is asked of.
+
+    shape  of what a statement scatters to, or shapes by name
+    border what a subscript outside of its operand is
+    over   the semiring and the mask, None where there is neither
+
+    Raises NotationError and OperandError of texts, DerivativeError for operands that have none.
+    """
+    understood = statements_of(text, objects)
+    give(caution for each in understood for caution in each.cautions)
+    statements = tuple(each.assignment for each in understood)
+    used = {name for each in statements for name in operand_names(each)}
+    used |= {each.target.tensor for each in statements if each.operator is not None}
+    assigned = {each.target.tensor for each in statements}
+    begun = [each.target for each in statements if each.operator is not None]
+    read = [access for each in statements for access in accesses(each)] + begun
+    missing = [access for access in read if access.tensor not in assigned]
+    wanted = tuple(dict.fromkeys(a.tensor for a in read if a.tensor not in assigned or a in begun))
+    check_given(missing, wanted, objects, options_of("vjp"))
+    border = stated_of(border, None).border
+    if over is not None and not over.is_usual:
+        statements, objects = _over_numbers(statements, objects, over)
+    asked = asked_of(statements, outputs)
+    names = _wanted(wrt, objects, used, [*asked.outputs])
+    statements, made = _assigned_once(statements, asked.outputs, objects)
+    shapes = _shapes(shape, statements, border)
+    alone = isinstance(wrt, str)
+    rewritten = over is not None and not over.is_usual
+    return DifferentiatedText(
+        text, statements, objects, made, names, alone, shapes, border, rewritten
+    )
+
+
+def _over_numbers(
+    statements: tuple[Assignment, ...], objects: Mapping[str, Any], over: Over
+) -> tuple[tuple[Assignment, ...], dict[str, Any]]:
+    """A statement over a semiring, under a mask, as one over numbers, and its operands.
+
+    Raises DerivativeError for semirings of truths, and for subscripts that are more than indices.
+    """
+    (one, *others) = statements
+    if others:
+        over.refuse_several(others[-1])
+    if over.semiring.computes_truths:
+        raise DerivativeError(
+            f"Expected a semiring of numbers for a derivative, found {over.semiring.name}",
+            hint="truths have no derivative; leave semiring= out, or take one as max_times",
+        )
+    if has_subscripts(one):
+        raise DerivativeError(
+            "Expected indices alone as subscripts under mask= or semiring= in a derivative, found "
+            "others",
+            one.span,
+            "multiply by the mask in the text, or read the operand at positions before",
+        )
+    settings = settings_of(None, None, None, None, "safe", None)
+    ready = over_numbers(one, objects, settings, over)
+    value = _where_stored(ready.assignment.value)
+    return (replace(ready.assignment, value=value),), ready.objects
+
+
+def _where_stored(expr: Expr) -> Expr:
+    """Say of products that other operators than * make that they are 0 where nothing is stored.
+
+    sum(k, A[i,k] + B[k,j])  →  sum(k, filled(A[i,k] + B[k,j], 0))    for sparse A: as * is
+    """
+    if isinstance(expr, Reduce) and expr.operator == ADD and isinstance(expr.body, Call):
+        body = expr.body
+        if (
+            body.operator != FILLED
+            and body.operator != MUL
+            and any(zero is not None for zero in body.operator.annihilators)
+        ):
+            return replace(expr, body=Call(FILLED, (body, Literal(0)), body.span))
+    return map_children(expr, _where_stored)
+
+
+def _shapes(
+    shape: Any, statements: Sequence[Assignment], border: str
+) -> dict[str, tuple[int, ...]]:
+    """The shapes that a call says, by the names that statements scatter to, or, beyond a border,
+    that the one statement assigns."""
+    scattered = dict.fromkeys(s.target.tensor for s in statements if s.target.subscripts)
+    if border != ERROR and len(statements) == 1:
+        scattered = {statements[0].target.tensor: None}
+    if shape is None:
+        return {}
+    if not isinstance(shape, Mapping):
+        if len(scattered) != 1:
+            raise OperandError(
+                f"Expected shape= by name, or a text with one scatter, found {len(scattered)} "
+                "scatters",
+                hint="as in shape={'y': 4} for y[p[i]] += x[i]; other shapes follow from operands",
+            )
+        shape = dict.fromkeys(scattered, shape)
+    for name in shape:
+        if name not in scattered:
+            raise OperandError(
+                f"Expected names that the text scatters to in shape=, found {name!r}",
+                hint=with_suggestion(
+                    f"it scatters to {', '.join(scattered) or 'none'}", str(name), [*scattered]
+                ),
+            )
+    return {name: _sizes(each) for name, each in shape.items()}
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple. Raises DimensionError for what is none."""
+    found = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    if not all(isinstance(each, Integral) and int(each) >= 0 for each in found):
+        raise DimensionError(
+            f"Expected sizes in shape=, found {shape!r}", hint="as in shape=4, or shape=(4, 3)"
+        )
+    return tuple(map(int, found))
+
+
+def _assigned_once(
+    statements: tuple[Assignment, ...], outputs: tuple[str, ...], objects: Mapping[str, Any]
+) -> tuple[tuple[Assignment, ...], tuple[str, ...]]:
+    """Statements of which each has a target of its own, and the targets that outputs stand for.
+
+    Derivatives read what a statement has read, also where its name is assigned again later.
+    """
+    targets = [each.target.tensor for each in statements]
+    if len({*targets}) == len(targets):
+        return statements, outputs
+    for each in statements:
+        if each.target.subscripts:
+            raise DerivativeError(
+                f"Expected names that are assigned once beside a scatter to {each.target.tensor}, "
+                "found one that is assigned twice",
+                each.target.span,
+                "give each value a name of its own",
+            )
+    single = in_single_assignment(statements, outputs, objects)
+    return single.assignments, tuple(single.outputs[name] for name in outputs)
+
+
+def _wanted(
+    wrt: str | Iterable[str] | None,
+    objects: Mapping[str, Any],
+    used: set[str],
+    outputs: Sequence[str],
+) -> tuple[str, ...]:
+    """The operands that a derivative is taken by."""
+    if wrt is None:
+        floats = [n for n, each in objects.items() if dtype_of(each, n).kind in "fc" and n in used]
+        if not floats:
+            raise DerivativeError(
+                f"Expected a real or complex operand that {', '.join(outputs)} depends on, found "
+                f"{_types(objects)}",
+                hint="integers and booleans have no derivative; pass x.astype(float)",
+            )
+        return tuple(floats)
+    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+    for name in names:
+        if name not in objects:
+            raise DerivativeError(
+                f"Expected names of operands in wrt=, found {name!r}",
+                hint=with_suggestion(f"operands are {', '.join(objects)}", str(name), [*objects]),
+            )
+        if dtype_of(objects[name], name).kind not in "fc":
+            raise DerivativeError(
+                f"Expected real or complex operands in wrt=, found {name} of type "
+                f"{dtype_of(objects[name], name)}",
+                hint=f"integers and booleans have no derivative; pass {name}.astype(float)",
+            )
+    return names
+
+
+def _types(objects: Mapping[str, Any]) -> str:
+    return ", ".join(f"{n} of type {dtype_of(each, n)}" for n, each in objects.items()) or "none"
+
+
+def dtype_of(obj: Any, name: str) -> np.dtype[Any]:
+    """The type of an operand's elements."""
+    if is_number(obj):
+        return np.asarray(obj).dtype
+    if is_traced(obj):
+        found: np.dtype[Any] = obj.dtype
+        return found
+    return taken(obj, f"operand {name}").dtype
+
+
+def fill_of(obj: Any, name: str) -> Any:
+    """What a sparse operand is where it stores nothing; 0 or nothing of most."""
+    return obj.fact.fill if is_traced(obj) else taken(obj, name).fill
+
+
+def leaves_out(obj: Any) -> bool:
+    """Whether an operand is sparse."""
+    if is_traced(obj):
+        return bool(obj.fact.sparsity)
+    return is_scipy_sparse(obj) or (isinstance(obj, Tensor) and not obj.format.is_dense)
+
+
+def like(obj: Any, value: Any) -> Any:
+    """A cotangent as the operand is: its class, its type; zeros where there is none."""
+    dtype = dtype_of(obj, "operand")
+    if is_traced(obj) or is_traced(value):
+        return np.zeros_like(obj) if value is None else value.astype(dtype)
+    if value is None:
+        return _zeros(obj, dtype)
+    if not leaves_out(obj):
+        return _dense(obj, value, dtype)
+    if dtype.kind != "c" and value.dtype.kind == "c":
+        value = value.real
+    if isinstance(obj, Tensor):
+        found = value if isinstance(value, Tensor) else Tensor(taken(value, "cotangent"))
+        return found.to_format(obj.format).astype(dtype)
+    made = value.asformat(obj.format) if is_scipy_sparse(value) else value
+    return (made if type(made) is type(obj) else type(obj)(made)).astype(dtype, copy=False)
+
+
+def _dense(obj: Any, value: Any, dtype: np.dtype[Any]) -> Any:
+    """A cotangent as a dense operand is."""
+    if is_scipy_sparse(value):
+        value = value.toarray()
+    elif isinstance(value, Tensor):
+        value = value.to_numpy()
+    value = np.asarray(value)
+    if dtype.kind != "c" and value.dtype.kind == "c":
+        value = value.real
+    if is_number(obj):
+        return value.item()
+    made = np.array(value, dtype)
+    return Tensor(taken(made, "cotangent")) if isinstance(obj, Tensor) else made
+
+
+def _zeros(obj: Any, dtype: np.dtype[Any]) -> Any:
+    """Zeros where an operand stores something."""
+    if leaves_out(obj):
+        found = obj.copy()
+        return found * dtype.type(0)
+    return 0.0 if is_number(obj) else np.zeros(np.shape(obj), dtype)

@@ -1,0 +1,99 @@
+"""`tp.vjp`: a text's operands and what computes their cotangents from those of its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.calls.call.derivatives.derivative import Derivative
+from taco_py.calls.call.derivatives.differentiated_text import DifferentiatedText, like
+from taco_py.calls.call.derivatives.run_statements import turns_of
+from taco_py.language.autodiff.needed_statements import needed
+from taco_py.language.autodiff.reverse_mode import Cotangents, Reverser
+from taco_py.language.diagnostics.errors import OperandError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pullback(Derivative):
+    """Compute the cotangents of operands, from those of outputs: v ↦ vᵀ J.
+
+    >>> A = sp.csr_array([[2.0, 0.0], [0.0, 3.0]])
+    >>> pullback = tp.vjp("y[i] = A[i,j] * x[j]", A=A, x=np.ones(2))
+    >>> pullback.wrt
+    ('A', 'x')
+    >>> d_A, d_x = pullback(np.array([1.0, 10.0]))
+    >>> d_x
+    array([ 2., 30.])
+    """
+
+    statements: Cotangents
+
+    def __call__(self, *cotangents: Any) -> Any:
+        """Return the cotangents of the operands: a tuple, or one where a name was asked for.
+
+        cotangents  one for each output, of its shape; 1.0 where left out and the output is a number
+        """
+        seeds = self._seeds(cotangents)
+        found = seeds | self.run(self._objects(seeds))
+        results = tuple(self._result(name, found) for name in self.wrt)
+        return results[0] if self.source.alone else results
+
+    def explain(self, *cotangents: Any) -> str:
+        """Return what computes the cotangents, as `tp.explain` has it."""
+        return self.explained(self._objects(self._seeds(cotangents)))
+
+    # ------------------------------------------------------------ one call
+
+    def _objects(self, seeds: Mapping[str, Any]) -> dict[str, Any]:
+        """The operands of the statements, given the cotangents of outputs."""
+        zeros = {
+            cotangent: np.zeros(self.source.shape(name), self.source.dtype(name))
+            for cotangent, name in self.statements.scattered.items()
+        }
+        return self.operands_with({**seeds, **zeros}, self.statements.sizes)
+
+    def _seeds(self, cotangents: Sequence[Any]) -> dict[str, Any]:
+        """The cotangents of outputs by their names in the statements."""
+        seeds = self.statements.seeds
+        if not cotangents and not any(each.modes for each in self.source.targets()):
+            cotangents = (1.0,) * len(seeds)
+        if len(cotangents) != len(seeds):
+            raise OperandError(
+                f"Expected a cotangent for each output, {', '.join(seeds)}, found "
+                f"{len(cotangents)}",
+                hint="as in tp.vjp(text, …)(dy), of the shape of y; a number may be left out",
+            )
+        for name, cotangent in zip(self.source.outputs, cotangents, strict=True):
+            self.source.check_shape(cotangent, name, "cotangent", "an output")
+        return dict(zip(seeds.values(), cotangents, strict=True))
+
+    def _result(self, name: str, given: Mapping[str, Any]) -> Any:
+        """The cotangent of an operand, in its type."""
+        cotangent = self.statements.cotangents[name]
+        operand, value = self.source.objects[name], given[cotangent] if cotangent else None
+        if value is not None and np.shape(value) != np.shape(operand):
+            raise OperandError(
+                f"Expected a cotangent of shape {np.shape(operand)} for {name}, found one of shape "
+                f"{np.shape(value)}",
+                hint="the cotangent of an output has its shape",
+            )
+        return like(operand, value)
+
+
+def pullback_of(
+    source: DifferentiatedText, options: tuple[Any, ...], memory_limit: int | None = None
+) -> Pullback:
+    """Make the statements of the cotangents. Raises DerivativeError."""
+    reverser = Reverser(
+        source.statements, source.outputs, source.wrt, source.sparse, source.dense,
+        source.masks, source.is_complex,
+    )  # fmt: skip
+    statements = reverser.cotangents()
+    seeds = {*statements.seeds.values()}
+    names = dict.fromkeys(statements.cotangents[name] for name in source.wrt)
+    outputs = tuple(name for name in names if name and name not in seeds)
+    turns = turns_of(needed(statements.statements, outputs), outputs)
+    return Pullback(source, turns, options, memory_limit, statements)

@@ -1,0 +1,64 @@
+"""Where the schedule that a call has chosen stands among all others, for `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call.compute import planned_text, told_view
+from taco_py.calls.call.libraries import libraries_of
+from taco_py.calls.call.prepare import prepare
+from taco_py.calls.call.views import shared_look
+from taco_py.compiler.cost.effort import Effort
+from taco_py.language.notation.einsum import Squeezed
+from taco_py.language.notation.half_types import computed_dtype
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.problem import TensorType
+from taco_py.planner.ir.goal import Request
+from taco_py.report.explanation.standing import report
+
+SECONDS = 1.0
+"""What explain() searches for where nobody says how long."""
+
+
+def explained(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    seconds: float | None = None,
+    squeezed: Squeezed = (),
+) -> str:
+    """What is planned, and where it stands."""
+    if not squeezed and shared_look(assignment, objects, settings) is not None:
+        return told_view(assignment)
+    told = planned_text(assignment, objects, settings, squeezed)
+    return "\n".join(
+        filter(None, (told, standing(assignment, objects, settings, seconds, squeezed)))
+    )
+
+
+def standing(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    seconds: float | None = None,
+    squeezed: Squeezed = (),
+) -> str:
+    """Candidates → after the depth filter → after domination → chosen; "" where the user chose, or
+    where there is no time for it.
+
+    seconds  for this search; None for as many as the plan had, or SECONDS
+    """
+    chosen = settings.schedule is not None and settings.schedule.shapes
+    if seconds is None:
+        seconds = SECONDS if settings.budget is None else settings.budget
+    if chosen or settings.chosen_by_data or seconds == 0:
+        return ""
+    prepared = prepare(assignment, objects, settings, squeezed)
+    operands = {name: given.operand for name, given in prepared.given.items()}
+    type = TensorType(prepared.kind.format, computed_dtype(prepared.dtype).name)
+    request = Request(type, settings.static, Effort(settings.budget), memory=settings.memory)
+    request = replace(request, libraries=libraries_of(settings)).on(settings.target)
+    return report(prepared.assignment, operands, request, prepared.plan, seconds)

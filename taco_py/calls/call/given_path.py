@@ -1,0 +1,103 @@
+"""The contraction order that a call asks for: pairs of operands in einsum's numbering.
+
+    y[i] = A[i,j] * B[j,k] * x[k],  path=[(1, 2), (0, 1)]   →   B·x first, then A by that
+
+Each contraction takes operands out of the list of those that are left and appends their product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from taco_py.arguments.settings import Settings, integer
+from taco_py.language.diagnostics.errors import NotationError
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.language.notation.operators import MUL
+
+
+def along(settings: Settings, assignment: Assignment, given: Any) -> Settings:
+    """Return the settings with the contraction order that was given for an assignment, if any.
+
+    Raises NotationError where the assignment is no product, or the order none of its tensors.
+    """
+    if given is None:
+        return settings
+    if not _is_product(assignment.value):
+        raise NotationError(
+            "Expected a product of tensors where path= gives its contraction order, found another "
+            "expression",
+            assignment.span,
+            hint="leave path= away, or compute the product by itself",
+        )
+    path = steps_of(given)
+    if path is None:
+        raise NotationError(
+            f"Expected path to be a list of pairs, found {given!r}",
+            hint="each pair takes two operands out and appends their product: [(1, 2), (0, 1)]; "
+            "numpy.einsum_path(…)[0] is such a list",
+        )
+    count = sum(bool(access.indices) for access in accesses(assignment))
+    return replace(settings, path=checked_path(path, count, "path"))
+
+
+def steps_of(path: Any) -> Sequence[Sequence[Any]] | None:
+    """Take the contractions out of a path, with or without NumPy's mark; None where it is none.
+
+    >>> steps_of(["einsum_path", (1, 2), (0, 1)])
+    [(1, 2), (0, 1)]
+    """
+    if not isinstance(path, list | tuple):
+        return None
+    steps = path[1:] if path and isinstance(path[0], str) and path[0] == "einsum_path" else path
+    return steps if all(isinstance(step, list | tuple) for step in steps) else None
+
+
+def _is_product(value: Expr) -> bool:
+    """Tell whether a value is a sum of products of tensors and numbers alone."""
+    pending = [value]
+    while pending:
+        match pending.pop():
+            case Call(operator, args) if operator == MUL:
+                pending.extend(args)
+            case Reduce(operator, _, body) if operator.additive:
+                pending.append(body)
+            case Access() | Literal():
+                pass
+            case _:
+                return False
+    return True
+
+
+def checked_path(
+    steps: Sequence[Sequence[Any]], count: int, option: str
+) -> tuple[tuple[int, ...], ...]:
+    """Return contractions of `count` operands: each takes some out and appends one, until one is
+    left.
+
+    option  the argument that they come from
+
+    Raises NotationError naming the one that is wrong.
+    """
+    path: list[tuple[int, ...]] = []
+    left = count
+    for step in steps:
+        places = [integer(place) for place in step]
+        chosen = tuple(place for place in places if place is not None and 0 <= place < left)
+        if not chosen or len(set(chosen)) != len(places):
+            raise NotationError(
+                f"Expected different operand numbers from 0 to {left - 1} in contraction "
+                f"{len(path)} of {option}, where {left} operands are left, found {step!r}",
+                hint="each contraction takes its operands out and appends the product at the end",
+            )
+        left -= len(chosen) - 1
+        path.append(chosen)
+    if left != 1:
+        raise NotationError(
+            f"Expected contractions in {option} that leave one of {count} operands, found {left} "
+            "left",
+            hint="numpy.einsum_path makes complete paths",
+        )
+    return tuple(path)

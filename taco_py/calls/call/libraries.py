@@ -1,0 +1,46 @@
+"""Which libraries a call allows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from taco_py.arguments.settings import Settings
+from taco_py.compiler.driver import native_target
+from taco_py.compiler.ways.library_choice import Libraries
+from taco_py.compiler.ways.ways import generator, way_of
+from taco_py.planner.ir.nodes import KernelStep
+from taco_py.planner.ir.plan import Plan
+
+
+def libraries_of(settings: Settings, compiled: bool = False) -> Libraries | None:
+    """The libraries that kernels with these settings may call; see `Libraries.compiled`."""
+    if not settings.libraries or settings.target != "c":
+        return None
+
+    def available(dtype: str) -> bool:
+        from codegen.runtime.blas import available
+
+        return available(dtype, settings.threads)
+
+    return Libraries(available, _narrower, compiled, settings.often)
+
+
+def _narrower() -> float:
+    from codegen.runtime.blas import vector_bytes
+
+    generated: int = native_target().vector_bytes
+    return max(1.0, generated / (vector_bytes() or generated or 1))
+
+
+def without_libraries(plan: Plan) -> Plan:
+    """The plan with generated code in place of libraries' routines."""
+    program = plan.program
+    for kernel in plan.kernels:
+        program = program.with_kernel(_generated(kernel))
+    return replace(plan, program=program)
+
+
+def _generated(step: KernelStep) -> KernelStep:
+    if way_of(step.schedule.make).lower is not None:
+        return step
+    return replace(step, schedule=step.schedule.with_way(generator(step.problem)), why="")

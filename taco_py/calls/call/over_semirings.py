@@ -1,0 +1,386 @@
+"""Calls with semiring= or mask=: their assignment over numbers, and what is done around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.arguments.operands import Given, check_names, check_orders, check_sizes, give, taken
+from taco_py.arguments.results.result_table import TENSOR
+from taco_py.arguments.results.results import result_kind
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call.compute import compute, writable
+from taco_py.calls.call.prepare import prepare
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.storage.pack import to_dense, unpack
+from taco_py.data.storage.tensor_data import Array, TensorData
+from taco_py.data.tensors.tensor import Tensor, with_fill
+from taco_py.language.diagnostics.errors import DimensionError, OperandError, OperandTypeError
+from taco_py.language.legal.stored import is_full
+from taco_py.language.notation.checks import operand_names
+from taco_py.language.notation.dtypes import value_dtype
+from taco_py.language.notation.einsum import Squeezed
+from taco_py.language.notation.functions.function_table import NOT, nonzero
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal
+from taco_py.language.notation.operators import STORED
+from taco_py.language.notation.rewrites.masks import Mask, mask_of, masked, with_mask
+from taco_py.language.notation.rewrites.semirings import (
+    Semiring,
+    semiring_of,
+    with_semiring,
+    without_fill,
+)  # fmt: skip
+from taco_py.language.problem import TensorType
+from taco_py.running.device_tensor import DeviceTensor
+from taco_py.running.replay.call_watch import WATCH
+
+ARITHMETIC = Semiring("plus", "times")
+
+
+TENSORS = (Tensor, DeviceTensor)
+"""What has a fill value of its own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Over:
+    """What a call asks for besides its text.
+
+    replace  whether elements of out= that the mask leaves out are set to the semiring's zero
+    """
+
+    semiring: Semiring
+    mask: Mask | None
+    replace: bool
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What tells calls apart besides their operands."""
+        mask = self.mask
+        known = None if mask is None else (mask.by_value, mask.complement)
+        return ("semiring", self.semiring, *self.semiring.functions, known, self.replace)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether a call computes what its text says over numbers, everywhere."""
+        return self.semiring.is_arithmetic and self.mask is None
+
+    def refuse_several(self, last: Assignment) -> None:
+        """Raise OperandError, for several statements are over numbers."""
+        raise OperandError(
+            "Expected one statement under semiring= or mask=, found several",
+            last.span,
+            hint="compute each in a call of its own",
+        )
+
+    def refuse_out(self, added: bool, assignment: Assignment) -> None:
+        """Raise OperandError where a kernel that writes all of out= should keep a part of it."""
+        if self.mask is not None and not self.replace and not added:
+            raise OperandError(
+                "Expected no out= of a kernel under a mask, which would write all of it, found one",
+                assignment.target.span,
+                hint="compile with replace=True, which sets that to zero, or call tp.evaluate",
+            )
+
+    @property
+    def why_plain(self) -> str:
+        """Why operands are read in plain formats, where there is a semiring or a mask."""
+        what = "under masks" if self.semiring.is_arithmetic else "over semirings"
+        return f"calls {what} read plain formats alone"
+
+    @property
+    def named_arrays(self) -> dict[str, Any]:
+        """The mask's tensor by what it is called, where there is one."""
+        return {} if self.mask is None else {"mask": self.mask.array}
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The mask's tensor, where there is one."""
+        return () if self.mask is None else (self.mask.array,)
+
+
+def over_of(semiring: Any, mask: Any, replace: Any) -> Over:
+    """Read the arguments of a call. Raises NotationError, OperandTypeError or OperandError."""
+    if not isinstance(replace, bool):
+        raise OperandTypeError(
+            f"Expected replace to be True or False, found {replace!r}",
+            hint="True sets what the mask leaves out of out= to zero",
+        )
+    if replace and mask is None:
+        raise OperandError(
+            "Expected a mask with replace=True, found none",
+            hint="without a mask all of out= is written; leave replace= out",
+        )
+    found = ARITHMETIC if semiring is None else semiring_of(semiring)
+    return Over(found, None if mask is None else mask_of(mask), replace)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ready:
+    """A call over numbers.
+
+    settings  those of the call; sums of truths are truths, also where others are widened
+    plain  whether `objects` are what the user passed
+    """
+
+    assignment: Assignment
+    objects: dict[str, Any]
+    settings: Settings
+    plain: bool = True
+
+
+def over_numbers(
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    over: Over,
+    squeezed: Squeezed = (),
+) -> Ready:
+    """Write an assignment over a semiring, under a mask, as one over numbers.
+
+    Raises DimensionError for a mask of another shape than the result's, and as `with_semiring`.
+    """
+    asked = settings.dtype if over.semiring.computes_truths else None
+    if over.semiring.computes_truths:
+        settings = replace(settings, wide_sums=False, dtype=None)
+    names, target = operand_names(assignment), assignment.target.tensor
+    added = assignment.operator is not None and target not in names
+    check_names(assignment, [name for name in objects if not (added and name == target)])
+    unfilled = {name: _unfilled(name, obj, over.semiring) for name, obj in objects.items()}
+    if assignment.operator is not None and target in objects:
+        unfilled[target] = _added_to(target, objects[target], over.semiring)
+    plain = all(unfilled[name] is obj for name, obj in objects.items())
+    objects, given = unfilled, give(unfilled, settings.dtype, settings.weak)
+    dtypes = {n: settings.dtype or g.data.dtype for n, g in given.items()}
+    sparse = [name for name in names if not is_full(given[name].data.format)]
+    onto = dtypes.get(target) if assignment.operator is not None else None
+    read = with_semiring(assignment, over.semiring, dtypes, sparse, onto, asked)
+    dtype = value_dtype(read.value, dtypes)
+    zero = over.semiring.zero_of(dtype)
+    zero = None if zero == 0 else zero
+    shown = assignment
+    if over.mask is not None:
+        allowed, array, name = _allowed(assignment, given, over.mask, settings, squeezed)
+        plain = plain and array is over.mask.array
+        objects = {**objects, name: array}
+        given = {**given, **give({name: array}, None, False)}
+        typed = None if zero is None else Literal(zero, dtype=dtype.name)
+        shown = replace(assignment, value=with_mask(assignment.value, allowed, None))
+        read = masked(read, allowed, typed, dtype)
+    if zero is not None and assignment.operator is None and _is_scipys(shown, given, settings):
+        read = replace(read, value=without_fill(read.value, dtype))
+    return Ready(read, objects, settings, plain)
+
+
+def _is_scipys(shown: Assignment, given: Mapping[str, Given], settings: Settings) -> bool:
+    """Whether a result is a scipy.sparse array, which has no fill value: what it does not store is
+    left out, whatever the zero is."""
+    kind = result_kind(shown, given, settings.format)
+    return kind.kind != TENSOR and not is_full(kind.format)
+
+
+def _unfilled(name: str, obj: Any, semiring: Semiring) -> Any:
+    """A Tensor whose fill value is the semiring's zero, or that has no use for one as it stores
+    every element, with that of 0. Raises OperandError."""
+    if semiring.is_arithmetic or not isinstance(obj, TENSORS) or not obj.data.fill:
+        return obj
+    zero = semiring.zero_of(obj.data.dtype)
+    absent = not obj.data.format.is_dense
+    if absent and obj.fill_value != zero and zero == zero:
+        raise OperandError(
+            f"Expected {name} with a fill value that is the zero of {semiring.name}, {zero}, found "
+            f"{obj.fill_value}",
+            hint=f"pass {name}.to_numpy(), which stores all elements",
+        )
+    return _refilled(obj, 0)
+
+
+def _refilled(obj: Tensor | DeviceTensor, fill: Any) -> Tensor | DeviceTensor:
+    """The tensor in the same arrays, with another fill value."""
+    data = with_fill(obj.data, fill)
+    return Tensor(data) if isinstance(obj, Tensor) else obj.over(data)
+
+
+def _added_to(name: str, obj: Any, semiring: Semiring) -> Any:
+    """The tensor that a call adds to: what it does not store is the semiring's zero.
+
+    Raises OperandError for a scipy.sparse array where that is not 0, for its result has none.
+    """
+    data = taken(obj, name)
+    zero = semiring.zero_of(data.dtype)
+    if is_full(data.format) or zero is None or zero == 0:
+        return _unfilled(name, obj, semiring)
+    if not isinstance(obj, TENSORS):
+        remedy = f"tensor({name}, fill_value={zero})"
+        raise _no_sparse_sum(name, semiring, type(obj).__name__, remedy)
+    return _refilled(obj, zero)
+
+
+def _no_sparse_sum(name: str, semiring: Semiring, found: str, remedy: str) -> OperandError:
+    return OperandError(
+        f"Expected {name}, which is added to over {semiring.name}, to be an array or a Tensor with "
+        f"a fill value, found a {found}, which is 0 where nothing is stored",
+        hint=f"pass tp.{remedy}",
+    )
+
+
+def _allowed(
+    assignment: Assignment,
+    given: Mapping[str, Given],
+    mask: Mask,
+    settings: Settings,
+    squeezed: Squeezed,
+) -> tuple[Expr, Any, str]:
+    """The condition that a mask is, its tensor, and the tensor's name."""
+    data = taken(mask.array, "the mask")
+    target = assignment.target
+    _check_shape(data, assignment, given, squeezed)
+    name = Names((*given, *operand_names(assignment), target.tensor)).fresh("mask")
+    element = Access(name, target.indices)
+    by_value = mask.by_value or data.format.is_dense
+    array = mask.array
+    if isinstance(array, TENSORS) and not by_value and data.fill:
+        array = _refilled(array, 0)
+    if settings.dtype is not None:  # to which all operands are converted
+        array = _as_truths(array, data)
+    return _condition(element, by_value, mask.complement), array, name
+
+
+def _condition(element: Access, by_value: bool, complement: bool) -> Expr:
+    """The truth that a mask is, by one of its elements."""
+    condition: Expr = nonzero(element) if by_value else Call(STORED, (element,))
+    return Call(NOT, (condition,)) if complement else condition
+
+
+def _as_truths(array: Any, data: TensorData) -> Any:
+    if isinstance(array, np.ndarray):
+        return array != 0
+    if is_scipy_sparse(array):
+        found = array.copy()
+        found.data = found.data != 0
+        return found
+    return Tensor(replace(data, values=data.values != 0))
+
+
+def _check_shape(
+    data: TensorData, assignment: Assignment, given: Mapping[str, Given], squeezed: Squeezed
+) -> None:
+    shapes = {name: g.data.shape for name, g in given.items()}
+    for name, axes in squeezed:
+        shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
+    check_orders(assignment, shapes)
+    target = assignment.target
+    begun = dict(zip(target.indices, shapes.get(target.tensor, ()), strict=False))
+    sizes = {**begun, **check_sizes(assignment, shapes)}
+    wanted = tuple(sizes[index] for index in target.indices)
+    if data.shape != wanted:
+        raise DimensionError(
+            f"Expected a mask of the result's shape {wanted}, found one of shape {data.shape}",
+            assignment.target.span,
+            hint="the mask has the result's dimensions in their order",
+        )
+
+
+def computed(
+    over: Over,
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    out: Array | None = None,
+    squeezed: Squeezed = (),
+    key: tuple[object, ...] | None = None,
+    axes: tuple[int, ...] = (),
+    cautions: tuple[UserWarning, ...] = (),
+) -> Any:
+    """Compute an assignment over a semiring, under a mask. Arguments as of `compute`."""
+    added = assignment.operator is not None
+    if added and over.replace:
+        raise OperandError(
+            "Expected replace=False where a result is added to, for that keeps what the mask "
+            "leaves out",
+            assignment.span,
+            hint="write = in the place of += to have it replaced",
+        )
+    if WATCH.watchers:
+        told = {"squeezed": squeezed, "out": out, "semiring": over.semiring, "mask": over.mask}
+        WATCH.tell(assignment, objects, settings, told)
+    ready = over_numbers(assignment, objects, settings, over, squeezed)
+    settings = ready.settings
+    key = key if ready.plain else None
+    of_kernel = settings, out, squeezed, key, axes, cautions
+    if out is not None and over.mask is not None and not over.replace and not added:
+        prepared = prepare(ready.assignment, ready.objects, settings, squeezed)
+        writable(out, prepared, settings)
+        of_kernel = settings, None, squeezed, None, axes, cautions
+        made = compute(ready.assignment, ready.objects, *of_kernel, place="", watched=False)
+        return _merged(out, made, over)
+    return compute(ready.assignment, ready.objects, *of_kernel, watched=False)
+
+
+def _merged(out: Array, found: Any, over: Over) -> Array:
+    """`out` with the result where the mask allows it."""
+    assert over.mask is not None
+    data = taken(over.mask.array, "the mask")
+    if data.format.is_dense:
+        allowed = data.values != 0
+    elif over.mask.by_value:
+        allowed = to_dense(data) != 0
+    else:
+        allowed = np.zeros(data.shape, bool)
+        allowed[unpack(data)[0]] = True
+    np.copyto(out, found, casting="unsafe", where=allowed != over.mask.complement)
+    return out
+
+
+# ---------------------------------------------------------------- without data
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Written:
+    """An assignment over numbers, for operands of known types.
+
+    mask  the name of the mask among the operands, "" without one
+    zero  what a result does not store, None for 0
+    """
+
+    assignment: Assignment
+    mask: str = ""
+    zero: Literal | None = None
+
+
+def written_over(
+    assignment: Assignment, types: Mapping[str, TensorType], over: Over, mask: str
+) -> Written:
+    """Write an assignment over a semiring, under a mask, as one over numbers, for `compile`.
+
+    types  of the operands, and of the mask by its name
+    mask   its name
+
+    Raises as `with_semiring`.
+    """
+    dtypes = {name: type.promoted for name, type in types.items()}
+    names = operand_names(assignment)
+    sparse = [name for name in names if not is_full(types[name].format)]
+    target = types.get(assignment.target.tensor)
+    onto = None if target is None else target.promoted
+    read = with_semiring(assignment, over.semiring, dtypes, sparse, onto)
+    dtype = value_dtype(read.value, dtypes)
+    own = over.semiring.zero_of(dtype)
+    zero = None if own is None or own == 0 else Literal(own, dtype=dtype.name)
+    if zero is not None and target is not None and not is_full(target.format):
+        raise _no_sparse_sum(assignment.target.tensor, over.semiring, "sparse one", "dense(…)")
+    if over.mask is None:
+        return Written(read, "", zero)
+    element = Access(mask, assignment.target.indices)
+    by_value = over.mask.by_value or types[mask].format.is_dense
+    allowed = _condition(element, by_value, over.mask.complement)
+    return Written(masked(read, allowed, zero, dtype), mask, zero)
+
+
+def unfilled(objects: Mapping[str, Any], semiring: Semiring) -> dict[str, Any]:
+    """Operands as kernels over a semiring take them: what is not stored is its zero anyway."""
+    return {name: _unfilled(name, obj, semiring) for name, obj in objects.items()}

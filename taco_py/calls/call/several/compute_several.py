@@ -1,0 +1,133 @@
+"""Several statements over the user's objects: checks, plan, run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from taco_py.arguments.results.results import hand_out
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call.compute import check_out, remember
+from taco_py.calls.call.prepare import Understood
+from taco_py.calls.call.several.ready import Ready, make_ready
+from taco_py.calls.call.several.wishes import Asked
+from taco_py.data.kernels import KERNELS
+from taco_py.data.storage.tensor_data import Array, on_host
+from taco_py.language.diagnostics.cautions import give
+from taco_py.language.diagnostics.errors import OutputError
+from taco_py.running.device_tensor import place_of
+from taco_py.running.execute.run import run_all
+from taco_py.running.replay.call_watch import WATCH
+from taco_py.running.replay.find import no_short_way
+from taco_py.running.replay.make_call import compiled_kernels
+from taco_py.running.replay.state import Task, Wanted
+
+
+def compute_several(
+    read: Sequence[Understood],
+    objects: Mapping[str, Any],
+    settings: Settings,
+    asked: Asked,
+    key: tuple[object, ...] | None = None,
+) -> Any:
+    """Plan and run statements; the result of the one output, or a tuple of those asked for.
+
+    key  under which to remember the short way for calls like this one
+    """
+    cautions = tuple(caution for each in read for caution in each.cautions)
+    give(cautions)
+    if WATCH.watchers:
+        WATCH.tell(read[-1].assignment, objects, settings, {"several": True})
+    begun = _begun(read, objects, asked.outs)
+    objects = {**objects, **begun}
+    ready = make_ready(
+        [each.assignment for each in read],
+        objects,
+        settings,
+        asked.outputs,
+        asked.formats,
+    )
+    for name, array in asked.outs.items():
+        _check_out(array, ready, name, settings)
+    check_outs_apart(asked.outs)
+    execution = ready.start(settings)
+    made = run_all(ready.plan, execution)
+    if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
+        task = None if execution.wide else task_of(ready, objects, asked, begun)
+        if task is not None:
+            remember(key, task, settings, execution.threads, cautions)
+    found: list[Any] = []
+    place = place_of(objects.values())
+    for name, target in ready.statements.outputs.items():
+        data, out = made[target], asked.outs.get(name)
+        if out is not None:
+            np.copyto(out, on_host(data).values, casting="unsafe")
+            found.append(out)
+        else:
+            found.append(hand_out(data, ready.typed.kinds[target], place))
+    return found[0] if asked.alone else tuple(found)
+
+
+def _begun(
+    read: Sequence[Understood], objects: Mapping[str, Any], outs: Mapping[str, Array]
+) -> dict[str, Array]:
+    """The operands that begin as arrays for results: `y += value`, where y is no operand."""
+    first: dict[str, Understood] = {}
+    for each in read:
+        first.setdefault(each.assignment.target.tensor, each)
+    return {
+        name: out
+        for name, out in outs.items()
+        if name not in objects and first[name].assignment.operator is not None
+    }
+
+
+def check_outs_apart(outs: Mapping[str, Array]) -> None:
+    """Raise OutputError where arrays for two results share memory."""
+    for (one, first), (other, second) in combinations(outs.items(), 2):
+        if np.may_share_memory(first, second):
+            raise OutputError(
+                f"Expected memory of its own for each result, found {one} and {other} in arrays "
+                "that share theirs",
+                hint="pass an array for each",
+            )
+
+
+def _check_out(out: Array, ready: Ready, name: str, settings: Settings) -> None:
+    """Raise OutputError where an array cannot hold a result."""
+    target = ready.statements.outputs[name]
+    facts = ready.typed.operands[target]
+    dtype = np.dtype(facts.type.dtype)
+    check_out(out, ready.typed.kinds[target], facts.shape, dtype, settings.casting)
+
+
+def task_of(
+    ready: Ready, objects: Mapping[str, Any], asked: Asked, begun: Collection[str] = ()
+) -> Task | None:
+    """What calls like the one that is ready do; None where operands were converted for it.
+
+    begun  the operands that are arrays for results
+    """
+    plan, outs = ready.plan, asked.outs
+    if not ready.alone:
+        return None
+    kernels = compiled_kernels(ready.kernels, [step.target for step in plan.kernels])
+    if kernels is None:
+        return None
+    *before, last = ready.typed.assignments
+    kinds = ready.typed.kinds
+    kind = kinds[last.target.tensor]
+    whole = (last, objects, ready.given, plan, kernels, kind)
+    if asked.alone:
+        out = next((each.dtype for each in outs.values()), None)
+        return Task(*whole, out, next(iter(begun), ""), before=tuple(before))
+    names = {name: f"out_{place}" for place, name in enumerate(outs)}
+    wanted = tuple(
+        Wanted(target, kinds[target], (names[name], outs[name].dtype) if name in outs else None)
+        for name, target in ready.statements.outputs.items()
+    )
+    arguments = {name: names[name] for name in begun}
+    return Task(*whole, before=tuple(before), several=wanted, begun=arguments)

@@ -1,0 +1,67 @@
+"""How several statements are computed, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from taco_py.arguments.operands import copies_made
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call.devices.on_device import told_place
+from taco_py.calls.call.several.ready import make_ready
+from taco_py.calls.call.several.sequence import Statements
+from taco_py.calls.call.several.typed import Typed
+from taco_py.calls.call.several.wishes import Asked
+from taco_py.compiler.driver import compile_recipes
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.notation.printer import to_text
+from taco_py.planner.ir.plan import Plan
+from taco_py.report.explanation.plan_report import explain
+from taco_py.report.explanation.plan_schedule import recipe_of
+from taco_py.running.execute.run import copies_in_order
+
+
+def explained_several(
+    written: Sequence[Assignment],
+    objects: Mapping[str, Any],
+    settings: Settings,
+    asked: Asked,
+) -> str:
+    """Plan and compile statements, and say what was planned."""
+    ready = make_ready(written, objects, settings, asked.outputs, asked.formats)
+    steps = ready.plan.kernels
+    kernels = compile_recipes([recipe_of(step) for step in steps])
+    copies = copies_made(objects, ready.given)
+    execution = ready.start(settings)
+    for step, kernel in zip(steps, kernels, strict=True):
+        copies += copies_in_order(kernel, step, execution)
+    told = explain(
+        ready.plan, kernels, tuple(dict.fromkeys(copies)), execution.threads, execution.tensors
+    )
+    told = with_results(told, ready.statements, ready.typed, ready.plan)
+    return told_place(objects, settings.target) + told
+
+
+def with_results(told: str, statements: Statements, typed: Typed, plan: Plan) -> str:
+    """What is said of a plan, and what becomes of each statement."""
+    first, *others = told.split("\n")
+    return "\n".join((first, *told_statements(statements, typed, plan), *others))
+
+
+def told_statements(statements: Statements, typed: Typed, plan: Plan) -> Iterator[str]:
+    """A line for the results, for each tensor between, and for each statement that is dropped."""
+    results = (
+        f"{name} ({typed.kinds[target].kind})" for name, target in statements.outputs.items()
+    )
+    yield f"results   {', '.join(results)}"
+    wanted = statements.outputs.values()
+    inlined = {entry.target: entry.why for entry in plan.log.of("inline_statement")}
+    for each in statements.assignments:
+        name = each.target.tensor
+        if name in inlined:
+            yield f"inlined   {to_text(each)}: {inlined[name]}"
+        elif name not in wanted:
+            yield f"between   {to_text(each)}, stored as {typed.operands[name].type}"
+    for each in statements.dropped:
+        name = each.target.tensor
+        yield f"dropped   {to_text(each)}: nothing reads {name}, which is no output"

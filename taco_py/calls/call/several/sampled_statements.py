@@ -1,0 +1,90 @@
+"""Compute dense temporaries of statements where some sparse tensor stores something, if nothing
+else reads them.
+
+    S[i,j] = Q[i,k] * K[j,k]; y[i,j] = M[i,j] * exp(S[i,j]); z = A[i,j] * S[i,j]     M, A sparse
+    →   S[i,j] = kept(sum(k, Q[i,k] * K[j,k]), stored(A[i,j]) | stored(M[i,j])); …
+
+What they are outside of these places nobody sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from taco_py.calls.call.several.sequence import Statement, Statements
+from taco_py.language.legal.needed_places import NeededPlaces, depends, in_order, kept_where
+from taco_py.language.legal.stored import is_sparse
+from taco_py.language.legal.stored_places import Places, StoredPlaces
+from taco_py.language.notation.checks import accesses, operand_names
+from taco_py.language.notation.nodes import Access
+from taco_py.language.notation.operators import Number
+from taco_py.planner.ir.nodes import Operand
+
+FEWEST_MODES = 2
+"""Modes of a temporary of which leaving elements out saves memory."""
+
+
+def sampled_statements(
+    statements: Statements, known: Mapping[str, Operand], asked: frozenset[str]
+) -> Statements:
+    """Return statements whose dense temporaries are computed where sparse tensors ask for them.
+
+    known  facts of operands and of all that statements make
+    asked  temporaries whose formats the call says
+    """
+    if not any(is_sparse(facts.type.format) for facts in known.values()):
+        return statements
+    stored = StoredPlaces({name: (False,) * len(facts.shape) for name, facts in known.items()})
+    made = {step.target for step in statements.steps}
+    for name in known.keys() - made:
+        stored.note(name, _fill(known[name]))
+    for step in statements.steps:
+        inside = stored.inside(step.assignment.value)
+        modes = step.assignment.target.indices
+        stored.note(step.target, _fill(known[step.target]), stored.said_of(inside, modes))
+    needed = NeededPlaces(stored)
+    needed.everywhere(statements.outputs.values())
+    for step in reversed(statements.steps):
+        if any(access.subscripts for access in accesses(step.assignment)):
+            needed.everywhere(operand_names(step.assignment))
+        needed.read(step.target, step.assignment.value, step.assignment.target.indices)
+    return _rewritten(statements, stored, needed, asked)
+
+
+def _rewritten(
+    statements: Statements, stored: StoredPlaces, needed: NeededPlaces, asked: frozenset[str]
+) -> Statements:
+    inputs = {step.target: operand_names(step.assignment) for step in statements.steps}
+    before: set[str] = set()
+    steps = []
+    for step in statements.steps:
+        places = needed.found.get(step.target)
+        fits = len(step.assignment.target.indices) >= FEWEST_MODES and not (
+            step.assignment.target.subscripts or step.target in asked or step.added
+        )
+        if fits and places and not stored.is_sparse(step.target):
+            here = all(atom.name not in inputs or atom.name in before for atom in places)
+            if here and not any(depends(inputs, atom.name, step.target) for atom in places):
+                step = _sampled(step, places)
+        steps.append(step)
+        before.add(step.target)
+    return replace(statements, steps=tuple(steps))
+
+
+def _sampled(step: Statement, places: Places) -> Statement:
+    """A statement at places."""
+    indices = step.assignment.target.indices
+    where = [
+        Access(atom.name, tuple(indices[mode] for mode in atom.modes if mode is not None))
+        for atom in in_order(places)
+    ]
+    value = kept_where(step.assignment.value, where)
+    return replace(step, assignment=replace(step.assignment, value=value))
+
+
+def _fill(facts: Operand) -> Number | None:
+    type = facts.type
+    if not is_sparse(type.format):
+        return None
+    return type.fill_value.item() if type.fill else 0

@@ -1,0 +1,339 @@
+"""What is known of the tensors that statements make, before anything runs: how each is stored, its
+type and its shape.
+
+Each statement makes what `evaluate` would return for it alone, of the tensors that it reads: the
+same object, in the same format, of the same dtype.
+
+    t[i] = x[i] * 2; s = sum(i, t[i])    x of int8
+    →   t of int8;  t_int64[i] = t[i];  s = sum(i, t_int64[i])     sums of small integers are wide
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.arguments.operands import INT32_MAX, check_orders, check_sizes
+from taco_py.arguments.results.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
+from taco_py.arguments.results.results import vast_indices
+from taco_py.arguments.settings import check_static_index, check_static_size
+from taco_py.calls.call.several.sampled_statements import sampled_statements
+from taco_py.calls.call.several.sequence import Statement, Statements
+from taco_py.calls.call.widened import read_types
+from taco_py.compiler.cost.estimate import result_size
+from taco_py.data.storage.tensor_data import ordered
+from taco_py.data.tensors.tensor import as_format
+from taco_py.language.diagnostics.errors import OperandTypeError
+from taco_py.language.fill import fill_of as fill_text
+from taco_py.language.legal.absent import fill_of
+from taco_py.language.legal.stored import is_sparse
+from taco_py.language.legal.wraps import with_wraps
+from taco_py.language.notation.checks import all_indices, operand_names, rename, unique
+from taco_py.language.notation.dtypes import DType, result_dtype
+from taco_py.language.notation.half_types import is_half
+from taco_py.language.notation.nodes import Access, Assignment
+from taco_py.language.notation.operators import Number
+from taco_py.language.notation.rewrites.fills import stored_alone, with_fills
+from taco_py.language.notation.rewrites.wide_sums import wide_sums
+from taco_py.language.problem import TensorType
+from taco_py.planner.ir.goal import real_statistics
+from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.statements import fills_of
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a call says of the tensors that its statements make.
+
+    formats  those that are asked for, by the name in the text
+    dtype    what is computed in, None for NumPy's promotion
+    static   sizes to compile in, by index
+    wide     operands that store a coordinate twice, which are added up in the type they are read in
+    index    the index type where that is asked for
+    """
+
+    formats: Mapping[str, Any] = field(default_factory=dict)
+    dtype: DType | None = None
+    static: tuple[tuple[str, int], ...] = ()
+    wide: frozenset[str] = frozenset()
+    index: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An operand read in another type than its own.
+
+    converted  whether in a copy, in which equal coordinates are added up
+    """
+
+    source: str
+    dtype: DType
+    converted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """Statements with what they make.
+
+    assignments  in order; conversions of temporaries among them
+    reads        the operands that are read in another type, by the name that statements read
+    operands     facts of everything that is read or made
+    kinds        how each target is handed out
+    """
+
+    assignments: tuple[Assignment, ...]
+    reads: Mapping[str, Read]
+    operands: Mapping[str, Operand]
+    kinds: Mapping[str, ResultKind]
+
+    @property
+    def types(self) -> dict[str, TensorType]:
+        """The type of each target."""
+        targets = [each.target.tensor for each in self.assignments]
+        return {name: self.operands[name].type for name in targets}
+
+
+def typed(
+    statements: Statements,
+    operands: Mapping[str, Operand],
+    containers: Mapping[str, str],
+    wishes: Wishes,
+) -> Typed:
+    """Find what each statement makes of operands with these facts, in these containers.
+
+    Raises OperandError, DimensionError, FormatError, OperandTypeError.
+    """
+    _check_no_halves(operands, wishes)
+    found = _as_written(statements, operands, containers, wishes)
+    sampled = sampled_statements(statements, found.operands, frozenset(wishes.formats))
+    if sampled.steps == statements.steps:
+        return found
+    return _as_written(sampled, operands, containers, wishes)
+
+
+def _as_written(
+    statements: Statements,
+    operands: Mapping[str, Operand],
+    containers: Mapping[str, str],
+    wishes: Wishes,
+) -> Typed:
+    """Find what statements make, each of which is computed everywhere."""
+    building = _Building(statements, wishes, dict(operands), dict(containers))
+    for statement in statements.steps:
+        building.add(statement)
+    building.check_static()
+    return building.typed()
+
+
+def _check_no_halves(operands: Mapping[str, Operand], wishes: Wishes) -> None:
+    """Raise OperandTypeError for 16 bits, to which each statement would have to be rounded."""
+    asked = {} if wishes.dtype is None else {"dtype=": np.dtype(wishes.dtype)}
+    types = {name: np.dtype(facts.type.dtype) for name, facts in operands.items()}
+    for name, dtype in (asked or types).items():
+        if is_half(dtype):
+            raise OperandTypeError(
+                f"Expected numbers of 32 bits or more for several statements, found {name} of "
+                f"{dtype}",
+                hint='compute in dtype="float32", or each statement in a call of its own',
+            )
+
+
+def kinds_of(
+    assignments: Sequence[Assignment],
+    types: Mapping[str, TensorType],
+    containers: Mapping[str, str],
+) -> dict[str, ResultKind]:
+    """How tensors of known formats are handed out that are made of operands in these containers."""
+    found: dict[str, ResultKind] = {}
+    known = dict(containers)
+    formats = {name: type.format for name, type in types.items()}
+    for each in assignments:
+        name = each.target.tensor
+        kind = look_up(Question(each, formats, known, ordered(formats[name])))
+        found[name], known[name] = kind, _container(kind)
+    return found
+
+
+def _container(kind: ResultKind) -> str:
+    """What a result is as an operand, in the words of the table."""
+    if kind.kind in (ARRAY, TENSOR):
+        return kind.kind
+    return "sparse_matrix" if kind.kind.endswith("_matrix") else "sparse_array"
+
+
+@dataclass(slots=True)
+class _Building:
+    """Statements typed so far.
+
+    known  facts of operands and of what was made
+    """
+
+    statements: Statements
+    wishes: Wishes
+    known: dict[str, Operand]
+    containers: dict[str, str]
+    assignments: list[Assignment] = field(default_factory=list)
+    reads: dict[str, Read] = field(default_factory=dict)
+    kinds: dict[str, ResultKind] = field(default_factory=dict)
+    sizes: dict[str, list[int]] = field(default_factory=dict)
+    made: set[str] = field(default_factory=set)
+
+    def add(self, statement: Statement) -> None:
+        """Type one more statement."""
+        assignment = self._in_wide_types(statement)
+        shapes = {name: self.known[name].shape for name in operand_names(assignment)}
+        check_orders(assignment, shapes)
+        sizes = check_sizes(assignment, shapes)
+        for index, size in sizes.items():
+            self.sizes.setdefault(index, []).append(size)
+        indices = assignment.target.indices
+        dtype = self.wishes.dtype or result_dtype(assignment, self._dtypes(assignment))
+        assignment, kind, fill = self._with_fill(
+            with_fills(assignment, fills_of(self.known)), dtype
+        )
+        shape = tuple(sizes[index] for index in indices)
+        type = TensorType(kind.format, dtype.name, fill=fill)
+        entries = float(prod(shape))
+        if is_sparse(kind.format):
+            stats = real_statistics(assignment, self.known)
+            entries = min(entries, result_size(stats, assignment.value, indices))
+        self._made(assignment, Operand(type, shape, entries), kind)
+
+    def _made(self, assignment: Assignment, facts: Operand, kind: ResultKind) -> None:
+        name = assignment.target.tensor
+        self.assignments.append(assignment)
+        self.known[name], self.kinds[name] = facts, kind
+        self.containers[name] = _container(kind)
+        self.made.add(name)
+
+    def _with_fill(
+        self, assignment: Assignment, dtype: DType
+    ) -> tuple[Assignment, ResultKind, str]:
+        """The assignment that stores what differs from its fill value alone, where a Tensor or a
+        temporary has that; with how it is stored, and the fill value as text."""
+        dtypes = self._dtypes(assignment)
+        assignment = with_wraps(assignment, self._fill, dtypes)
+        kind = self._kind(assignment)
+        value = fill_of(assignment.value, self._fill, dtypes)
+        if value is None or value == 0:
+            return assignment, kind, ""
+        alone = stored_alone(assignment)
+        sparse = self._kind(alone)
+        hidden = assignment.target.tensor not in self.statements.outputs.values()
+        if not is_sparse(sparse.format) or not (hidden or sparse.kind == TENSOR):
+            return assignment, kind, ""
+        return alone, sparse, fill_text(value, dtype)
+
+    def _fill(self, access: Access) -> Number | None:
+        return 0 if is_sparse(self.known[access.tensor].type.format) else None
+
+    def _kind(self, assignment: Assignment) -> ResultKind:
+        """What `evaluate` would return for this statement alone."""
+        name = self.statements.names[assignment.target.tensor]
+        asked = self.wishes.formats.get(name)
+        wanted = as_format(asked, len(assignment.target.indices))
+        formats = {n: self.known[n].type.format for n in operand_names(assignment)}
+        vast = vast_indices(self.known, assignment)
+        return look_up(Question(assignment, formats, self.containers, wanted, vast))
+
+    def _dtypes(self, assignment: Assignment) -> dict[str, DType]:
+        return {n: np.dtype(self.known[n].type.dtype) for n in operand_names(assignment)}
+
+    # ------------------------------------------------------------ other types
+
+    def _in_wide_types(self, statement: Statement) -> Assignment:
+        """The assignment whose sums of small integers are wide, which reads tensors so."""
+        assignment = statement.assignment
+        if self.wishes.dtype is not None:
+            return assignment
+        dtypes = self._dtypes(assignment)
+        wide = wide_sums(assignment, dtypes, dtypes.get(statement.added))
+        names = {
+            name: self._read(wide.same.get(name, name), dtype) for name, dtype in wide.read.items()
+        }
+        own = {name: source for name, source in wide.same.items() if name not in names}
+        assignment = rename(wide.assignment, {**names, **own})
+        twice = self.wishes.wide.intersection(operand_names(assignment))
+        if not twice:
+            return assignment
+        types = read_types(assignment, self._dtypes(assignment))
+        others = {
+            name: self._read(name, types[name], converted=True)
+            for name in sorted(twice)
+            if name in types and np.can_cast(dtypes[name], types[name])
+        }
+        return rename(assignment, others)
+
+    def _read(self, source: str, dtype: DType, converted: bool = False) -> str:
+        """The name under which a tensor is read in another type, which may be its own."""
+        own = self.known[source]
+        if own.type.dtype == dtype.name:
+            return source
+        read = Read(source, dtype, converted or source in self.wishes.wide)
+        for name, other in self.reads.items():
+            if other == read:
+                return name
+        alias = Names(self.known).fresh(f"{source}_{dtype.name}")
+        self.reads[alias] = read
+        self.containers[alias] = self.containers[source]
+        if source not in self.made:
+            type = own.type.read_as(dtype.name)
+            type = replace(type, stored="" if read.converted else own.type.dtype)
+            self.known[alias] = replace(own, type=type)
+            return alias
+        indices = tuple(f"i{mode}" for mode in range(len(own.shape)))
+        copy = Assignment(Access(alias, indices), Access(source, indices))
+        facts = replace(own, type=replace(own.type.read_as(dtype.name), stored=""))
+        self._made(copy, facts, self.kinds[source])
+        return alias
+
+    # ------------------------------------------------------------ all of them
+
+    def check_static(self) -> None:
+        """Raise where a static size is not that of an index in every statement."""
+        known = unique(i for each in self.assignments for i in all_indices(each))
+        for index, size in self.wishes.static:
+            check_static_index(index, known)
+            for found in self.sizes[index]:
+                check_static_size(index, size, {index: found})
+
+    def typed(self) -> Typed:
+        """The statements, with the index type that all of them need and operands' own names."""
+        own = self._alone()
+        index = self._index_dtype()
+        read = {name for each in self.assignments for name in operand_names(each)}
+        known = {own.get(name, name): facts for name, facts in self.known.items()}
+        for name in self.made:
+            type = known[name].type
+            form = ordered(type.format) if name in read else type.format
+            known[name] = replace(known[name], type=replace(type, format=form, index_dtype=index))
+        return Typed(
+            tuple(rename(each, own) for each in self.assignments),
+            {own.get(a, a): r for a, r in self.reads.items() if r.source not in self.made},
+            known,
+            self.kinds,
+        )
+
+    def _alone(self) -> dict[str, str]:
+        """The other names of operands that are read in one type alone, with their own names."""
+        read = {name for each in self.assignments for name in operand_names(each)}
+        sources = [each.source for each in self.reads.values()]
+        return {
+            alias: each.source
+            for alias, each in self.reads.items()
+            if each.source not in self.made | read and sources.count(each.source) == 1
+        }
+
+    def _index_dtype(self) -> str:
+        """int64 where a tensor that is read or a size needs it, else int32."""
+        if self.wishes.index is not None:
+            return self.wishes.index
+        types = {facts.type.index_dtype for facts in self.known.values()}
+        large = any(size > INT32_MAX for sizes in self.sizes.values() for size in sizes)
+        return "int64" if large or "int64" in types else "int32"

@@ -1,0 +1,94 @@
+"""What a call of several statements asks for: outputs, and formats and arrays for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from codegen.records import dataclass
+from taco_py.data.storage.tensor_data import Array
+from taco_py.language.diagnostics.errors import OperandError, OperandTypeError
+from taco_py.language.diagnostics.suggest import with_suggestion
+from taco_py.language.notation.checks import unique
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.notation.statements import check_outputs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """The names that a call wants of a text.
+
+    formats  those that are asked for, of any name that the text assigns
+    outs     the arrays that outputs are written to
+    alone    whether the one output is returned by itself, not in a tuple
+    """
+
+    outputs: tuple[str, ...]
+    formats: Mapping[str, Any]
+    outs: Mapping[str, Array]
+    alone: bool
+
+
+def asked_of(
+    statements: Sequence[Assignment], outputs: Any, format: Any = None, out: Any = None
+) -> Asked:
+    """The outputs of statements: by default what the last one assigns; one name, or several.
+
+    format, out  of the one output, or by name
+
+    Raises OperandTypeError, OperandError.
+    """
+    alone = outputs is None or isinstance(outputs, str)
+    names = _names(statements, outputs)
+    check_outputs(statements, names)
+    assigned = unique(each.target.tensor for each in statements)
+    formats = by_output("format", format, names, assigned)
+    return Asked(names, formats, by_output("out", out, names, names), alone)
+
+
+def _names(statements: Sequence[Assignment], outputs: Any) -> tuple[str, ...]:
+    if outputs is None:
+        return (statements[-1].target.tensor,)
+    if isinstance(outputs, str):
+        return (outputs,)
+    if not isinstance(outputs, Iterable) or isinstance(outputs, Mapping):
+        raise OperandTypeError(
+            f"Expected outputs to be names, found {outputs!r}", hint='as in outputs=("P", "z")'
+        )
+    names = tuple(outputs)
+    for name in names:
+        if not isinstance(name, str):
+            raise OperandTypeError(
+                f"Expected outputs to be names, found {name!r} among them",
+                hint='as in outputs=("P", "z")',
+            )
+    if not names:
+        raise OperandError(
+            "Expected a name in outputs, found none", hint="leave outputs= away for the last one"
+        )
+    return names
+
+
+def by_output(
+    option: str, given: Any, outputs: Sequence[str], known: Sequence[str]
+) -> dict[str, Any]:
+    """What an option says of each name.
+
+    known  the names that it may be about
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        if len(outputs) > 1:
+            raise OperandError(
+                f"Expected {option}= by name for several outputs, found one for all of them",
+                hint=f'as in {option}={{"{outputs[0]}": …}}',
+            )
+        return {outputs[0]: given}
+    for name in given:
+        if name not in known:
+            raise OperandError(
+                f"Expected names among {', '.join(known)} in {option}=, found {name!r}",
+                hint=with_suggestion("leave it out", str(name), known),
+            )
+    return {name: each for name, each in given.items() if each is not None}

@@ -1,0 +1,233 @@
+"""Texts over operands in blocks: computed over stored modes, or over plain formats.
+
+y[i] = A[i,j] * x[j]    A in BSR(3,3)  →  y[i0,i1] = A[i0,j0,i1,j1] * x[j0,j1]
+y[i] = max(j, A[j,i])   under mask=    →  the same, A in CSR, which the Tensor keeps
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from codegen.records import dataclass
+from taco_py.arguments.keys import call_key
+from taco_py.arguments.operands import taken
+from taco_py.arguments.settings import Settings
+from taco_py.calls.call.compute import compute
+from taco_py.calls.call.explain_call import explained
+from taco_py.calls.call.given_path import along
+from taco_py.calls.call.prepare import Understood
+from taco_py.calls.remapped.remapped_call import (
+    RemappedCall,
+    copied_into,
+    is_in_blocks,
+    remapped_call,
+)
+from taco_py.data.convert.remap import plain_format
+from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.kernels import KERNELS
+from taco_py.data.storage.tensor_data import TensorData
+from taco_py.data.tensors.remapped_tensor import RemappedTensor, blocks_of, in_format
+from taco_py.data.tensors.tensor import Tensor, as_data
+from taco_py.language.formats import RemappedFormat, remapped
+from taco_py.language.notation.printer import to_text
+from taco_py.running.replay.find import find
+
+Key = tuple[object, ...] | None
+CONVERTED = ("bsr", "dia", "dok", "lil")
+"""Formats of scipy's that plain kernels do not read."""
+
+
+def concerns(objects: Iterable[Any], format: Any) -> bool:
+    """Whether an operand is in blocks, or the result is asked for in them."""
+    return any(map(is_in_blocks, objects)) or remapped(format) is not None
+
+
+def facts_of(obj: Any, what: str) -> TensorData:
+    """The format, shape, dtype and number of values of an operand; its arrays where it is not in
+    blocks."""
+    blocks = blocks_of(obj)
+    if blocks is None:
+        return taken(obj, what)
+    return TensorData(plain_format(blocks.order), blocks.shape, (), blocks.stored.data.values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """A result that was computed over stored modes."""
+
+    result: Any
+
+
+def over_blocks(
+    read: Understood,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    path: Any,
+    out: Any,
+    key: Key,
+) -> Found | None:
+    """Compute an assignment over stored modes; None where operands are read in plain formats.
+
+    key  under which to remember the short way for calls like this one
+    """
+    call, _ = remapped_call(read.assignment, objects, settings, () if key is None else (key[0],))
+    layout = None if call is None else call.layout(objects)
+    if call is None or layout is None:
+        return None
+    in_place = out is not None and call.takes(out, layout)
+    if out is not None and not in_place and call.fills(layout):
+        return None  # it is no such array
+    assignment = call.cut.assignment
+    settings = along(call.settings(settings), assignment, path)
+    made = layout.made(objects)
+    inner = None if key is None else call.key(layout, made.values())
+    target = call.inner_out(out, layout) if in_place else None
+    short, given = find(inner), made.values()
+    found = None if short is None else short(*given) if target is None else short(*given, target)
+    if found is None:
+        found = compute(assignment, made, settings, target, key=inner, cautions=read.cautions)
+    if key is not None:
+        KERNELS.memo.put(key, call.short_way(tuple(objects)))
+    if in_place:
+        return Found(out)
+    whole = call.finished(found, layout.shape)
+    if out is None:
+        return Found(whole)
+    return Found(out) if copied_into(out, whole) else None
+
+
+def explained_over_blocks(
+    read: Understood,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    path: Any,
+    seconds: float | None,
+) -> str | None:
+    """Say what is planned over stored modes, and what is read as what; None where nothing is."""
+    call, plain = remapped_call(read.assignment, objects, settings)
+    layout = None if call is None else call.layout(objects)
+    if call is None or layout is None:
+        return None
+    assignment = call.cut.assignment
+    settings = along(call.settings(settings), assignment, path)
+    told = explained(assignment, layout.made(objects), settings, seconds)
+    notes = [*told_result(call), *call.told(layout), *told_reasons(objects)]
+    others = {n: "" for n, o in objects.items() if _is_converted(o) and not is_in_blocks(o)}
+    notes += [_told_plain(name, objects[name], why) for name, why in (plain | others).items()]
+    lines = (f"{'' if at else 'reads':10}{note}" for at, note in enumerate(notes))
+    return "\n".join((*lines, told))
+
+
+def told_reasons(objects: Mapping[str, Any]) -> list[str]:
+    """Why operands are in formats that were chosen for them."""
+    found = ((n, o) for n, o in objects.items() if isinstance(o, RemappedTensor) and o.reason)
+    return [f"{name} is in {obj.format}: {obj.reason}" for name, obj in found]
+
+
+def told_result(call: RemappedCall) -> list[str]:
+    """What the result over stored modes is."""
+    cut = call.cut
+    if not any(cut.target):
+        return []
+    return [f"{to_text(cut.written.target)} is {to_text(cut.assignment.target)}, in blocks"]
+
+
+def told_plain(
+    objects: Mapping[str, Any], settings: Settings, why: str, read: Understood | None = None
+) -> str:
+    """Say which operands are converted to plain formats before the call runs, and why.
+
+    why   of a call that reads plain formats alone
+    read  what could have been over stored modes, None where nothing could
+    """
+    reasons: Mapping[str, str] = {}
+    if read is not None and any(map(is_in_blocks, objects.values())):
+        _, reasons = remapped_call(read.assignment, objects, settings)
+    lines = [
+        _told_plain(name, obj, reasons.get(name, why))
+        for name, obj in objects.items()
+        if isinstance(obj, RemappedTensor) or _is_converted(obj)
+    ]
+    return "".join(f"{'' if at else 'converts':10}{line}\n" for at, line in enumerate(lines))
+
+
+def _is_converted(obj: Any) -> bool:
+    """Whether an object of scipy's is made a CSR array of before a call over plain formats."""
+    if not is_scipy_sparse(obj) or obj.format not in CONVERTED:
+        return False
+    return obj.format != "bsr" or is_in_blocks(obj)
+
+
+def _told_plain(name: str, obj: Any, why: str) -> str:
+    if isinstance(obj, RemappedTensor):
+        kept = plain_format(obj.order)
+        return f"{name}: from {obj.format} to {kept}, once and kept with the Tensor, for {why}"
+    because = f"for {why}" if is_in_blocks(obj) else "which kernels read"
+    remedy = f"tp.tensor({name}) is converted once"
+    return f"{name}: from scipy's {obj.format} to CSR at each call, {because}; {remedy}"
+
+
+# ---------------------------------------------------------------- plain formats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlainWay:
+    """A call whose operands in blocks are read in plain formats.
+
+    objects  the operands, of which Tensors in blocks are plain ones
+    wanted   the remapped format that the result is asked for in, None where it is not
+    format   what the call over plain formats asks for
+    key      under which that is remembered
+    """
+
+    objects: Mapping[str, Any]
+    wanted: RemappedFormat | None
+    format: Any
+    key: Key
+
+    def finished(self, found: Any) -> Any:
+        """The result in the format that is asked for."""
+        if self.wanted is None:
+            return found
+        made = found if isinstance(found, Tensor) else Tensor(as_data(found))
+        return in_format(made, self.wanted)
+
+
+def plain_way(objects: Mapping[str, Any], format: Any, masks: Sequence[Any], key: Key) -> PlainWay:
+    """The call over plain formats; its short way is remembered for calls with this key.
+
+    masks  what the key reads behind the operands
+    """
+    wanted = remapped(format)
+    inner = None if wanted is None else plain_format(wanted.order)
+    plain = _plain_objects(objects, wanted is not None)
+    if wanted is None and all(plain[name] is obj for name, obj in objects.items()):
+        return PlainWay(objects, None, format, key)
+
+    def key_of(given: Mapping[str, Any], more: Sequence[Any]) -> Key:
+        return None if key is None else call_key(("plain", key[0]), (*given.values(), *more))
+
+    way = PlainWay(plain, wanted, format if wanted is None else inner, key_of(plain, masks))
+    if key is not None and way.key is not None:
+        names, count = tuple(objects), len(objects) + len(masks)
+
+        def call(*operands: Any) -> Any:
+            given = _plain_objects(dict(zip(names, operands, strict=False)), wanted is not None)
+            short = find(key_of(given, operands[len(names) : count]))
+            found = None if short is None else short(*given.values(), *operands[len(names) :])
+            return None if found is None else way.finished(found)
+
+        KERNELS.memo.put(key, call)
+    return way
+
+
+def _plain_objects(objects: Mapping[str, Any], tensors: bool) -> dict[str, Any]:
+    """The operands, Tensors in blocks as plain ones.
+
+    tensors  whether arrays of scipy's are Tensors, so that a result has its fill value
+    """
+    found = {n: o.plain() if isinstance(o, RemappedTensor) else o for n, o in objects.items()}
+    if not tensors:
+        return found
+    return {n: Tensor(as_data(o)) if is_scipy_sparse(o) else o for n, o in found.items()}

@@ -1,0 +1,338 @@
+"""An assignment over tensors in blocks → the same over the modes that these store.
+
+    y[i] = sum(j, A[i,j] * x[j])                          A in BSR(3,2)
+    →  y[i0,i1] = sum(j0, sum(j1, A[i0,j0,i1,j1] * x[j0,j1]))
+
+An index is cut where an operand stores it as a quotient and a remainder: its block is i0, and i1
+where in the block. Other operands that have the index are read in blocks too: a dense one is a
+view, of a sparse one a dense level is two. What cannot be is read in a plain format, with the
+reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.data.convert.remap import plain_format
+from taco_py.language.formats import Format, LevelKind, RemappedFormat
+from taco_py.language.formats.stored_modes import Quotient, Remainder, StoredMode
+from taco_py.language.legal.stored import is_sparse
+from taco_py.language.notation.checks import accesses, all_indices, with_linearity
+from taco_py.language.notation.dtypes import DType, sum_dtype
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.language.notation.operators import ADD
+from taco_py.language.notation.printer import to_text
+from taco_py.language.notation.tree import children, map_accesses, map_children
+
+AnyFormat = Format | RemappedFormat
+LONGEST_STATIC = 16
+"""The longest side of a block that is a constant of kernels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An operand of the assignment over stored modes.
+
+    name    of it there
+    access  of the operand that it is made of, as the text has it
+    cuts    for each mode of that the size of its blocks, 0 where it is read as it is
+    form    the format of that operand, remapped where its stored arrays are read
+    """
+
+    name: str
+    access: Access
+    cuts: tuple[int, ...]
+    form: AnyFormat
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CutAssignment:
+    """An assignment over stored modes, its operands, and what is read in plain formats.
+
+    target  the cuts of the modes of the result
+    sizes   of the indices that blocks are small enough for to be constants
+    plain   for each operand that is read in a plain format, the reason
+    """
+
+    written: Assignment
+    assignment: Assignment
+    parts: tuple[Part, ...]
+    target: tuple[int, ...]
+    halves: Mapping[str, tuple[str, str]]
+    cuts: Mapping[str, int]
+    plain: Mapping[str, str]
+
+    @property
+    def numbers(self) -> bool:
+        """Whether loops run over the numbers of entries of an operand."""
+        return any(isinstance(p.form, RemappedFormat) and p.form.slots for p in self.parts)
+
+    @property
+    def static(self) -> tuple[tuple[str, int], ...]:
+        """The sizes of blocks that are constants of kernels."""
+        found = ((self.halves[index][1], size) for index, size in self.cuts.items())
+        return tuple(sorted((name, size) for name, size in found if size <= LONGEST_STATIC))
+
+
+def cut_assignment(
+    assignment: Assignment, forms: Mapping[str, AnyFormat], dtypes: Mapping[str, DType]
+) -> tuple[CutAssignment | None, dict[str, str]]:
+    """Find the assignment over stored modes; None where no operand is read in blocks.
+
+    forms   of the operands, the one that is added to among them
+    dtypes  of those that are remapped, at least
+
+    Returns with it the reasons for which operands are read in plain formats.
+    """
+    met = _met(assignment, forms)
+    plain: dict[str, str] = {}
+    for name, form in forms.items():
+        if isinstance(form, RemappedFormat):
+            why = _unwalkable(name, form, assignment, forms)
+            if not why and form.slots and sum_dtype(dtypes[name]) != dtypes[name]:
+                why = _widened(name, assignment.value, dtypes[name])
+            plain.update({name: why} if why else {})
+    added = assignment.target.tensor
+    if assignment.operator is not None and isinstance(forms.get(added), RemappedFormat):
+        plain[added] = "a value is added to it"
+    while True:
+        cuts, refusal = _cuts(met, forms, plain)
+        if refusal is None:
+            break
+        plain.update(refusal)
+    if not any(True for _ in _blocked(met, forms, plain)):
+        return None, plain
+    return _over_stored(assignment, forms, cuts, plain), plain
+
+
+def _unwalkable(
+    name: str, form: RemappedFormat, assignment: Assignment, forms: Mapping[str, AnyFormat]
+) -> str:
+    """Why no loops run over what an operand stores, "" where they can."""
+    if not form.is_walkable:
+        return f"no loops run over {form.mapping}"
+    if not form.slots:
+        return ""
+    for access, linear in with_linearity(assignment.value):
+        if access.tensor != name:
+            continue
+        if not linear:
+            return f"the value is not linear in {name}, whose entries are summed over their places"
+        if len(set(access.indices)) < len(access.indices):
+            return f"{to_text(access)} is a diagonal"
+        for other in _factors_beside(assignment.value, access):
+            met = set(other.indices) & set(access.indices)
+            if other != access and is_sparse_form(forms[other.tensor]) and met:
+                return f"{other.tensor}, which is sparse, has {', '.join(sorted(met))} too"
+    return ""
+
+
+def _widened(name: str, value: Expr, dtype: DType) -> str:
+    """Why sums over places would give another type, "" where the text has such sums itself."""
+    if isinstance(value, Reduce) and value.operator == ADD:
+        return ""
+    if isinstance(value, Access) and value.tensor == name:
+        return f"a sum over the places of entries of {dtype} would be of {sum_dtype(dtype)}"
+    return next(filter(None, (_widened(name, each, dtype) for each in children(value))), "")
+
+
+def _factors_beside(value: Expr, access: Access) -> Iterator[Access]:
+    """The accesses in the additive terms that have one: A * x has x beside A, and not B * x."""
+    if isinstance(value, Reduce) and value.operator.additive:
+        yield from _factors_beside(value.body, access)
+    elif isinstance(value, Call) and value.operator.additive:
+        for arg in value.args:
+            yield from _factors_beside(arg, access)
+    elif access in (found := accesses(value)):
+        yield from found
+
+
+def is_sparse_form(form: AnyFormat) -> bool:
+    """Whether an operand leaves coordinates out."""
+    return isinstance(form, RemappedFormat) or is_sparse(form)
+
+
+def _met(assignment: Assignment, forms: Mapping[str, AnyFormat]) -> tuple[Access, ...]:
+    """All accesses that read an operand; `y += …` reads y where it is one."""
+    met = accesses(assignment)
+    target = assignment.target
+    return (*met, target) if assignment.operator is not None and target.tensor in forms else met
+
+
+def _cuts(
+    met: tuple[Access, ...], forms: Mapping[str, AnyFormat], plain: Mapping[str, str]
+) -> tuple[dict[str, int], dict[str, str] | None]:
+    """The size of the blocks of each index that is cut, or the operands that have to be plain."""
+    cuts: dict[str, int] = {}
+    by: dict[str, str] = {}
+    for access, form in _blocked(met, forms, plain):
+        for index, size in zip(access.indices, form.cuts, strict=True):
+            if size and cuts.setdefault(index, size) != size:
+                why = f"{index} is in blocks of {cuts[index]} in {by[index]}, and of {size} in "
+                return {}, {access.tensor: why + access.tensor}
+            if size:
+                by.setdefault(index, access.tensor)
+    for access in met:
+        for mode, index in enumerate(access.indices):
+            why = _refusal(access, mode, index, forms, plain) if index in cuts else ""
+            if why:
+                cutting = [a for a, f in _blocked(met, forms, plain) if _is_cut(a, f, index)]
+                return {}, {each.tensor: why for each in cutting}
+    return cuts, None
+
+
+def _blocked(
+    met: tuple[Access, ...], forms: Mapping[str, AnyFormat], plain: Mapping[str, str]
+) -> Iterator[tuple[Access, RemappedFormat]]:
+    """The accesses of operands in blocks that are not read in plain formats."""
+    for access in met:
+        form = forms[access.tensor]
+        if isinstance(form, RemappedFormat) and access.tensor not in plain:
+            yield access, form
+
+
+def _is_cut(access: Access, form: RemappedFormat, index: str) -> bool:
+    pairs = zip(access.indices, form.cuts, strict=True)
+    return any(name == index and size for name, size in pairs)
+
+
+def _refusal(
+    access: Access,
+    mode: int,
+    index: str,
+    forms: Mapping[str, AnyFormat],
+    plain: Mapping[str, str],
+) -> str:
+    """Why an access cannot be read in blocks of an index, "" where it can."""
+    name, form = access.tensor, forms[access.tensor]
+    if isinstance(form, RemappedFormat):
+        if name in plain:
+            return f"{name}, which is read in a plain format, stores the coordinates of {index}"
+        return "" if form.cuts[mode] else f"{name} does not store {index} in blocks"
+    if not is_sparse(form):
+        return ""
+    level = form.levels[form.mode_order.index(mode)]
+    if level.kind is LevelKind.DENSE:
+        return ""
+    return f"{name} stores the coordinates of {index}, which are not in blocks"
+
+
+def _over_stored(
+    assignment: Assignment,
+    forms: Mapping[str, AnyFormat],
+    cuts: Mapping[str, int],
+    plain: Mapping[str, str],
+) -> CutAssignment:
+    names = Names((*all_indices(assignment), *forms))
+    halves = {i: (names.fresh(f"{i}0"), names.fresh(f"{i}1")) for i in cuts}
+    tensors = Names((*forms, assignment.target.tensor))
+    to = _ToStored(forms, cuts, plain, names, halves, tensors, {}, [])
+    target = assignment.target
+    if assignment.operator is not None and target.tensor in forms:
+        to.access(target)  # it keeps its name: it is the operand that is met first
+    value = to.summed(assignment.value)
+    own = Access(target.tensor, to.adjacent(target.indices), target.span)
+    whole = replace(assignment, target=own, value=value)
+    sizes = tuple(cuts.get(index, 0) for index in target.indices)
+    return CutAssignment(assignment, whole, (*to.parts.values(),), sizes, halves, cuts, plain)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ToStored:
+    """Expressions over the modes of tensors → over stored modes.
+
+    parts  the operands that are met
+    slots  the numbers of entries that are to be summed over around the expression at hand
+    """
+
+    forms: Mapping[str, AnyFormat]
+    cuts: Mapping[str, int]
+    plain: Mapping[str, str]
+    names: Names
+    halves: Mapping[str, tuple[str, str]]
+    tensors: Names
+    parts: dict[tuple[str, tuple[int, ...]], Part]
+    slots: list[str]
+
+    def adjacent(self, indices: tuple[str, ...]) -> tuple[str, ...]:
+        """Indices, those that are cut as two."""
+        return tuple(half for index in indices for half in self.halves.get(index, (index,)))
+
+    def access(self, access: Access) -> Access:
+        """The access of what an operand stores, or of a view of it."""
+        form = self.forms[access.tensor]
+        stored = isinstance(form, RemappedFormat) and access.tensor not in self.plain
+        name = self._part(access, form, stored).name
+        if not stored or not isinstance(form, RemappedFormat):
+            return Access(name, self.adjacent(access.indices), access.span)
+        numbers = {form.modes[place]: self.names.fresh("k") for place in form.slots}
+        modes = tuple(
+            numbers[each] if each in numbers else _stored_index(each, access, self.halves)
+            for each in form.modes
+        )
+        self.slots.extend(numbers.values())
+        return Access(name, modes, access.span)
+
+    def _part(self, access: Access, form: AnyFormat, stored: bool) -> Part:
+        """The operand that an access reads."""
+        sizes = tuple(self.cuts.get(index, 0) for index in access.indices)
+        key = (access.tensor, sizes)
+        if key not in self.parts:
+            taken = any(part.access.tensor == access.tensor for part in self.parts.values())
+            name = self.tensors.fresh(f"{access.tensor}_in_blocks") if taken else access.tensor
+            own = form if stored or isinstance(form, Format) else plain_format(form.order)
+            self.parts[key] = Part(name, access, sizes, own)
+        return self.parts[key]
+
+    def summed(self, expr: Expr) -> Expr:
+        """An expression, summed over the numbers of its operands' entries."""
+        before = len(self.slots)
+        found = self.expression(expr)
+        for slot in self.slots[before:]:
+            found = Reduce(ADD, slot, found)
+        del self.slots[before:]
+        return found
+
+    def expression(self, expr: Expr) -> Expr:
+        """An expression, whose operands' entries are summed around it where it is no sum."""
+        if isinstance(expr, Access):
+            return self.access(expr)
+        apart = isinstance(expr, Reduce) or (isinstance(expr, Call) and expr.operator.additive)
+        found = map_children(expr, self.summed if apart else self.expression)
+        if isinstance(found, Reduce) and found.index in self.halves:
+            outer, inner = self.halves[found.index]
+            inside = replace(found, index=inner)
+            return replace(found, index=outer, body=inside)
+        return found
+
+
+def _stored_index(each: StoredMode, access: Access, halves: Mapping[str, tuple[str, str]]) -> str:
+    """The index of a stored mode."""
+    index = access.indices[each.reads[0]]
+    if isinstance(each, Quotient):
+        return halves[index][0]
+    return halves[index][1] if isinstance(each, Remainder) else index
+
+
+def with_target(cut: CutAssignment, modes: Sequence[StoredMode]) -> CutAssignment:
+    """The assignment with the modes of its result in this order."""
+    indices = tuple(_stored_index(each, cut.written.target, cut.halves) for each in modes)
+    target = replace(cut.assignment.target, indices=indices)
+    return replace(cut, assignment=replace(cut.assignment, target=target))
+
+
+def told_cut(part: Part, assignment: Assignment) -> str:
+    """Say which access of the assignment over stored modes is which of the text."""
+    found: list[Access] = []
+
+    def look(access: Access) -> Expr:
+        if access.tensor == part.name:
+            found.append(access)
+        return access
+
+    map_accesses(assignment.value, look)
+    shown = found[0] if found else Access(part.name, assignment.target.indices)
+    return f"{to_text(shown)} is {to_text(part.access)}"

@@ -1,0 +1,313 @@
+"""What may be computed first: every way to take an expression apart into temporaries.
+
+    A[i,j] = sum(k, l, B[i,k] * C[k,l] * D[j,l])
+    → A[i,j] += B * C * D
+      A[i,j] += w[i,l] * D       where w[i,l] += B * C      summed over k early
+      A[i,j] += B * w[k,j]       where w[k,j] += C * D      summed over l early
+      A[i,j] += C * w[i,k,j,l]   where w = B * D            nothing to sum early
+
+An associative and commutative operator has any set of its arguments computed first; a product is
+distributed over a sum or left; sums that stand inside an expression are always computed first. An
+index that only the temporary has is summed there, for multiplication distributes over addition.
+(Ahrens et al. 2022, section 7; unlike there, one factor may be summed by itself, and a temporary
+that could be summed early is not kept unsummed: it costs the same and needs more memory.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from functools import reduce as fold
+from itertools import combinations
+from typing import TypeGuard
+
+from codegen.records import dataclass
+from taco_py.compiler.concrete.terms import sums_apart
+from taco_py.language.notation.checks import accesses, free_indices
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.language.notation.operators import ADD, Operator
+from taco_py.language.notation.tree import children, exchange, map_accesses, map_children
+
+REWRITES = 16
+"""Distributed forms of an expression that are considered."""
+DRAFTS = 4096
+"""Names for temporaries while groupings are made; no tensor is called by a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`target = body`, or `target += body` where `reduced` indices are summed.
+
+    parts  the groups that fill the temporaries which `body` reads
+    """
+
+    target: Access
+    body: Expr
+    reduced: tuple[str, ...]
+    parts: tuple[Group, ...]
+
+    @property
+    def indices(self) -> frozenset[str]:
+        """Every index of this group and of those inside it."""
+        inside = {i for part in self.parts for i in part.indices}
+        own = {i for access in accesses(self.body) for i in access.indices}
+        return frozenset(inside | own | set(self.target.indices))
+
+
+def groupings(assignment: Assignment, names: Sequence[str]) -> Iterator[Group]:
+    """Every grouping of an assignment with explicit sums; `names` are free for temporaries."""
+    drafts = tuple(f"{place}" for place in range(DRAFTS))
+    for value in _forms(assignment)[:REWRITES]:
+        reduced, body = _peeled(value)
+        for group in _groups(assignment.target, body, reduced, drafts):
+            yield _named(group, iter(names), {})
+
+
+def _named(group: Group, names: Iterator[str], known: dict[str, str]) -> Group:
+    """`group` whose temporaries have the first of `names`, in the order of their computation."""
+    parts = []
+    for part in group.parts:
+        inside = _named(part, names, known)
+        known[part.target.tensor] = next(names)
+        parts.append(replace(inside, target=_renamed(part.target, known)))
+    body = map_accesses(group.body, lambda access: _renamed(access, known))
+    return replace(group, body=body, parts=tuple(parts))
+
+
+def _renamed(access: Access, names: Mapping[str, str]) -> Access:
+    return replace(access, tensor=names.get(access.tensor, access.tensor))
+
+
+def _peeled(expr: Expr) -> tuple[tuple[str, ...], Expr]:
+    """The indices of the sums around an expression, and what is inside them."""
+    reduced: list[str] = []
+    while isinstance(expr, Reduce) and expr.operator == ADD:
+        reduced.append(expr.index)
+        expr = expr.body
+    return tuple(reduced), expr
+
+
+# ---------------------------------------------------------------- distribution
+
+
+def _pulled(expr: Expr) -> Expr:
+    """`a * sum(j, b)` → `sum(j, a * b)`: one product under all its sums, free to be regrouped."""
+    expr = map_children(expr, _pulled)
+    if not isinstance(expr, Call):
+        return expr
+    sums: list[Reduce] = []
+    args = list(expr.args)
+    for place, linear in enumerate(expr.operator.linear if expr.operator.arity == 2 else ()):
+        others = [i for k, arg in enumerate(args) if k != place for i in _everywhere(arg)]
+        while linear and isinstance(arg := args[place], Reduce) and arg.operator == ADD:
+            if arg.index in others:
+                break
+            sums.append(arg)
+            args[place] = arg.body
+    value: Expr = replace(expr, args=tuple(args)) if sums else expr
+    for sum_ in reversed(sums):
+        value = replace(sum_, body=value)
+    return value
+
+
+def _everywhere(expr: Expr) -> tuple[str, ...]:
+    return tuple(i for access in accesses(expr) for i in access.indices)
+
+
+def few_forms(assignment: Assignment) -> bool:
+    """Whether all distributed forms of an assignment are among its groupings."""
+    return len(_forms(assignment)) <= REWRITES
+
+
+def _forms(assignment: Assignment) -> tuple[Expr, ...]:
+    """The assignment's value and what it becomes when products are distributed over sums, each form
+    once; of more than REWRITES one more than these. None in which a term has two sums over indices
+    of one name, as that of a denominator would."""
+    found = [_pulled(sums_apart(assignment).value)]
+    for form in found:
+        for other in _distributed(form):
+            other = _pulled(other)
+            named = replace(assignment, value=other)
+            if other not in found and len(found) <= REWRITES and sums_apart(named) is named:
+                found.append(other)
+    return tuple(found)
+
+
+def _distributed(expr: Expr) -> Iterator[Expr]:
+    """`expr` with one `a * (b + c)` replaced by `a * b + a * c`, or one sum over an index that both
+    terms have by two, for each place."""
+    if isinstance(expr, Call) and not expr.operator.additive:
+        for place, arg in enumerate(expr.args):
+            if expr.operator.linear[place] and _is_sum(arg):
+                yield replace(arg, args=tuple(_at(expr, place, term) for term in arg.args))
+    if isinstance(expr, Reduce) and expr.operator == ADD and _is_sum(body := expr.body):
+        terms = tuple(replace(expr, body=term) for term in body.args)
+        if all(expr.index in free_indices(term.body) for term in terms):
+            yield replace(body, args=terms)
+    for child in children(expr):
+        for new in _distributed(child):
+            yield exchange(expr, child, new)
+
+
+def _is_sum(expr: Expr) -> TypeGuard[Call]:
+    return isinstance(expr, Call) and expr.operator.additive and len(expr.args) == 2
+
+
+def _at(call: Call, place: int, arg: Expr) -> Call:
+    return replace(call, args=(*call.args[:place], arg, *call.args[place + 1 :]))
+
+
+# ---------------------------------------------------------------- temporaries
+
+
+def _groups(
+    target: Access, body: Expr, reduced: tuple[str, ...], names: tuple[str, ...]
+) -> Iterator[Group]:
+    """Every way to compute `target` as the sum of `body` over `reduced`."""
+    for value, parts in _cuts(body, frozenset(reduced), frozenset(target.indices), names):
+        own = free_indices(value)
+        yield Group(target, value, tuple(i for i in reduced if i in own), parts)
+
+
+Cut = tuple[Expr, tuple[Group, ...]]
+
+
+def _cuts(
+    expr: Expr, reduced: frozenset[str], kept: frozenset[str], names: tuple[str, ...]
+) -> Iterator[Cut]:
+    """`expr` with temporaries in the place of some of its parts, and the groups that fill them.
+
+    reduced  the indices that are summed around `expr`
+    kept     the indices that are used outside it
+    """
+    match expr:
+        case Access() | Literal():
+            yield expr, ()
+        case Reduce():
+            yield from _temporaries(expr, names)
+        case Call(operator, _) if operator.associative and operator.commutative:
+            yield from _partitions(operator, _flat(operator, expr), reduced, kept, names)
+        case Call(operator, _):
+            for cuts in _each(expr, reduced, kept, names):
+                yield Call(operator, tuple(e for e, _ in cuts)), _joined(cuts)
+
+
+def _temporaries(expr: Expr, names: tuple[str, ...]) -> Iterator[Cut]:
+    """A temporary for the whole of `expr`, a sum or a part of a sum or product."""
+    reduced, body = _peeled(expr)
+    target = Access(names[0], free_indices(expr))
+    for group in _groups(target, body, reduced, names[1:]):
+        yield target, (group,)
+
+
+def _each(
+    call: Call, reduced: frozenset[str], kept: frozenset[str], names: tuple[str, ...]
+) -> Iterator[tuple[Cut, ...]]:
+    """All combinations of cuts of a call's arguments, with names of their own. What one alone has
+    that it is linear in may be summed there:
+
+        y[i] = sum(j, k, A[i,j] * B[j,k] * x[k] / z[i])  →  w[j] = sum(k, B[j,k] * x[k]), …
+    """
+    args, linear = call.args, call.operator.linear
+    options = []
+    for place, arg in enumerate(args):
+        outside = {i for k, other in enumerate(args) if k != place for i in free_indices(other)}
+        own = reduced - outside if linear[place] and len(args) > 1 else frozenset[str]()
+        around = kept | outside | (reduced - own)
+        options.append(partial(_argument, arg, own, around, names[place :: len(args)]))
+    yield from _combinations(options)
+
+
+def _argument(
+    arg: Expr, own: frozenset[str], outside: frozenset[str], names: tuple[str, ...]
+) -> Iterator[Cut]:
+    """One argument cut, or all of it a temporary where it is summed there."""
+    yield from _cuts(arg, own, outside, names)
+    mine = [i for i in free_indices(arg) if i in own]
+    if mine:
+        yield from _temporaries(_summed(mine, arg), names)
+
+
+def _combinations(options: Sequence[Callable[[], Iterator[Cut]]]) -> Iterator[tuple[Cut, ...]]:
+    """One cut of each, all combinations; none is made before it is asked for."""
+    if not options:
+        yield ()
+        return
+    first, *others = options
+    for cut in first():
+        for rest in _combinations(others):
+            yield (cut, *rest)
+
+
+def _joined(cuts: Sequence[Cut]) -> tuple[Group, ...]:
+    return tuple(group for _, groups in cuts for group in groups)
+
+
+def _flat(operator: Operator, expr: Expr) -> tuple[Expr, ...]:
+    """The arguments of nested calls of one operator."""
+    if isinstance(expr, Call) and expr.operator == operator:
+        return tuple(part for arg in expr.args for part in _flat(operator, arg))
+    return (expr,)
+
+
+def _partitions(
+    operator: Operator,
+    items: tuple[Expr, ...],
+    reduced: frozenset[str],
+    kept: frozenset[str],
+    names: tuple[str, ...],
+) -> Iterator[Cut]:
+    """Every partition of the arguments into blocks, each a temporary unless it is one argument.
+
+    A block of one argument becomes a temporary, too, where an index is its own and is summed.
+    """
+    for blocks in _set_partitions(items):
+        if len(blocks) == 1 and len(items) > 1:
+            continue
+        options = []
+        for place, block in enumerate(blocks):
+            others = [item for other in blocks if other is not block for item in other]
+            outside = kept | {i for item in others for i in free_indices(item)}
+            inner = fold(lambda a, b: Call(operator, (a, b)), block)
+            own = [i for i in free_indices(inner) if i in reduced and i not in outside]
+            if not all(operator.linear):
+                own = []
+            share = names[place :: len(blocks)]
+            options.append(partial(_block, block, inner, own, outside, share, len(blocks)))
+        for cuts in _combinations(options):
+            yield fold(lambda a, b: Call(operator, (a, b)), (e for e, _ in cuts)), _joined(cuts)
+
+
+def _block(
+    block: tuple[Expr, ...],
+    inner: Expr,
+    own: Sequence[str],
+    outside: frozenset[str],
+    names: tuple[str, ...],
+    blocks: int,
+) -> Iterator[Cut]:
+    """The ways to have one block of arguments: as it is, or as a temporary."""
+    if len(block) == 1:
+        yield from _cuts(inner, frozenset(own), outside, names)
+    alone = len(block) == 1 and not isinstance(inner, Call)
+    if not alone or (own and blocks > 1 and isinstance(inner, Access)):
+        yield from _temporaries(_summed(own, inner), names)
+
+
+def _summed(indices: Sequence[str], expr: Expr) -> Expr:
+    return fold(lambda body, index: Reduce(ADD, index, body), reversed(indices), expr)
+
+
+def _set_partitions(items: tuple[Expr, ...]) -> Iterator[tuple[tuple[Expr, ...], ...]]:
+    """Every partition of `items` into blocks, the first item in the first block."""
+    if not items:
+        yield ()
+        return
+    first, *rest = items
+    for size in range(len(rest) + 1):
+        for places in combinations(range(len(rest)), size):
+            block = (first, *(rest[p] for p in places))
+            others = tuple(item for p, item in enumerate(rest) if p not in places)
+            for below in _set_partitions(others):
+                yield (block, *below)

@@ -1,0 +1,41 @@
+"""How many tuples are expected to satisfy a conjunctive query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from taco_py.compiler.asymptotic.queries import Atom, Query, dimension
+from taco_py.compiler.cost.estimate import Statistics
+
+
+def query_size(stats: Statistics, whole: Query) -> float:
+    """The expected number of tuples that satisfy a query.
+
+    What is quantified over holds at a tuple as probably as all of it is expected to be met there:
+
+        {(i,k) | B[i,k] ∧ ∃j' C[k,j']}  →  sizes of i and k · B's share · min(1, size of j · C's)
+    """
+    bound = frozenset(whole.heads)
+    size = prod((stats.sizes[head] for head in whole.heads), start=1.0)
+    for atoms in _connected(whole.atoms, bound):
+        inner = {v for atom in atoms for v in atom.variables} - bound
+        met = prod((stats.sizes[dimension(v)] for v in inner), start=1.0)
+        size *= min(1.0, met * prod(_share(stats, atom) for atom in atoms))
+    return size
+
+
+def _share(stats: Statistics, atom: Atom) -> float:
+    volume = prod((stats.sizes[dimension(v)] for v in atom.variables), start=1.0)
+    return min(1.0, stats.patterns[atom.relation].nnz / max(volume, 1.0))
+
+
+def _connected(atoms: Iterable[Atom], bound: frozenset[str]) -> list[list[Atom]]:
+    """The atoms in groups that share no quantified variable."""
+    groups: list[list[Atom]] = []
+    for atom in sorted(atoms):
+        inner = set(atom.variables) - bound
+        mine = [g for g in groups if any(inner & set(other.variables) for other in g)]
+        groups = [g for g in groups if g not in mine]
+        groups.append([atom, *(other for group in mine for other in group)])
+    return groups

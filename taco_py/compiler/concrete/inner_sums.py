@@ -1,0 +1,111 @@
+"""Sums inside a term: which are equal, and where those run that do not restrict it.
+
+    A[i,j] * sum(k, A[i,k] * A[j,k]) / (d[i] + d[j] - sum(l, A[j,l] * A[i,l]))
+
+Both sums are equal, and computed once. Their loops run where A[i,j] is stored: the term is zero
+elsewhere, whatever is in its divisor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+
+from taco_py.compiler.concrete.terms import reductions
+from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.language.notation.operators import MUL
+from taco_py.language.notation.tree import children, exchange, walk
+
+
+def sum_key(sum_: Expr) -> Hashable:
+    """Give what is equal for two sums that differ in names of their indices and the order of what
+    commutes."""
+    return _key(sum_, {})
+
+
+def equal_sums(expr: Expr, sum_: Expr) -> Iterator[Reduce]:
+    """Find the outermost sums of an expression that are equal to one of them, itself included."""
+    key = sum_key(sum_)
+    return (other for other in reductions(expr) if other is sum_ or sum_key(other) == key)
+
+
+def exchange_equal(expr: Expr, sum_: Expr, new: Expr) -> Expr:
+    """Put `new` in the place of a sum, which is told by identity, and of those equal to it.
+
+    b[i] - sum(j, A[i,j]) * sum(k, A[i,k])  →  b[i] - T[i] * T[i]
+    """
+    inside = expr
+    while isinstance(inside, Reduce):
+        inside = inside.body
+    for other in tuple(equal_sums(inside, sum_)) or (sum_,):
+        expr = exchange(expr, other, new)
+    return expr
+
+
+def distinct(sums: Iterator[Reduce]) -> tuple[Reduce, ...]:
+    """Take the first of each group of equal sums."""
+    found: dict[Hashable, Reduce] = {}
+    for each in sums:
+        found.setdefault(sum_key(each), each)
+    return tuple(found.values())
+
+
+def _key(expr: Expr, names: Mapping[str, str]) -> Hashable:
+    match expr:
+        case Access(tensor, indices):
+            return "access", tensor, tuple(names.get(i, i) for i in indices)
+        case Literal():
+            return "literal", expr
+        case Reduce(operator, index, body):
+            return "sum", operator.name, _key(body, {**names, index: f"#{len(names)}"})
+        case Call(operator, args):
+            parts = [_key(arg, names) for arg in args]
+            if operator.commutative:
+                parts.sort(key=repr)
+            return "call", operator.name, tuple(parts)
+    raise AssertionError(expr)
+
+
+def loose_sums(body: Expr) -> tuple[Reduce, ...]:
+    """Give the sums of a term's body that may be zero where it is not: in divisors, and beside
+    other terms."""
+    return tuple(sum_ for sum_ in reductions(body) if not _needs(body, sum_))
+
+
+def around_loose(body: Expr, sums: tuple[Reduce, ...]) -> Expr:
+    """Multiply what some of a body's sums add up by what is around them: where their loops run.
+
+    A[i,j] / (1 + sum(k, B[i,k] * C[k,j]))  →  A[i,j] / (1 + 1) * (B[i,k] * C[k,j])
+    """
+    found = body
+    for sum_ in sums:
+        found = exchange(found, sum_, Literal(1.0))
+    for sum_ in sums:
+        found = Call(MUL, (found, sum_.body))
+    return found
+
+
+def own_indices(sum_: Reduce) -> frozenset[str]:
+    """Give the indices of a sum and of the sums right inside it that are one with it.
+
+    sum(j, sum(k, A[i,j] * sum(l, B[k,l])))  →  j and k
+    """
+    found, body = {sum_.index}, sum_.body
+    while isinstance(body, Reduce) and body.operator == sum_.operator:
+        found.add(body.index)
+        body = body.body
+    return frozenset(found)
+
+
+def bound_in(sum_: Reduce) -> frozenset[str]:
+    """Give the indices that a sum and the sums inside it add up over."""
+    return frozenset(node.index for node, _ in walk(sum_) if isinstance(node, Reduce))
+
+
+def _needs(expr: Expr, sum_: Reduce) -> bool:
+    """Whether an expression is zero wherever a sum in it is."""
+    if expr is sum_:
+        return True
+    if not isinstance(expr, Call):
+        return isinstance(expr, Reduce) and any(_needs(each, sum_) for each in children(expr))
+    zeros = zip(expr.args, expr.operator.annihilators, strict=False)
+    return any(zero is not None and zero == 0 and _needs(arg, sum_) for arg, zero in zeros)

@@ -1,0 +1,211 @@
+"""Concrete index notation: index notation with loops, their order and temporaries written out.
+
+    forall i ( where( forall j C[i,j] = w[j],  forall k forall j w[j] += A[i,k] * B[k,j] ) )
+
+(Kjolstad et al. 2019, Tensor Algebra Compilation with Workspaces, section 4.) Values of
+assignments are index notation without reductions: a reduction is a loop around an assignment with
+an operator.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.language.notation.nodes import Access, Expr
+from taco_py.language.notation.operators import ADD, Number, Operator
+
+
+class WorkspaceKind(Enum):
+    """How a temporary is stored.
+
+    SCALAR  one variable
+    DENSE   an array, or where the workspace is over tiles one of a tile's size
+    ROW     a dense vector with a list of the coordinates that were written
+    MARKED  the same, read where others are walked: what was not written is told from a zero
+    HASH    a hash table from linearised coordinates to values, for two or more modes
+    """
+
+    SCALAR = "scalar"
+    DENSE = "dense"
+    ROW = "row"
+    MARKED = "marked row"
+    HASH = "hash"
+
+
+ROWS = (WorkspaceKind.ROW, WorkspaceKind.MARKED)
+"""Kinds of workspaces that list the coordinates of one index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A temporary tensor over `indices`, all `initial` at first; `dtype` is a scalar type's name.
+
+    operator   by which its producer adds to it, whose identity it is at first
+    ordered    whether its consumer needs the coordinates ascending
+    zero       whether a dense one must be zero before its producer, which does not fill all of it
+    kept       whether its consumer may read an element more than once
+    variables  those of the loops that it is filled in, where some derive from its indices
+    stored     the element of a side result that a scalar one is stored in once it is filled
+    """
+
+    name: str
+    indices: tuple[str, ...]
+    kind: WorkspaceKind
+    dtype: str
+    ordered: bool = True
+    zero: bool = True
+    kept: bool = False
+    variables: tuple[str, ...] = ()
+    operator: Operator = ADD
+    stored: Access | None = None
+
+    @property
+    def access(self) -> Access:
+        return Access(self.name, self.indices)
+
+    @property
+    def initial(self) -> Number:
+        """What each element is at first."""
+        found = self.operator.identity_of(np.dtype(self.dtype))
+        return 0 if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`target = value`, or `target op= value`."""
+
+    target: Access
+    value: Expr
+    operator: Operator | None = None
+
+
+class Race(Enum):
+    """What is done where iterations of a parallel loop write the same elements.
+
+    NONE       they may not
+    IGNORE     nothing: the user knows that they do not
+    ATOMICS    each update is one atomic operation
+    TEMPORARY  each thread adds to a copy of its own, and the copies are added up
+    ORDERED    the same, with copies for ranges that do not depend on the number of threads: the
+               result is the same to the last bit for any number
+    """
+
+    NONE = "NoRaces"
+    IGNORE = "IgnoreRaces"
+    ATOMICS = "Atomics"
+    TEMPORARY = "Temporary"
+    ORDERED = "Ordered"
+
+
+ORDERED_COPIES = 8
+"""Copies of a tensor that an ORDERED loop adds to at most, whatever the number of threads."""
+
+
+class Unit(Enum):
+    """What takes an iteration of a parallel loop.
+
+    CORE    a thread: of the CPU, or of the whole grid of a GPU
+    BLOCK   a block of a GPU
+    WARP    a warp of such a block
+    THREAD  a thread of such a block, or inside a loop of warps a lane of such a warp
+    """
+
+    CORE = "CPUThread"
+    BLOCK = "GPUBlock"
+    WARP = "GPUWarp"
+    THREAD = "GPUThread"
+
+
+INSIDE_BLOCKS = (Unit.WARP, Unit.THREAD)
+"""Units that are parts of a block, and so share its memory and wait for each other."""
+
+
+class Merge(Enum):
+    """How a loop meets the coordinates that several levels have in common.
+
+    TWO_FINGER  step by step, whichever level is behind
+    GALLOP      the level behind leaps to the other's coordinate, looking ahead in growing steps
+    """
+
+    TWO_FINGER = "TwoFinger"
+    GALLOP = "Gallop"
+
+
+class Assembly(Enum):
+    """How a result that stores coordinates is assembled.
+
+    APPEND  in order, each entry behind those before it; parts that threads make are joined
+    INSERT  entries are counted first, then each is written where it stays in the end
+    COPY    coordinates are those of an operand, and copied; each value has its place before
+    """
+
+    APPEND = "Append"
+    INSERT = "Insert"
+    COPY = "Copy"
+
+
+APART = (Race.TEMPORARY, Race.ORDERED)
+"""Strategies by which each thread adds to something of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """How a loop is carried out.
+
+    parallel  its iterations are shared among threads, with this strategy for common elements
+    unit      what takes each of them then
+    unroll    how many iterations stand one after another in the code, 0 to leave it open
+    vector    its iterations take the lanes of a vector
+    merge     how several levels are walked together
+    """
+
+    parallel: Race | None = None
+    unroll: int = 0
+    vector: bool = False
+    merge: Merge = Merge.TWO_FINGER
+    unit: Unit = Unit.CORE
+
+
+SERIAL = Mode()
+
+
+@dataclass(frozen=True, slots=True)
+class Forall:
+    """`body` for every value of `index`, ascending unless its iterations are shared."""
+
+    index: str
+    body: Statement
+    mode: Mode = SERIAL
+
+    @property
+    def parallel(self) -> bool:
+        return self.mode.parallel is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """`consumer` with `workspace` filled by `producer` just before."""
+
+    workspace: Workspace
+    consumer: Statement
+    producer: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Statements one after another; an empty one does nothing."""
+
+    statements: tuple[Statement, ...]
+
+
+Statement = Assign | Forall | Where | Sequence
+
+
+def forall(indices: tuple[str, ...], body: Statement) -> Statement:
+    """`body` inside one loop an index, the first outermost."""
+    for index in reversed(indices):
+        body = Forall(index, body)
+    return body

@@ -1,0 +1,219 @@
+"""The additive terms of an expression, with the sums around each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.language.notation.checks import all_indices
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.language.notation.operators import ADD, FILLED, SUB, Operator
+from taco_py.language.notation.tree import children, map_accesses, map_children
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """± sum over `reduced` of `body`, or what another operator makes of it."""
+
+    negative: bool
+    reduced: tuple[str, ...]
+    body: Expr
+    operator: Operator = ADD
+
+    def signed(self, dtype: str) -> Expr:
+        """The body, subtracted from zero in `dtype` if the term is negative.
+
+        In the body's own type a difference of unsigned numbers would wrap too early.
+        """
+        zero = Literal(0, dtype=dtype)
+        return Call(SUB, (zero, self.body)) if self.negative else self.body
+
+    def as_sum(self, dtype: str) -> Expr:
+        """The body with 0 for what it is reduced to where nothing is, as that of a sum has it.
+
+        min over j of filled(A[i,j] + x[j], inf)  →  filled(A[i,j] + x[j], 0)
+        """
+        match self.body:
+            case Call(operator, (arg, Literal(value))) if operator == FILLED:
+                if value == self.operator.identity_of(np.dtype(dtype)):
+                    return Call(FILLED, (arg, Literal(0)))
+        return self.body
+
+
+def split_terms(expr: Expr) -> tuple[Term, ...]:
+    """`a - sum(j, b) + c` → the terms +a, -sum(j) b, +c.
+
+    A sum over several added products stays one term: its loop runs over their union. A reduction by
+    another operator is one term where it is all there is, or is put together with others by its
+    operator: min(d, min(i, b)) → the terms d and min over i of b. Elsewhere it is inside of one.
+    """
+    if (reduce := whole_reduction(expr)) is not None:
+        return (_reduced_by(reduce),)
+    if (operator := accumulating(expr)) is not None:
+        return tuple(_accumulated(part, operator) for part in children(expr))
+    return _added(expr)
+
+
+def accumulating(expr: Expr) -> Operator | None:
+    """The operator other than a sum by which a value and a reduction by the same are put together.
+
+    min(d[j], min(i, A[i,j]))  →  min
+    """
+    match expr:
+        case Call(operator, args) if operator.associative and operator.commutative:
+            own = [isinstance(arg, Reduce) and arg.operator == operator for arg in args]
+            return operator if any(own) and not operator.additive else None
+    return None
+
+
+def _accumulated(part: Expr, operator: Operator) -> Term:
+    if isinstance(part, Reduce) and part.operator == operator:
+        return _reduced_by(part)
+    return Term(False, (), part, operator)
+
+
+def _added(expr: Expr) -> tuple[Term, ...]:
+    match expr:
+        case Call(operator, args) if operator.additive:
+            return tuple(
+                Term(term.negative != (sign < 0), term.reduced, term.body)
+                for arg, sign in zip(args, operator.signs, strict=True)
+                for term in _added(arg)
+            )
+        case Reduce(operator, index, body) if operator.additive:
+            inner = _added(body)
+            if len(inner) == 1:
+                (term,) = inner
+                return (Term(term.negative, (index, *term.reduced), term.body),)
+            return (Term(False, (index,), body),)
+    return (Term(False, (), expr),)
+
+
+def whole_reduction(expr: Expr) -> Reduce | None:
+    """The reduction by another operator than a sum that an expression is, also where it is said to
+    be absent where nothing is reduced."""
+    match expr:
+        case Reduce(operator) if not operator.additive:
+            return expr
+        case Call(operator, (Reduce() as inside, Literal(value))) if operator == FILLED:
+            return inside if value == 0 and not inside.operator.additive else None
+    return None
+
+
+def _reduced_by(reduce: Reduce) -> Term:
+    """The term of a reduction: `max(i, max(j, b))` → max over i and j of b."""
+    indices, body = [reduce.index], reduce.body
+    while isinstance(body, Reduce) and body.operator == reduce.operator:
+        indices.append(body.index)
+        body = body.body
+    return Term(False, tuple(indices), body, reduce.operator)
+
+
+def terms_in_turn(expr: Expr, is_whole: Callable[[Expr], bool]) -> tuple[Term, ...]:
+    """The terms of `expr`, so ordered that adding them up one by one rounds as `expr` does.
+
+    a - b + c          →  +a, -b, +c
+    a + (b - c)        →  +b, -c, +a
+    (a + b) - (c + d)  →  +a, +b, -(c + d)
+
+    is_whole  whether a sum has the type of the whole: those that wrap or round earlier have not
+    """
+    if not (isinstance(expr, Call) and expr.operator.additive and is_whole(expr)):
+        return (Term(False, (), expr),)
+    parts = [
+        _negated(terms_in_turn(arg, is_whole)) if sign < 0 else terms_in_turn(arg, is_whole)
+        for arg, sign in zip(expr.args, expr.operator.signs, strict=True)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    left, right = parts
+    if len(left) > 1 and len(right) > 1:
+        return (*left, Term(expr.operator.signs[1] < 0, (), expr.args[1]))
+    return (*right, *left) if len(right) > 1 else (*left, *right)
+
+
+def _negated(terms: Iterable[Term]) -> tuple[Term, ...]:
+    return tuple(replace(term, negative=not term.negative) for term in terms)
+
+
+def summed(expr: Expr, indices: Iterable[str]) -> Expr:
+    """`expr` under a sum over each of the indices, the first outermost."""
+    for index in reversed(tuple(indices)):
+        expr = Reduce(ADD, index, expr)
+    return expr
+
+
+def map_terms(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
+    """`function` applied to each additive term with its sums, in the order of `split_terms`.
+
+    map_terms(a - sum(j, b), f) = f(a) - f(sum(j, b))
+    """
+    if isinstance(expr, Call) and expr.operator.additive:
+        return map_children(expr, lambda arg: map_terms(arg, function))
+    if accumulating(expr) is not None:
+        return map_children(expr, function)
+    return function(expr)
+
+
+def sums_apart(assignment: Assignment) -> Assignment:
+    """The assignment where no term has two sums over indices of one name.
+
+    y = x * (sum(i, sum(k, A[i,k])) + sum(k, sum(i, B[k,i])))
+    → y = x * (sum(i, sum(k, A[i,k])) + sum(k_1, sum(i_1, B[k_1,i_1])))
+
+    One loop order for the whole term can then bind every index after those around it.
+    """
+    names = Names(all_indices(assignment))
+    value = map_terms(assignment.value, lambda term: _apart(term, set(), names))
+    return assignment if value is assignment.value else replace(assignment, value=value)
+
+
+def _apart(expr: Expr, used: set[str], names: Names) -> Expr:
+    if isinstance(expr, Reduce) and expr.index in used:
+        old, fresh = expr.index, names.fresh(expr.index)
+        body = map_accesses(expr.body, lambda access: _renamed(access, old, fresh))
+        expr = replace(expr, index=fresh, body=body)
+    if isinstance(expr, Reduce):
+        used.add(expr.index)
+    return map_children(expr, lambda child: _apart(child, used, names))
+
+
+def _renamed(access: Access, old: str, new: str) -> Access:
+    if old not in access.indices:
+        return access
+    return replace(access, indices=tuple(new if i == old else i for i in access.indices))
+
+
+def sums_outside(assignment: Assignment) -> Assignment:
+    """The assignment with the sums inside each product around it, where it is linear in them.
+
+    y[i] = A[i,k] * sum(j, B[k,j] * x[j])  →  y[i] = sum(j, A[i,k] * B[k,j] * x[j])
+
+    Its loops then come in any order. No sum may have the index of another (`sums_apart`).
+    """
+    value = _outside(assignment.value)
+    return assignment if value is assignment.value else replace(assignment, value=value)
+
+
+def _outside(expr: Expr) -> Expr:
+    expr = map_children(expr, _outside)
+    if not isinstance(expr, Call) or expr.operator.additive or not all(expr.operator.linear):
+        return expr
+    for place, arg in enumerate(expr.args):
+        if isinstance(arg, Reduce) and arg.operator.additive:
+            args = (*expr.args[:place], arg.body, *expr.args[place + 1 :])
+            return replace(arg, body=_outside(replace(expr, args=args)))
+    return expr
+
+
+def reductions(expr: Expr) -> Iterator[Reduce]:
+    """The outermost reductions of `expr`, left to right."""
+    if isinstance(expr, Reduce):
+        yield expr
+        return
+    for child in children(expr):
+        yield from reductions(child)

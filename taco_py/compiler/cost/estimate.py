@@ -1,0 +1,228 @@
+"""How many iterations a loop order makes: expected counts.
+
+For loops bound so far S, an access A restricts them to the fraction of coordinate tuples over S ∩
+indices(A) that some stored entry projects to, min(1, nnz / Π sizes); of a tensor with dense inner
+levels these are blocks, that have all coordinates of these. Products multiply fractions, sums add
+them. (The "uniform" statistics of Galley; Ahrens et al. 2022 compare the same sets
+symbolically.)
+
+Where an operand's coordinates are at hand, how its entries are spread over them takes the place of
+uniformity, and how they meet another's that of independence (`spread`, `joint`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from math import expm1, prod
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.compiler.cost.joint import Joint
+from taco_py.compiler.cost.machine import NOMINAL, Machine
+from taco_py.compiler.cost.sets import Bound, Number, Numbers, One, Sets, product
+from taco_py.compiler.cost.shares import independent
+from taco_py.compiler.cost.spread import Entries, recall_in
+from taco_py.language.formats import Format
+from taco_py.language.legal.absent import restricts
+from taco_py.language.legal.stored import is_sparse
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.nodes import Access, Expr
+
+CELLS = 4096
+"""Groups of elements of a result that are told apart by their operands' rows and columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What is known of one operand: how many entries are stored, in which format, and which."""
+
+    nnz: float
+    format: Format
+    entries: Entries | None = None
+
+    @property
+    def sparse(self) -> bool:
+        return is_sparse(self.format)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The sizes of all indices and the pattern of each tensor, and the machine they are met on.
+
+    joints  what is known of several operands together, by the expression they are in
+    """
+
+    sizes: Mapping[str, float]
+    patterns: Mapping[str, Pattern]
+    machine: Machine = NOMINAL
+    joints: dict[Expr, Joint] = field(init=False, default_factory=dict, compare=False, repr=False)
+
+    def key(self, *found: Access) -> tuple[object, ...]:
+        """What is known of these accesses and their indices, to be compared and hashed."""
+        return self.machine, self._sizes(found), tuple(self._patterns(found))
+
+    def stored(self, *found: Access) -> tuple[object, ...]:
+        """`key` but for the formats of sparse tensors."""
+        known = ((name, p and (p.nnz, p.entries, p.sparse)) for name, p in self._patterns(found))
+        return self.machine, self._sizes(found), tuple(known)
+
+    def _sizes(self, found: Iterable[Access]) -> tuple[tuple[str, float | None], ...]:
+        indices = dict.fromkeys(i for access in found for i in access.indices)
+        return tuple((index, self.sizes.get(index)) for index in indices)
+
+    def _patterns(self, found: Iterable[Access]) -> Iterator[tuple[str, Pattern | None]]:
+        tensors = dict.fromkeys(access.tensor for access in found)
+        return ((name, self.patterns.get(name)) for name in tensors)
+
+    def volume(self, indices: Iterable[str]) -> float:
+        """The number of coordinate tuples over a set of indices."""
+        return prod((self.sizes[i] for i in indices), start=1.0)
+
+    def volumes(self, sets: Sets) -> Numbers:
+        """The number of coordinate tuples over each of many sets of indices."""
+        return product(np.array([self.sizes[index] for index in sets.names]), sets.has)
+
+    def access_fraction(self, access: Access, bound: frozenset[str]) -> float:
+        """The fraction of tuples over its bound indices under which `access` stores something."""
+        return float(self.access_share(access, One(bound)))
+
+    def access_share(self, access: Access, bound: Bound) -> Number:
+        """`access_fraction` for one set of indices, or for each of many."""
+        pattern = self.patterns[access.tensor]
+        if not pattern.sparse:
+            return 1.0
+        own = tuple(dict.fromkeys(access.indices))
+        sizes = tuple(self.sizes.get(index, 1.0) for index in own)
+
+        def find(some: Bound) -> Number:
+            return self._share(pattern, access, own, sizes, some)
+
+        form = pattern.format
+        block = form.stored(access.indices)[form.depth :]
+        key = (access.indices, sizes, pattern.nnz, form.levels[0].full, block)
+        return bound.each(own, find, recall_in(pattern.entries, key))
+
+    def _share(
+        self,
+        pattern: Pattern,
+        access: Access,
+        own: tuple[str, ...],
+        sizes: tuple[float, ...],
+        bound: Bound,
+    ) -> Number:
+        listed = _listed(pattern, access)
+        size_of = [size if index in listed else 1.0 for index, size in zip(own, sizes, strict=True)]
+        volume = bound.most(1.0, bound.product(own, size_of))
+        blocks = pattern.nnz / self._block(pattern, access)
+        found = bound.least(1.0, blocks / volume)
+        if pattern.nnz < 1.0:
+            found = self._anywhere(own, bound, found)
+        told = pattern.entries is not None or pattern.format.levels[0].full
+        if told and len(access.indices) > 1:
+            alone = [self._alone(pattern, access, index) for index in own]
+            found = bound.alone(own, alone, found)
+        return found
+
+    def _block(self, pattern: Pattern, access: Access) -> float:
+        """The elements of each block of a tensor with dense inner levels, 1 of one without."""
+        inner = set(access.indices) - _listed(pattern, access)
+        return max(1.0, prod((self.sizes.get(index, 1.0) for index in inner), start=1.0))
+
+    def _anywhere(self, own: Sequence[str], bound: Bound, share: Number) -> Number:
+        """The share where some of an access's own indices are bound, all where none is."""
+        found: Number = 1.0
+        for index in own:
+            found = bound.where(index, share, found)
+        return found
+
+    def _alone(self, pattern: Pattern, access: Access, index: str) -> float:
+        """The share of one index's coordinates under which anything is stored."""
+        if pattern.format.levels[0].full:
+            return 1.0
+        mode = access.indices.index(index)
+        if pattern.entries is None or not pattern.entries.known(mode):
+            if index not in _listed(pattern, access):
+                return 1.0
+            blocks = pattern.nnz / self._block(pattern, access)
+            return min(1.0, blocks / max(1.0, self.sizes.get(index, 1.0)))
+        spread = pattern.entries.spread(mode)
+        return min(1.0, spread.distinct / spread.size)
+
+    def fraction(self, expr: Expr, bound: frozenset[str]) -> float:
+        """The fraction of tuples over `bound` at which `expr` is not plainly zero."""
+        return float(self.share(expr, One(bound)))
+
+    def share(
+        self, expr: Expr, bound: Bound, known: Callable[[Access], Number] | None = None
+    ) -> Number:
+        """`fraction` for one set of indices, or for each of many.
+
+        known  `access_share` of its accesses, where that is at hand
+        """
+        found = independent(expr, bound, known or (lambda a: self.access_share(a, bound)))
+        joint = self.joint(expr)
+        if not joint.pairs:
+            return found
+        factor = joint.factor(bound)
+        found = found * factor
+        if not np.any(factor > 1.0):
+            return found
+        most = bound.least(joint.most(bound), 1.0)  # as many as when independent can always be
+        return np.where(factor > 1.0, bound.least(found, most), found)
+
+    def joint(self, expr: Expr) -> Joint:
+        """What is known together of the operands without which `expr` is zero."""
+        if expr not in self.joints:
+            found = [a for a in accesses(expr) if self.patterns[a.tensor].entries is not None]
+            known = {a.tensor: e for a in found if (e := self.patterns[a.tensor].entries)}
+            restricting = (a for a in found if restricts(expr, a))
+            self.joints[expr] = Joint(restricting, known, self.sizes)
+        return self.joints[expr]
+
+    def iterations(self, expr: Expr, bound: frozenset[str]) -> float:
+        """The expected number of tuples over `bound` that loops around `expr` visit."""
+        return self.volume(bound) * self.fraction(expr, bound)
+
+
+def _listed(pattern: Pattern, access: Access) -> set[str]:
+    """The indices down to the last of which `access` has a list of coordinates."""
+    return set(pattern.format.stored(access.indices)[: pattern.format.depth])
+
+
+def result_size(stats: Statistics, value: Expr, keep: Sequence[str]) -> float:
+    """The expected number of nonzeros of `value` over `keep`; what meets in one place adds up.
+
+    Rows and columns with many entries get as much more of what is added up, so that more of it
+    meets in one place: F products fall on element (i,j) with the probability p_i · p_j, operands'
+    shares of entries in row i and in column j, and hit Σ 1 - exp(-F · p_i · p_j) elements. They are
+    no more than where all operands have anything over `keep`: sum(k, S[i,j] * U[i,k] * V[j,k]) is
+    stored where S is.
+    """
+    everything = frozenset(i for a in accesses(value) for i in a.indices)
+    total = stats.iterations(value, everything | frozenset(keep))
+    if everything <= set(keep):
+        return min(total, stats.volume(frozenset(keep)))
+    cells = [(1.0, 1.0)]  # how many there are, each with which share of what is added up
+    for index in keep:
+        groups = _shares(stats, value, index)
+        if len(cells) * len(groups) > CELLS:
+            groups = ((stats.sizes[index], 1.0 / max(stats.sizes[index], 1.0)),)
+        cells = [(n * count, p * share) for n, p in cells for count, share in groups]
+    found = sum(count * -expm1(-min(total * share, 700.0)) for count, share in cells)
+    return min(found, stats.iterations(value, frozenset(keep)))
+
+
+def _shares(stats: Statistics, value: Expr, index: str) -> tuple[tuple[float, float], ...]:
+    """How many coordinates of an index have which share of the entries of an operand."""
+    size = stats.sizes[index]
+    for access in stats.joint(value).accesses:
+        entries = stats.patterns[access.tensor].entries
+        if index in access.indices and entries is not None:
+            mode = access.indices.index(index)
+            if entries.known(mode):
+                spread = entries.spread(mode)
+                whole = max(spread.entries, 1)
+                return tuple((count, each / whole) for count, each in spread.groups)
+    return ((size, 1.0 / max(size, 1.0)),)

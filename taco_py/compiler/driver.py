@@ -1,0 +1,380 @@
+"""The pipeline: a recipe → a compiled kernel.
+
+    lower (`ways`) → passes → emit → build
+
+A routine that is there already is called as it is. The kernel cache is asked first; on a hit none
+of it is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from codegen.records import dataclass
+from codegen.runtime.kernel_cache import KernelCache
+from codegen.runtime.signature import Parameter
+from codegen.target import CUDA
+from codegen.toolchain.errors import ToolchainError
+from taco_py.compiler.lower.bindings import Bindings, Source, bindings_from_json, bindings_to_json
+from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe, Routine
+from taco_py.compiler.ways.ways import way_of
+from taco_py.data.kernels import KERNELS, find_routine, routine_name
+from taco_py.language.diagnostics.errors import CompilerError, DeviceError, InternalError, TacoError
+
+if TYPE_CHECKING:
+    from codegen.ir import Module
+    from codegen.runtime.kernel_cache import KernelSource
+    from codegen.target import Target
+
+
+SIDE_BY_SIDE = 2
+"""Kernels that are compiled at a time: more compilers share the memory and the cores of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What explain() tells of one kernel.
+
+    stored    indices of which a sparse result stores every coordinate
+    launches  of the kernels of a GPU: their grids, blocks and shared memory
+    blocks    the most threads of a block of each kernel of a GPU
+    """
+
+    concrete: str
+    graph: str
+    parallel: str
+    workspaces: tuple[str, ...]
+    tiles: tuple[str, ...] = ()
+    stored: tuple[str, ...] = ()
+    launches: tuple[str, ...] = ()
+    blocks: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledKernel:
+    """A kernel and what its caller must know.
+
+    parameters    the parameters of `call`, each with the source of its argument
+    requirements  (tensor, ordered, unique): what must be true of operands' coordinates
+    keys          the indices of each hash workspace, which are linearised in 64 bits
+    covers        whether every element of a dense result is written, so that it need not be zero
+                  before
+    hit           "memory", "disk" or "built"; "routine" where nothing is compiled
+    routine       the name of a function that is there already (`taco_py.data.kernels`), or ""
+    arrays        that it makes for itself (`codegen.passes.local_arrays`)
+    """
+
+    recipe: Recipe
+    call: Callable[..., Any]
+    parameters: tuple[tuple[Parameter, Source | None], ...]
+    requirements: tuple[tuple[str, bool, bool], ...]
+    covers: bool
+    keys: tuple[tuple[str, ...], ...]
+    threaded: bool
+    source: str
+    report: Report
+    hit: str
+    seconds: float
+    routine: str = ""
+    arrays: tuple[tuple[str, bool, str], ...] = ()
+
+    @property
+    def target(self) -> str:
+        """What the kernel runs on, as `target=` has it."""
+        return way_of(self.recipe.schedule.make).target
+
+    @property
+    def key(self) -> str:
+        """What a later process finds the kernel's function by."""
+        return self.routine or self.recipe.key
+
+
+def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKernel:
+    """The kernel of `recipe`, from the cache or made now.
+
+    Raises CompilerError when there is no compiler or it fails, InternalError where the fault is
+    ours, and ScheduleError.
+    """
+    way = way_of(recipe.schedule.make)
+    if way.routine is not None:
+        return _routine_kernel(recipe, way.routine(recipe))
+    if way.target != "c":
+        return _device_kernel(recipe, way.target)
+    try:
+        found = cache.get_or_build(recipe.key, lambda: _source(recipe))
+    except ToolchainError as error:
+        raise CompilerError(error.message, hint=error.hint) from error
+    facts = json.loads(found.kernel.metadata)
+    bindings: dict[str, Source] = dict(bindings_from_json(facts["bindings"]))
+    (signature,) = found.kernel.signatures
+    parameters = tuple((p, bindings.get(p.name)) for p in signature.parameters)
+    call = found.kernel.functions[signature.name]
+    source = found.kernel.source
+    return _with_facts(recipe, call, parameters, facts, source, found.hit, found.seconds)
+
+
+def compile_recipes(
+    recipes: Sequence[Recipe], cache: KernelCache = KERNELS
+) -> tuple[CompiledKernel, ...]:
+    """Return the kernels of recipes, each distinct one made once, some side by side.
+
+    Raises what `compile_recipe` raises, for the first recipe of which it does.
+    """
+    from codegen.toolchain.processor import core_count
+    from codegen.toolchain.side_by_side import map_side_by_side
+
+    by_parts: dict[tuple[int, int, str], int] = {}
+    numbers: dict[Recipe, int] = {}
+    places = []
+    for recipe in recipes:
+        parts = (id(recipe.problem), id(recipe.schedule), recipe.phase)  # equal more often than not
+        if parts not in by_parts:
+            by_parts[parts] = numbers.setdefault(recipe, len(numbers))
+        places.append(by_parts[parts])
+    workers = min(SIDE_BY_SIDE, core_count(), len(numbers))
+    kernels = map_side_by_side(lambda recipe: compile_recipe(recipe, cache), numbers, workers)
+    return tuple(kernels[place] for place in places)
+
+
+def _device_kernel(recipe: Recipe, target: str) -> CompiledKernel:
+    """The kernel of a recipe on a device. Raises DeviceError."""
+    from taco_py.compiler.devices import DeviceCall
+
+    begin = perf_counter()
+    source, host, hit = _device_source(recipe)
+    facts = json.loads(source.metadata)
+    bindings: dict[str, Source] = dict(bindings_from_json(facts["bindings"]))
+    (signature,) = source.signatures
+    parameters = tuple((p, bindings.get(p.name)) for p in signature.parameters)
+    promised = tuple(facts.get("promised", ()))
+    call = DeviceCall(target, source.source, host, signature, promised)
+    seconds = perf_counter() - begin
+    return _with_facts(recipe, call, parameters, facts, source.source, hit, seconds)
+
+
+def _device_source(recipe: Recipe) -> tuple[KernelSource, str, str]:
+    """The CUDA of a recipe, its host's Python, and whether they were in memory, on disk or built.
+
+    Raises DeviceError.
+    """
+    key = recipe.source_key
+    known: tuple[KernelSource, str] | None = KERNELS.memo.get(key)
+    if known is not None:
+        return *known, "memory"
+    text = KERNELS.text(key)
+    if text is not None:
+        known, hit = _kept_source(json.loads(text)), "disk"
+    else:
+        known, hit = make_device_source(recipe), "built"
+        source, host = known
+        signatures = [signature.to_json() for signature in source.signatures]
+        KERNELS.write_text(key, json.dumps([source.source, signatures, source.metadata, host]))
+    KERNELS.memo.put(key, known)
+    return *known, hit
+
+
+def _kept_source(kept: Sequence[Any]) -> tuple[KernelSource, str]:
+    """What `_device_source` has written."""
+    from codegen.runtime.kernel_cache import KernelSource
+    from codegen.runtime.signature import signature_from_json
+
+    source, signatures, metadata, host = kept
+    return KernelSource(source, tuple(map(signature_from_json, signatures)), metadata), host
+
+
+def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, str]:
+    """CUDA for `recipe`, through every stage, and the Python text of the host that launches it.
+
+    Raises DeviceError for what kernels of devices do not compute.
+    """
+    from codegen.emit.host_python import emit_host
+    from codegen.passes.gpu.launch_notes import launch_notes
+    from codegen.runtime.kernel_cache import KernelSource
+    from codegen.runtime.signature import signature_of
+
+    lowered = _lowered(recipe, CUDA)
+    module = _named(lowered.module, name or recipe.phase)
+    module, text, host = _device_texts(recipe, module, emit_host)
+    bindings = bindings_to_json(_used(lowered.bindings, module))
+    own = {
+        "tiles": [],
+        "launches": launch_notes(module),
+        "blocks": [(kernel.name, kernel.block) for kernel in module.kernels],
+    }
+    report = {**own, **lowered.facts["report"]}
+    facts = {**lowered.facts, "bindings": bindings, "report": report, "threaded": False}
+    signatures = tuple(signature_of(f) for f in module.exported)
+    return KernelSource(text, signatures, json.dumps(facts), False), host
+
+
+def make_cuda_program(recipe: Recipe, name: str) -> tuple[str, str]:
+    """The kernels of `recipe` in CUDA, and the functions of its host, `name`, in C++.
+
+    What they call begins with `name` too, so that texts of several recipes make one program. Raises
+    DeviceError as `make_device_source`.
+    """
+    from codegen.emit.host_cuda import emit_host_cuda
+
+    module = _apart(_named(_lowered(recipe, CUDA).module, name), name)
+    _, text, host = _device_texts(recipe, module, emit_host_cuda)
+    return text, host
+
+
+def _device_texts(
+    recipe: Recipe, module: Module, emit_host: Callable[[Module], str]
+) -> tuple[Module, str, str]:
+    """A module after passes, its kernels in CUDA and its host as `emit_host` writes it."""
+    from codegen.emit.cuda import emit_cuda
+    from codegen.passes.order import run_passes
+    from codegen.target import UnsupportedError
+
+    try:
+        module = run_passes(module, CUDA)
+        return module, emit_cuda(module, CUDA), emit_host(module)
+    except UnsupportedError as error:
+        raise DeviceError(
+            f"Expected what kernels of a GPU compute, found {recipe.problem}: {error}",
+            hint="leave target= out to compute it on the CPU",
+        ) from error
+
+
+def _apart(module: Module, prefix: str) -> Module:
+    """With other names for the functions that others do not see: `prefix`_running_totals."""
+    from codegen.ir import Invoke
+    from codegen.tree import map_children
+
+    own = {f.name: f"{prefix}_{f.name}" for f in module.functions if f.internal}
+
+    def renamed(node: Any) -> Any:
+        node = map_children(node, renamed)
+        return replace(node, function=own[node.function]) if isinstance(node, Invoke) else node
+
+    functions = (renamed(replace(f, name=own.get(f.name, f.name))) for f in module.functions)
+    return replace(module, functions=tuple(functions))
+
+
+def source_of(recipe: Recipe, name: str = "") -> str:
+    """The text of a recipe's kernel on what it runs on, C or CUDA, in the phase that it says."""
+    if way_of(recipe.schedule.make).on_gpu:
+        return make_device_source(recipe, name)[0].source
+    return make_source(recipe, name).source
+
+
+def _routine_kernel(recipe: Recipe, routine: Routine) -> CompiledKernel:
+    """The kernel of a routine, for which nothing is compiled."""
+    name = routine_name(routine.maker, routine.text)
+    call, parameters = find_routine(name), routine.parameters
+    kernel = _with_facts(recipe, call, parameters, routine.facts, routine.source, "routine", 0.0)
+    return replace(kernel, routine=name)
+
+
+def _with_facts(
+    recipe: Recipe,
+    call: Callable[..., Any],
+    parameters: tuple[tuple[Parameter, Source | None], ...],
+    facts: Mapping[str, Any],
+    source: str,
+    hit: str,
+    seconds: float,
+) -> CompiledKernel:
+    """The kernel that a function is, with what its caller must know."""
+    report = facts["report"]
+    return CompiledKernel(
+        recipe,
+        call,
+        parameters,
+        tuple((str(t), bool(o), bool(u)) for t, o, u in facts["requirements"]),
+        facts["covers"],
+        tuple(tuple(indices) for indices in facts["keys"]),
+        facts["threaded"],
+        source,
+        Report(
+            report["concrete"],
+            report["graph"],
+            report["parallel"],
+            tuple(report["workspaces"]),
+            tuple(report.get("tiles", ())),
+            tuple(report.get("stored", ())),
+            tuple(report.get("launches", ())),
+            tuple((str(name), int(block)) for name, block in report.get("blocks", ())),
+        ),
+        hit,
+        seconds,
+        arrays=tuple((str(n), bool(e), str(t)) for n, e, t in facts.get("arrays", ())),
+    )
+
+
+def _source(recipe: Recipe) -> KernelSource:
+    """`make_source`, where what goes wrong is a fault of ours unless it is a refusal."""
+    try:
+        return make_source(recipe)
+    except Exception as error:
+        refusals = (TacoError, ToolchainError, MemoryError)
+        if isinstance(error, refusals) and not isinstance(error, InternalError):
+            raise
+        from taco_py.language.diagnostics.report import internal_error
+
+        raise internal_error("compile", f"{recipe.problem} | {recipe.schedule}", error) from error
+
+
+def make_source(recipe: Recipe, name: str = "") -> KernelSource:
+    """C for `recipe`, through every stage.
+
+    name  of the function; that of the phase where none is given
+    """
+    from codegen.emit.c import emit_c
+    from codegen.passes.local_arrays import local_arrays
+    from codegen.passes.notes import notes
+    from codegen.passes.order import run_passes
+    from codegen.runtime.kernel_cache import KernelSource
+    from codegen.runtime.signature import signature_of
+
+    target = native_target()
+    lowered = _lowered(recipe, target)
+    module = _named(run_passes(lowered.module, target), name or recipe.phase)
+    report = {"tiles": notes(module, _loop_names(recipe)), **lowered.facts["report"]}
+    bindings = bindings_to_json(_used(lowered.bindings, module))
+    facts = {**lowered.facts, "bindings": bindings, "report": report}
+    facts["arrays"] = local_arrays(module)
+    signatures = tuple(signature_of(f) for f in module.exported)
+    return KernelSource(emit_c(module, target), signatures, json.dumps(facts), lowered.vectors)
+
+
+def _loop_names(recipe: Recipe) -> frozenset[str]:
+    """What loops are called that the notation and the schedule have."""
+    words = re.findall(r"\w+", str(recipe.schedule.on_loops))
+    return frozenset((*(name for order in recipe.schedule.orders for name in order), *words))
+
+
+def _lowered(recipe: Recipe, target: Target) -> LoweredRecipe:
+    way = way_of(recipe.schedule.make)
+    if way.lower is None:
+        raise InternalError(f"Expected a way that generates code, found {recipe.schedule.make}")
+    return way.lower(recipe, target)
+
+
+def _named(module: Module, name: str) -> Module:
+    """With the function that others call, of which there is one, called `name`."""
+    functions = (f if f.internal else replace(f, name=name) for f in module.functions)
+    return replace(module, functions=tuple(functions))
+
+
+def native_target() -> Any:
+    """The machine that kernels are built for."""
+    from codegen.target import Target
+    from codegen.toolchain.processor import cache_sizes, core_count, cpu_flags
+
+    compiler = KERNELS.compiler
+    return Target.native(
+        cpu_flags(), core_count(), cache_sizes(), compiler.flags, compiler.has_openmp
+    )
+
+
+def _used(bindings: Bindings, module: Any) -> Bindings:
+    names = {p.name for f in module.functions for p in (*f.arrays, *f.scalars)}
+    return tuple((name, source) for name, source in bindings if name in names)

@@ -1,0 +1,113 @@
+"""Epilogues as trees: what several visitors read becomes part of one visitor.
+
+    z = P + b;  t = tanh(z);  t * z + r
+
+    z is read by tanh and by *; all of it passes through that *, its lowest common ancestor:
+    +  ( topological ( z = P + b;  tanh(z);  tanh(z) * z ),  r )
+
+(Chen et al. 2024, EVT, section 5.2: DAG to tree.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from taco_py.compiler.epilogue.value_graph import Output, Product, ValueGraph, value_graph
+from taco_py.compiler.epilogue.visitors import (
+    AuxStore,
+    ColumnReduction,
+    Compute,
+    Leaf,
+    Outputs,
+    RowReduction,
+    ScalarReduction,
+    Slot,
+    Topological,
+    Visitor,
+)
+
+
+def build_tree(product: Product, outputs: Sequence[Output]) -> Visitor:
+    """Build the visitor tree of what is written of a product.
+
+    Raises ValueError for values that are not computed element by element.
+    """
+    graph = value_graph(product, outputs)
+    return _Builder(graph).tree(len(graph.nodes) - 1, {})
+
+
+def lowest_common_ancestors(reads: Sequence[Sequence[int]]) -> list[int]:
+    """Find, for each node but the last, the first one that all ways from it to the last pass.
+
+    reads  the nodes that each node reads, all of them before it
+    """
+    readers: list[list[int]] = [[] for _ in reads]
+    for number, read in enumerate(reads):
+        for each in read:
+            readers[each].append(number)
+    passed: dict[int, frozenset[int]] = {}
+    for number in reversed(range(len(reads))):
+        common = [passed[reader] for reader in readers[number]]
+        passed[number] = frozenset({number}).union(
+            frozenset.intersection(*common) if common else ()
+        )
+    nearest = [min(passed[number] - {number}, default=number) for number in range(len(reads))]
+    return nearest
+
+
+class _Builder:
+    """Turns parts of a graph into trees."""
+
+    def __init__(self, graph: ValueGraph) -> None:
+        self.graph = graph
+        self.ancestors = lowest_common_ancestors(graph.reads)
+        self.below: list[frozenset[int]] = []
+        counts = [0] * len(graph.nodes)
+        for reads in graph.reads:
+            self.below.append(frozenset(reads).union(*(self.below[each] for each in reads)))
+            for number in reads:
+                counts[number] += 1
+        self.shared = {
+            number
+            for number, count in enumerate(counts)
+            if count > 1 and not isinstance(graph.nodes[number], Leaf)
+        }
+
+    def tree(self, number: int, slots: Mapping[int, Slot]) -> Visitor:
+        """The visitor of a node and all below it; `slots` are those that are made before."""
+        if number in slots:
+            return slots[number]
+        inside = self._region(number) - slots.keys()
+        if not inside:
+            return self._plain(number, slots)
+        steps: list[Visitor] = []
+        own: dict[int, Slot] = {}  # what is inside reads nothing that is shared further out
+        for each in sorted(inside):
+            steps.append(self._plain(each, own))
+            own[each] = Slot(len(steps) - 1)
+        steps.append(self._plain(number, own))
+        return Topological(tuple(steps))
+
+    def _plain(self, number: int, slots: Mapping[int, Slot]) -> Visitor:
+        """The node with the trees of what it reads."""
+        node = self.graph.nodes[number]
+        below = [self.tree(each, slots) for each in self.graph.reads[number]]
+        match node:
+            case Compute() | Outputs():
+                return replace(node, args=tuple(below))
+            case AuxStore() | RowReduction() | ColumnReduction() | ScalarReduction():
+                return replace(node, value=below[0])
+        return node
+
+    def _region(self, number: int) -> set[int]:
+        """What is shared between what passes through this node first, and this node."""
+        shared, below = self.shared & self.below[number], self.below[number]
+        inside: set[int] = set()
+        found = {each for each in shared if self.ancestors[each] == number}
+        while found:
+            inside |= found
+            inside |= {each for each in below if self.below[each] & inside}
+            read = frozenset().union(*(self.below[each] for each in inside))
+            found = (shared & read) - inside
+        return inside & self.shared

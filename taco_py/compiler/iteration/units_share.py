@@ -1,0 +1,57 @@
+"""What units of a GPU share: rows of a sparse result, and entries of an operand, one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codegen.target import CUDA
+from codegen.types import scalar
+from taco_py.compiler.concrete.nodes import Forall, Race, Unit, WorkspaceKind
+from taco_py.compiler.concrete.tree import assignments, workspaces_of
+
+if TYPE_CHECKING:
+    from taco_py.compiler.iteration.graph import IterationGraph, Loop
+
+
+def updates_words(graph: IterationGraph) -> bool:
+    """Whether atomic operations on the result also write elements beside theirs, which units of
+    a GPU that take other iterations may write at the same time."""
+    if graph.teams or scalar(graph.problem.result.dtype).itemsize >= CUDA.atomic_bytes:
+        return False
+    return any(loop.mode.parallel is Race.ATOMICS for loop in graph.loops)
+
+
+def rows_in_blocks(graph: IterationGraph) -> bool:
+    """Whether blocks of a GPU take iterations of the outermost loop, each with rows of a sparse
+    result that its threads fill together."""
+    statement = graph.statement
+    if not isinstance(statement, Forall) or statement.mode.unit is not Unit.BLOCK:
+        return False
+    kinds = {workspace.kind for workspace in workspaces_of(statement)}
+    rows = WorkspaceKind.ROW in kinds and kinds <= {WorkspaceKind.ROW, WorkspaceKind.SCALAR}
+    return rows and not graph.has_places
+
+
+def fills_row(graph: IterationGraph, loop: Loop) -> bool:
+    """Whether threads of a block share a loop that enters coordinates into a row."""
+    if loop.mode.parallel is None or loop.mode.unit is not Unit.THREAD:
+        return False
+    rows = {w.name for w in workspaces_of(graph.statement) if w.indices == (loop.index,)}
+    written = {assign.target.tensor for assign in assignments(loop.body)}
+    return rows_in_blocks(graph) and bool(rows & written)
+
+
+def takes_entries(graph: IterationGraph, loop: Loop) -> bool:
+    """Whether threads of a block each take an entry of an operand, of several levels that are
+    fused: the loop over the outermost of these indices stands for all of them."""
+    pos = graph.provenance.position_of(loop.index)
+    if pos is None or loop.mode.parallel is None or loop.mode.unit is not Unit.THREAD:
+        return False
+    roots = graph.provenance.roots(pos.parent)
+    return len(roots) > 1 and roots[0] == loop.index
+
+
+def iteration_indices(graph: IterationGraph, loop: Loop) -> tuple[str, ...]:
+    """The indices whose coordinates tell the iterations of a loop apart."""
+    pos = graph.provenance.position_of(loop.index) if takes_entries(graph, loop) else None
+    return graph.provenance.roots(loop.index if pos is None else pos.parent)

@@ -1,0 +1,34 @@
+"""Interval levels: below parent p lie the coordinates pos[p] … crd[p]-1, with one value for all."""
+
+from __future__ import annotations
+
+from codegen import build
+from codegen.ir import Array, Expr
+from codegen.records import dataclass
+from taco_py.compiler.levels.protocol import EachStored
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalLevel(EachStored):
+    """The level functions below one parent: what is walked are the coordinates themselves."""
+
+    pos: Array
+    crd: Array
+    parent: Expr
+    branchless: bool = False
+
+    def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
+        """`pos[parent]`, `crd[parent]`."""
+        return build.load_index(self.pos, parent), build.load_index(self.crd, parent)
+
+    def coordinate(self, position: Expr) -> Expr:
+        """`position` itself."""
+        return position
+
+    def below(self, position: Expr) -> Expr:
+        """`parent`, for all of them."""
+        return self.parent
+
+    def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
+        """`coordinate`, within the ends."""
+        return build.maximum(begin, build.minimum(end, coordinate))

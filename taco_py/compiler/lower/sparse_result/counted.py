@@ -1,0 +1,148 @@
+"""A sparse result in the two phases of its insertion: while entries are counted, and while they are
+written where they stay. (`taco_py.compiler.lower.sparse_result.inserted` has the whole.)
+
+A range of the outermost loop may begin and end within a row, where tiles of an operand's entries
+are shared. The edge behind a row is then written by who comes to a later one:
+
+    row i of this range     pos[…] = the counter for all rows before i that it has not written yet
+    the last row of all     pos[…] = the total for the rest, when all ranges are done
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from codegen import build
+from codegen.ir import Assign, Declare, Expr, Stmt, Var
+from codegen.records import dataclass
+from taco_py.compiler.lower.sparse_result.result import ZERO, Group, Result
+from taco_py.language.provenance.relations import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Result):
+    """The result while its entries are counted: nothing is stored.
+
+    reached  the position above the first group that was entered last, where that is asked for
+    """
+
+    reached: Var | None = None
+
+    def begin_of(self, level: int) -> tuple[Group, Var] | None:
+        return _begin_right_below(self, level)
+
+    def prologue(self) -> Iterator[Stmt]:
+        for group in self.groups:
+            yield Declare(group.counter, ZERO)
+        if self.reached is not None:
+            yield Declare(self.reached, ZERO)
+
+    def epilogue(self) -> Iterator[Stmt]:
+        yield from ()
+
+    def enter(self, level: int, bound: Expr) -> Iterator[Stmt]:
+        yield from ()
+
+    def open(self, level: int, position: Expr, read: bool = False) -> Iterator[Stmt]:
+        below = self.group_below(level)
+        if below is not None:
+            yield Declare(below.start, below.counter)
+            if self.reached is not None and below is self.groups[0]:
+                yield Assign(self.reached, position)
+        yield from self.begin_entry(level)
+
+    def close(self, level: int, position: Expr) -> Iterator[Stmt]:
+        group = self.group_of(level)
+        if group is not None and group.last == level:
+            yield from self.if_filled(level, iter((build.increment(group.counter),)))
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted(Result):
+    """A range of the result, written where there is room for it.
+
+    starts  how many entries there are before it, a group each
+    extent  its coordinates of the outermost level, where that is dense and no range has them too
+    begun   else: how many segments of the first group are complete by ranges before it
+    """
+
+    starts: tuple[Expr, ...] = ()
+    extent: Interval | None = None
+    begun: Expr | None = None
+
+    def begin_of(self, level: int) -> tuple[Group, Var] | None:
+        return _begin_right_below(self, level)
+
+    def prologue(self) -> Iterator[Stmt]:
+        above = self._segments(None if self.extent is None else self.extent.lo)
+        for (group, segments), start in zip(above, self.starts, strict=True):
+            yield Declare(group.counter, start)
+            if group.filled is not None:
+                begun = self.begun if self._is_cut(group) else None
+                yield Declare(group.filled, begun or segments)
+
+    def epilogue(self) -> Iterator[Stmt]:
+        for group, segments in self._segments(None if self.extent is None else self.extent.hi):
+            if not self._is_cut(group):
+                yield from self.complete(group, segments)
+
+    def enter(self, level: int, bound: Expr) -> Iterator[Stmt]:
+        yield from ()
+
+    def close(self, level: int, position: Expr) -> Iterator[Stmt]:
+        """As by appending, but without an edge where the position above is not kept.
+
+        What lies there then is another range's, or nobody's.
+        """
+        group, below = self.group_of(level), self.group_below(level)
+        if group is not None and below is not None:
+            kept = build.block(*self.finish(below, position), *self.append(group))
+            yield build.if_(build.lt(below.start, below.counter), kept)
+        elif below is None or not self._is_cut(below):
+            yield from Result.close(self, level, position)
+
+    def _is_cut(self, group: Group) -> bool:
+        """Whether the range may begin within one of the group's segments."""
+        return self.begun is not None and group is self.groups[0]
+
+    def _segments(self, outermost: Expr | None) -> Iterator[tuple[Group, Expr]]:
+        """Each group with how many positions above it come before the coordinate `outermost`."""
+        positions: Expr = build.const(1)
+        for level, size in enumerate(self.sizes):
+            group = self.group_of(level)
+            if group is None:
+                positions = build.mul(positions, size) if level or outermost is None else outermost
+                continue
+            if level == group.first:
+                yield group, positions
+            positions = group.counter
+
+
+def _begin_right_below(result: Result, level: int) -> tuple[Group, Var] | None:
+    """The group right below an entry's level alone: an entry above dense levels is always there.
+
+    Were it not, the edges of these levels would lie where another range has its own.
+    """
+    below = result.group_below(level)
+    return None if below is None else (below, below.start)
+
+
+def counted(whole: Result, reached: Var | None) -> Counted:
+    """`whole` while it is counted."""
+    return Counted(**_fields(whole), reached=reached)
+
+
+def inserted(
+    whole: Result,
+    starts: tuple[Expr, ...],
+    extent: Interval | None = None,
+    begun: Expr | None = None,
+) -> Inserted:
+    """A range of `whole`, see `Inserted`."""
+    return Inserted(**_fields(whole), starts=starts, extent=extent, begun=begun)
+
+
+def _fields(whole: Result) -> dict[str, Any]:
+    return {each.name: getattr(whole, each.name) for each in fields(whole)}

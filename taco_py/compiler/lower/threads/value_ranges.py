@@ -1,0 +1,153 @@
+"""A loop that threads share in ranges of its values, each range a piece of work.
+
+    t = 0                                     team for piece in 0..pieces:
+    for i …: t += …                             t_1 = 0
+                                       ->       for i in edges[piece]..edges[piece + 1]: t_1 += …
+                                                t_parts[piece] = t_1
+                                              for piece in 0..pieces: t += t_parts[piece]
+
+Sums are kept apart where that is asked for: each piece adds to copies of its own, and then all
+copies are added up, in order. One thread alone needs no copy of a tensor. Pieces that do not depend
+on the number of threads give the same bits for any number of them. The loop may stand inside
+others; the copies are made anew each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from codegen import build
+from codegen.ir import Array, Block, Declare, Expr, Stmt, Storage, Team, Var
+from codegen.types import INT64
+from taco_py.compiler.concrete.nodes import ORDERED_COPIES, Forall, Race, Sequence, Statement, Where
+from taco_py.compiler.concrete.tree import workspaces_of
+from taco_py.compiler.iteration.graph import Range
+from taco_py.compiler.lower import workspaces
+from taco_py.compiler.lower.environment import Environment, Scope
+from taco_py.compiler.lower.ranges import Ranges, named, open_positions, walked_positions
+from taco_py.compiler.lower.threads.private_copies import Copies, copies_for
+from taco_py.compiler.lower.threads.thread_shares import (
+    SMALL,
+    THREADS_64,
+    Shares,
+    even,
+    stored_ends,
+)
+from taco_py.language.provenance.relations import Interval
+
+SUMS = 64
+"""Pieces of a sum to one number, whatever the number of threads."""
+GRAIN = 4096
+"""Work that a piece is worth, in iterations."""
+
+Lower = Callable[[Environment, Scope], Iterator[Stmt]]
+
+
+def lower_apart(env: Environment, forall: Forall, scope: Scope, lower: Lower) -> Iterator[Stmt]:
+    """The loop `forall` in pieces, its sums kept apart if they are to be; `lower` gives its code
+    for a piece."""
+    scope, code = open_positions(env, scope, forall.index)
+    variable, values = _values(env, forall, scope, code)
+    yield from code
+    fresh = env.names.fresh
+    piece, count = Var(fresh("piece")), Var(fresh("pieces"))
+    shares = Shares(env, forall, scope, values)
+    first, last = Var(fresh("first")), Var(fresh("last"))
+    edges = Array(fresh("edges"), INT64, Storage.LOCAL)
+    mine = Interval(first, last)
+    inner = replace(scope, piece=(variable, mine))
+    copies = copies_for(env, inner, forall, piece, count)
+    work = _entries(env, forall, scope)
+    work = shares.total if work is None else work
+    if not copies.large:  # a copy of many numbers may cost as much as the loops inside
+        work = build.mul(work, *_rounds(env, forall.body))
+    pieces = _pieces(forall, work, copies, bool(scope.bound))
+    yield Declare(count, pieces, constant=True)
+    body = build.block(
+        *stored_ends((first, last), piece, edges),
+        *copies.begin,
+        *lower(copies.env, copies.scope),
+        *copies.end,
+    )
+    team = Team(piece, count, Block(tuple(own_workspaces(env, forall))), body)
+    shared = (*shares.edges(edges, count, even), *copies.before, team, *copies.after)
+    if (
+        forall.mode.parallel is Race.TEMPORARY
+        and copies.large
+        and not any(True for _ in workspaces_of(forall))
+    ):
+        alone = Block(tuple(lower(env, replace(scope, serial=True))))
+        yield build.if_(build.eq(count, 1), alone, Block(shared))
+    else:
+        yield from shared
+
+
+def _values(
+    env: Environment, forall: Forall, scope: Scope, code: list[Stmt]
+) -> tuple[str, Interval | None]:
+    """The variable whose values are shared, and these values, None for all of its own."""
+    index = forall.index
+    pos = None if env.provenance.is_derived(index) else walked_positions(env, scope, forall)
+    chosen = env.provenance.is_chosen(index, scope.bound)
+    if env.provenance.is_derived(index) or (pos is None and not chosen):
+        return index, None
+    ranges = Ranges(env, scope)
+    variable = index if pos is None else pos.child
+    found = ranges.remaining(variable)
+    if found is None:
+        variable = ranges.open_leaf(variable)
+        found = ranges.whole(variable)
+    lo = named(env, f"{variable}_lo", found.lo, code)
+    return variable, Interval(lo, named(env, f"{variable}_hi", found.hi, code))
+
+
+def own_workspaces(env: Environment, forall: Forall) -> Iterator[Stmt]:
+    """The allocations of the workspaces that are filled in the loop."""
+    for workspace in workspaces_of(forall):
+        yield from workspaces.allocate(env, env.workspaces[workspace.name])
+
+
+def _entries(env: Environment, forall: Forall, scope: Scope) -> Expr | None:
+    """How many entries the loop meets, where it walks one level and nothing else."""
+    loop = env.graph.loop_of(forall)
+    if loop.lattice.full or len(loop.lattice.iterators) != 1 or loop.range is not Range.WHOLE:
+        return None
+    (iterator,) = loop.lattice.iterators
+    parent = scope.position(iterator.access, iterator.level - 1)
+    if parent is None:
+        return None
+    return Interval(*env.iterated(iterator, scope).bounds(parent)).length
+
+
+def _rounds(env: Environment, statement: Statement) -> tuple[Expr, ...]:
+    """The sizes of whole dimensions that nested loops of a statement go through."""
+    match statement:
+        case Forall(index, body):
+            inside = _rounds(env, body)
+            loop = env.graph.loop_of(statement)
+            whole = loop.lattice.full and loop.range is Range.WHOLE
+            derived = env.provenance.is_derived(index)
+            return (env.sizes[index], *inside) if whole and not derived else inside
+        case Where(_, consumer, producer):
+            return max(_rounds(env, consumer), _rounds(env, producer), key=len)
+        case Sequence(statements):
+            return max((_rounds(env, each) for each in statements), key=len, default=())
+    return ()
+
+
+def _pieces(forall: Forall, work: Expr, copies: Copies, inside: bool) -> Expr:
+    """How many pieces there are: few enough to be worth their while where the loop stands inside
+    others, for which each time threads begin anew."""
+    worth = build.div(work, GRAIN)
+    match forall.mode.parallel:
+        case Race.TEMPORARY:
+            most = THREADS_64
+        case Race.ORDERED:
+            most = build.const(ORDERED_COPIES if copies.large else SUMS)
+        case _:
+            most = build.mul(THREADS_64, 1 + SMALL)
+            most = build.select(build.eq(THREADS_64, 1), 1, most)
+    if inside or forall.mode.parallel is Race.ORDERED:
+        return build.maximum(build.minimum(worth, most), 1)
+    return most

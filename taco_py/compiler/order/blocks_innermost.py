@@ -1,0 +1,81 @@
+"""Sums over small dense blocks of a sparse operand: their loops are the innermost ones.
+
+    y[i,p] = sum(j, q, A[i,j,p,q] * x[j,q])    p and q of size 3, A in dsdd
+    loops i, p, j, q  →  i, j, p, q
+
+    Y[i,p,k] = sum(j, q, A[i,j,p,q] * X[j,q,k])    loops i, j, p, q, k
+
+Each block is then read once, as it is stored, and the row of blocks once, not once for each of p.
+The few elements of the result that a block adds to stay in registers (`codegen/passes/blocks/`).
+"""
+
+from __future__ import annotations
+
+from math import inf, prod
+
+from taco_py.compiler.concrete.terms import Term
+from taco_py.compiler.cost.estimate import Statistics
+from taco_py.compiler.iteration.graph import conflicts
+from taco_py.compiler.order.orders import Ranked, needs_copy, order_cost
+from taco_py.language.legal.stored import is_full, is_sparse
+from taco_py.language.notation.checks import accesses
+from taco_py.language.problem import Problem
+
+MOST_ELEMENTS = 64
+"""Of a block that kernels have written out."""
+MOST_ROWS = 16
+"""Elements of the result that a block adds to."""
+
+
+def blocks_innermost(problem: Problem, term: Term, statistics: Statistics, best: Ranked) -> Ranked:
+    """The order with the loops over blocks innermost, where these are all that is inside of a sum
+    over blocks; `best` where they are not."""
+    static = dict(problem.static)
+    block = [index for index in best.order if index in static]
+    around = [index for index in best.order if index not in static]
+    if not block or not around or statistics.machine.is_gpu or not is_full(problem.result.format):
+        return best
+    target = problem.assignment.target.indices
+    around, columns = _apart(problem, term, around)
+    rows = [index for index in block if index in target]
+    if (
+        not rows
+        or not around
+        or around[-1] in target
+        or not _are_blocks(problem, term, block, around[-1])
+    ):
+        return best
+    held = prod(static[index] for index in rows)
+    if held > MOST_ROWS or prod(static[index] for index in block) > MOST_ELEMENTS:
+        return best
+    sums = [index for index in block if index not in target]
+    order = (*around, *rows, *sums, *columns)
+    met = accesses(term.body)
+    if any(conflicts(problem, a, order) or needs_copy(problem, term, a, order) for a in met):
+        return best
+    cost = order_cost(problem, term, statistics, order)
+    return best if cost == inf else Ranked(order, cost)
+
+
+def _apart(problem: Problem, term: Term, around: list[str]) -> tuple[list[str], list[str]]:
+    """The loops around blocks, and the one over columns of the result, which no sparse operand
+    has."""
+    met = accesses(term.body)
+    sparse = {i for a in met if is_sparse(problem.type_of(a.tensor).format) for i in a.indices}
+    target = problem.result.format.stored(problem.assignment.target.indices)
+    if target and target[-1] in around and target[-1] not in sparse:
+        return [index for index in around if index != target[-1]], [target[-1]]
+    return around, []
+
+
+def _are_blocks(problem: Problem, term: Term, block: list[str], last: str) -> bool:
+    """Whether a sparse operand stores blocks over these indices below the coordinates of `last`."""
+    for access in accesses(term.body):
+        form = problem.type_of(access.tensor).format
+        if not is_sparse(form):
+            continue
+        stored = form.stored(access.indices)
+        depth = form.depth
+        if stored[depth - 1] == last and {*stored[depth:]} >= {*block} and depth < len(stored):
+            return True
+    return False

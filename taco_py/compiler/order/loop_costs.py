@@ -1,0 +1,458 @@
+"""What loops in some order are expected to cost, added up from the outermost to the innermost.
+
+    cost = Σ iterations of each loop + copies of operands that are stored the other way round
+         + lines fetched from beyond the near caches (`locality`)
+         + innermost iterations · (a result met out of order + strides that are not one
+                                   + dense arrays that are not run through as they are stored)
+
+What does not depend on the order of the loops around a loop is told by `steps`. Sets of indices are
+numbers, a bit an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.compiler.concrete.concretize import copies_pattern, fits_row, repeated, result_order
+from taco_py.compiler.concrete.nodes import Forall, Statement, Where
+from taco_py.compiler.concrete.terms import Term, split_terms
+from taco_py.compiler.cost.estimate import Statistics, result_size
+from taco_py.compiler.iteration.graph import conflicts, sparse_levels
+from taco_py.compiler.iteration.lattice import build_lattice
+from taco_py.compiler.iteration.region import Iterator as Walk
+from taco_py.compiler.iteration.region import Regions
+from taco_py.compiler.order.lookups import Meeting
+from taco_py.compiler.order.steps import Steps
+from taco_py.language.legal.absent import restricts
+from taco_py.language.legal.stored import is_full, is_sparse
+from taco_py.language.legal.types import sum_wraps_alone
+from taco_py.language.notation.checks import accesses, free_indices
+from taco_py.language.notation.dtypes import expression_dtype
+from taco_py.language.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.language.notation.tree import children, walk
+from taco_py.language.problem import Problem
+
+State = tuple[int, int, int, float | None, tuple[int, ...]]
+
+
+def copying(statistics: Statistics, access: Access) -> float:
+    """What a copy of an operand in another order costs: that of a matrix has a place for each row
+    of its own."""
+    pattern, machine = statistics.patterns[access.tensor], statistics.machine
+    if pattern.format.order > 2 or pattern.format.is_coo:
+        return machine.sorted_entry_steps * pattern.nnz
+    rows = 0.0
+    if pattern.format.order == 2 and pattern.format.levels[0].full:
+        rows = statistics.sizes[access.indices[pattern.format.mode_order[1]]]
+    return machine.transposed_entry_steps * pattern.nnz + machine.transposed_row_steps * rows
+
+
+def made_as_array(problem: Problem, statistics: Statistics) -> bool:
+    """Whether a result that is met out of order is made as an array whose blocks are gathered.
+
+    That is where its inner levels are dense, and only rows can be absent or a good part of it is
+    expected to be stored. Y[j,k,p] = T[i,j,k] * A[i,p], stored ssd, would else need a copy of T by
+    j or k, whose entries are sorted, or a hash workspace.
+    """
+    form = problem.result.format
+    if is_full(form) or not form.levels[-1].full or storing_alone(problem) is None:
+        return False
+    if all(level.full for level in form.levels[1:]):
+        return True
+    keep = problem.assignment.target.indices
+    volume, machine = statistics.volume(keep), statistics.machine
+    made = result_size(statistics, problem.assignment.value, keep)
+    return volume <= machine.gathered_elements and made >= machine.gathered_share * volume
+
+
+def storing_alone(problem: Problem) -> Access | None:
+    """The operand whose entries are the blocks that a kernel stores, by themselves: the only sparse
+    factor, which has all indices of the result's lists. None where there is no such factor."""
+    (term, *more) = split_terms(problem.assignment.value)
+    met = accesses(term.body)
+    sparse = [a for a in met if is_sparse(problem.type_of(a.tensor).format)]
+    if more or len(sparse) != 1 or not restricts(term.body, sparse[0]):
+        return None
+    indices, form = sparse[0].indices, problem.result.format
+    lists = form.stored(problem.assignment.target.indices)[: form.depth]
+    known = set(lists) <= set(indices) and len(set(indices)) == len(indices)
+    return sparse[0] if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The loops so far, outermost first, and what they have made necessary.
+
+    copied  the accesses whose operands must be copied, a bit each
+    strayed  the dense arrays that these loops do not run through as they are stored, a bit each
+    write   what an innermost iteration costs more for the result, at its best; None while its
+            indices come first and in order
+    written for each operand that may be looked up by rows, the loops around the writing of a row; 0
+            as long as its other indices are not bound
+    """
+
+    order: tuple[str, ...]
+    bound: int
+    cost: float
+    copied: int
+    strayed: int
+    write: float | None
+    written: tuple[int, ...] = ()
+
+    @property
+    def state(self) -> State:
+        """What the cost of the loops inside depends on."""
+        return self.bound, self.copied, self.strayed, self.write, self.written
+
+
+def asked(problem: Problem, term: Term, statistics: Statistics) -> Hashable:
+    """All that the costs of a term's loops depend on."""
+    found = dict.fromkeys(accesses(term.body))
+    types = tuple(problem.type_of(access.tensor) for access in found)
+    target = problem.assignment.target
+    known = statistics.key(target, *found)
+    return term.body, target.indices, types, problem.result, copies_pattern(problem), known
+
+
+class LoopCosts:
+    """The costs of the loops of one term, in the orders that `steps` tells the loops' own of.
+
+    rows  whether rows of operands may be looked up
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        term: Term,
+        statistics: Statistics,
+        steps: Steps | None = None,
+        rows: bool = True,
+    ) -> None:
+        self.rows = rows
+        self.problem = problem
+        self.term = term
+        self.statistics = statistics
+        self.machine = statistics.machine
+        self.row_steps = self.machine.held_row_steps, self.machine.vector_scatter_steps
+        self.steps = Steps(problem, term, statistics) if steps is None else steps
+        self.bits = self.steps.bits
+        self.innermost = self.steps.count(self.steps.every)
+        self.result = result_order(problem)
+        self.sparse_result = is_sparse(problem.result.format)
+        self.above = self._above()
+        self.below = self._below()
+        self.copies = [copying(statistics, a) for a in self.steps.accesses]
+        self.folded = [self._folded(a) for a in self.steps.accesses]
+        self.merged = [self._merged(a) for a in self.steps.accesses]
+        self.repeated = self._repeated()
+
+    def start(self) -> Outside:
+        """No loop yet, with the copies that every order needs."""
+        written = (0,) * len(self.steps.lookups) if self.rows else ()
+        return Outside((), 0, sum(self.folded), 0, 0, None, written)
+
+    def fused(self, statement: Statement, order: Sequence[str]) -> float:
+        """What loops cost whose temporaries are made inside them, with what they make necessary.
+
+        order  all of them, those of each maker and its reader merged
+        """
+        outside = self.start()
+        for index in order:
+            outside = self.inside(outside, index)
+        copied = sum(
+            copy if outside.copied >> place & 1 else folded
+            for place, (copy, folded) in enumerate(zip(self.copies, self.folded, strict=True))
+        )
+        rounds, innermost = self._rounds_of(statement, 0)
+        return copied + rounds + (outside.write or 0.0) * self.steps.count(innermost)
+
+    def _rounds_of(self, statement: Statement, bound: int) -> tuple[float, int]:
+        """What the loops of a statement cost, and those around its assignment to the result."""
+        match statement:
+            case Forall(index, body):
+                cost, innermost = self._rounds_of(body, bound | self.bits[index])
+                return self._step(bound, index, ()) + cost, innermost
+            case Where(workspace, consumer, producer):
+                made, filled = self._rounds_of(producer, bound)
+                used, innermost = self._rounds_of(consumer, bound)
+                kept = self.machine.row_workspace_steps if workspace.indices else 0.0
+                return made + kept * self.steps.count(filled) + used, innermost
+            case _:
+                return 0.0, bound
+
+    def inside(self, outside: Outside, index: str) -> Outside:
+        """One loop more."""
+        bit = self.bits[index]
+        bound = outside.bound | bit
+        copied = outside.copied
+        cost = outside.cost + self._step(outside.bound, index, outside.written)
+        written = self._written(outside.written, bound)
+        for place, above in self.above[bit]:
+            if above & ~bound:
+                for each in (place, *self.merged[place]):
+                    if not copied >> each & 1:
+                        copied |= 1 << each
+                        cost += self.copies[each] - self.folded[each]
+        write = outside.write
+        if write is None and not self._goes_on(outside, index):
+            rest = tuple(i for i in self.result if not self.bits[i] & outside.bound)
+            write = self._write_cost(rest)
+            cost += self.innermost * write
+            cost += self._gathering(rest) if self._gathers(rest) else 0.0
+        if write is not None and bound == self.steps.every:
+            cost += self.innermost * self._added_up(write, index)
+        strayed = outside.strayed
+        if self.below and bound != self.steps.every:
+            strayed = self._strayed(outside, bit)
+            more = strayed.bit_count() - outside.strayed.bit_count()
+            cost += self.machine.misordered_array_steps * more * self.innermost
+        return Outside((*outside.order, index), bound, cost, copied, strayed, write, written)
+
+    def meetings(self, order: Sequence[str]) -> Iterator[Meeting]:
+        """How loops in this order meet operands that may be looked up."""
+        outside = self.start()
+        for index in order:
+            met = self.steps.meeting(outside.bound, index, outside.written)
+            if met is not None:
+                yield met
+            outside = self.inside(outside, index)
+
+    def _step(self, bound: int, index: str, written: tuple[int, ...]) -> float:
+        """What one loop costs inside others, without what it entails."""
+        cost = self.steps.step(bound, index)
+        met = self.steps.meeting(bound, index, written) if self.steps.lookups else None
+        return cost if met is None else cost + met.more
+
+    def _written(self, written: tuple[int, ...], bound: int) -> tuple[int, ...]:
+        """The loops around the writing of each row, with one loop more."""
+        return tuple(
+            around or (0 if each.parents & ~bound else bound)
+            for around, each in zip(written, self.steps.lookups, strict=False)
+        )
+
+    def _folded(self, access: Access) -> float:
+        """What a copy costs that an access needs in any order; 0 where it needs none."""
+        needed = repeats_matter(self.problem, self.term, access)
+        each = self.machine.folded_entry_steps
+        return each * self.statistics.patterns[access.tensor].nnz if needed else 0.0
+
+    def _repeated(self) -> frozenset[str]:
+        """The indices whose coordinates loops may come to more than once in each order: not those
+        of operands that every order copies."""
+        if copies_pattern(self.problem):
+            return frozenset()
+        every = zip(self.steps.accesses, self.folded, strict=True)
+        return repeated(self.problem, self.term, [access for access, cost in every if cost])
+
+    def _merged(self, copied: Access) -> list[int]:
+        """The accesses that must be copied with another, for they may repeat the coordinates that
+        its copy has lists of."""
+        return [
+            place
+            for place, access in enumerate(self.steps.accesses)
+            if access != copied and not self.folded[place]
+            if set(access.indices) & set(copied.indices)
+            if not self.problem.type_of(access.tensor).format.is_unique
+        ]
+
+    def _strayed(self, outside: Outside, bit: int) -> int:
+        """The arrays that are not run through as they are stored with this loop, not innermost."""
+        found = outside.strayed
+        for place, below in enumerate(self.below):
+            if below.get(bit, 0) & outside.bound:
+                found |= 1 << place
+        return found
+
+    # ------------------------------------------------------------ operands
+
+    def _above(self) -> dict[int, list[tuple[int, int]]]:
+        """For each index the operands that store it in sparse levels, with the indices of the
+        levels above these."""
+        every: dict[int, list[tuple[int, int]]] = {bit: [] for bit in self.bits.values()}
+        for place, access in enumerate(self.steps.accesses):
+            form = self.problem.type_of(access.tensor).format
+            stored = [self.bits[access.indices[mode]] for mode in form.mode_order]
+            found: dict[int, int] = {}
+            for depth, level in enumerate(form.levels):
+                if not level.full:
+                    bit = stored[depth]
+                    found[bit] = found.get(bit, 0) | (sum(set(stored[:depth])) & ~bit)
+            for bit, above in found.items():
+                every[bit].append((place, above))
+        return every
+
+    def _below(self) -> list[dict[int, int]]:
+        """For each array of a dense kernel and each of its indices, those stored inside it."""
+        everywhere = (*self.steps.accesses, self.problem.assignment.target)
+        forms = [self.problem.type_of(a.tensor).format for a in everywhere]
+        if not all(is_full(form) for form in forms):
+            return []
+        found = []
+        for access, form in zip(everywhere, forms, strict=True):
+            stored = [self.bits[access.indices[mode]] for mode in form.mode_order]
+            found.append({bit: sum(stored[place + 1 :]) for place, bit in enumerate(stored)})
+        return found
+
+    # ------------------------------------------------------------ the result
+
+    def _goes_on(self, outside: Outside, index: str) -> bool:
+        """Whether the result's indices still come first and, if it is sparse, as it stores them."""
+        kept = len(outside.order)
+        if kept >= len(self.result):
+            return True  # none is left to come late
+        if self.sparse_result and index in self.repeated:
+            return False
+        return index == self.result[kept] if self.sparse_result else index in self.result
+
+    def _write_cost(self, rest: tuple[str, ...]) -> float:
+        """What an iteration costs more at its best where these indices of the result come late."""
+        levels = self.problem.result.format.levels
+        if self._gathers(rest) or all(level.full for level in levels[len(levels) - len(rest) :]):
+            held, added = self.row_steps
+            return held if len(rest) == 1 else added
+        machine = self.machine
+        if len(rest) == 1:
+            return machine.row_workspace_steps
+        return machine.hash_workspace_steps + machine.hash_key_steps * self._fresh
+
+    def _added_up(self, write: float, last: str) -> float:
+        """What an iteration costs more than at its best where the innermost loop is over `last`.
+
+        A row that this loop alone runs along is held in registers where it vectorises; if it does
+        not, single elements are added to in memory.
+        """
+        if write not in self.row_steps:
+            return 0.0
+        if not self.steps.in_vectors(last):
+            return self.machine.scatter_steps - 1.0 - write
+        return 0.0 if last in self.result else self.machine.vector_scatter_steps - write
+
+    def _gathers(self, rest: tuple[str, ...]) -> bool:
+        """Whether the result is made as an array, for several of its indices come late."""
+        levels = self.problem.result.format.levels[len(self.result) - len(rest) :]
+        return len(rest) > 1 and not all(level.full for level in levels) and self._is_array
+
+    def _gathering(self, rest: tuple[str, ...]) -> float:
+        """What it takes to gather the blocks of an array and, where its part over the indices that
+        come late is beyond the near caches, to fetch a block whenever it is added to."""
+        volume, size = self.statistics.volume, np.dtype(self.problem.result.dtype).itemsize
+        pattern, machine = storing_alone(self.problem), self.machine
+        assert pattern is not None  # it is made as an array
+        block = self.result[self.problem.result.format.depth :]
+        gathered = machine.cleared_element_steps * volume(self.result)
+        gathered += machine.marked_entry_steps * self.statistics.patterns[pattern.tensor].nnz
+        made = result_size(self.statistics, self.term.body, self.result)
+        placed = machine.placed_block_steps / max(volume(block), 1.0)
+        gathered += made * (machine.gathered_element_steps + placed)
+        if size * volume(rest) <= machine.near_cache_bytes:
+            return gathered
+        lines = max(1.0, size * volume(block) / machine.line_bytes)
+        met = self.steps.count(self.steps.every & ~self.steps.bits_of(block))
+        fetched = machine.line_steps + machine.next_line_steps * (lines - 1)
+        return gathered + 2 * met * fetched  # each comes and goes
+
+    @cached_property
+    def _is_array(self) -> bool:
+        return made_as_array(self.problem, self.statistics)
+
+    @cached_property
+    def _fresh(self) -> float:
+        """The share of the innermost iterations that meet an element of the result first."""
+        made = result_size(self.statistics, self.term.body, self.result)
+        return min(1.0, made / max(self.innermost, 1.0))
+
+
+def order_matters(problem: Problem, term: Term, access: Access) -> bool:
+    """Whether levels of `access` that come in no order are merged with others, or appended from."""
+    form = problem.type_of(access.tensor).format
+    if all(level.kind.ordered for level in form.levels):
+        return False
+    if is_sparse(problem.result.format) or form.levels[0].kind.gaps:
+        return True
+    for other in accesses(problem.assignment.value):  # other terms may be merged with this one
+        met = set(sparse_levels(problem, other)) & set(access.indices)
+        if other != access and met:
+            return True
+    levels = {access: sparse_levels(problem, access)}
+    regions = Regions(levels, frozenset())
+    nothing = term.operator.identity_of(np.dtype(problem.result.dtype)) or 0
+    lattices = (build_lattice(regions.expression(term.body, i, nothing)) for i in access.indices)
+    return any(each.full and each.iterators for each in lattices)
+
+
+def repeats_matter(
+    problem: Problem, term: Term, access: Access, order: tuple[str, ...] = ()
+) -> bool:
+    """Whether levels of `access` that may repeat coordinates are merged, or appended from.
+
+    A result of one mode is not appended to from there: its values are added up in a row workspace.
+
+    order  of the loops: what cannot be walked in it is read from a copy, which has lists where the
+           operand may have none; () for operands as they are stored
+    """
+    form = problem.type_of(access.tensor).format
+    if form.is_unique:
+        return False
+    if copies_pattern(problem):
+        return False
+    if _wraps_in_parts(problem, term, access) or _reduced_in_parts(problem, term, access):
+        return True
+    if is_sparse(problem.result.format) and not fits_row(problem):
+        return True
+    levels = {a: _walked_levels(problem, a, order) for a in accesses(term.body)}
+    regions = Regions(levels, frozenset())
+    nothing = term.operator.identity_of(np.dtype(problem.result.dtype)) or 0
+    for index in access.indices:
+        lattice = build_lattice(regions.expression(term.body, index, nothing))
+        if len(lattice.iterators) > 1 or lattice.full:
+            return True
+    return False
+
+
+def _reduced_in_parts(problem: Problem, term: Term, access: Access) -> bool:
+    """Whether what `access` stores below a coordinate, of which a list has parts, must be whole: in
+    a reduction by another operator than a sum, or in a sum that an operation is not linear in."""
+    around = set(access.indices) & repeated(problem, term)
+    return any(
+        access in accesses(node) and around & set(free_indices(node))
+        for node in _whole_reductions(term.body)
+    )
+
+
+def _whole_reductions(expr: Expr, linear: bool = True) -> Iterator[Reduce]:
+    if isinstance(expr, Reduce):
+        linear = linear and expr.operator.additive
+        if not linear:
+            yield expr
+    for place, part in enumerate(children(expr)):
+        keeps = not isinstance(expr, Call) or expr.operator.additive or expr.operator.linear[place]
+        yield from _whole_reductions(part, linear and keeps)
+
+
+def _wraps_in_parts(problem: Problem, term: Term, access: Access) -> bool:
+    """Whether a sum inside the term wraps or saturates by itself over what `access` stores below a
+    coordinate, which a list has several times, each with a part of that."""
+    dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
+    whole = expression_dtype(term.body, dtypes)
+    for node, _ in walk(term.body):
+        if not isinstance(node, Reduce) or access not in accesses(node):
+            continue
+        own = expression_dtype(node, dtypes)
+        around = set(access.indices) & set(free_indices(node))
+        if sum_wraps_alone(own, whole) and around & repeated(problem, term):
+            return True
+    return False
+
+
+def _walked_levels(problem: Problem, access: Access, order: tuple[str, ...]) -> Mapping[str, Walk]:
+    """The lists of coordinates that an access or its copy is walked through, as far as they may be:
+    a copy has one below its root for each index, and at the root where the operand has one."""
+    if not order or not conflicts(problem, access, order):
+        return sparse_levels(problem, access)
+    indices = sorted(access.indices, key=order.index)
+    rooted = problem.type_of(access.tensor).format.levels[0].full
+    return {index: Walk(access, k) for k, index in enumerate(indices) if k or not rooted}

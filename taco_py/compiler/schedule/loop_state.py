@@ -1,0 +1,162 @@
+"""A loop nest while it is scheduled: a problem, a loop order for each term, and what loops derive
+from. The concrete notation and the iteration graph are derived from it whenever they are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from codegen.records import dataclass
+from taco_py.compiler.concrete.concretize import Order, concretize
+from taco_py.compiler.concrete.nodes import (
+    SERIAL,
+    Assembly,
+    Assign,
+    Forall,
+    Mode,
+    Sequence,
+    Statement,
+    Where,
+)
+from taco_py.compiler.concrete.terms import Term, reductions, split_terms
+from taco_py.compiler.iteration.graph import IterationGraph, build_graph
+from taco_py.compiler.schedule.commands import Precompute, Structural
+from taco_py.compiler.schedule.structure import restructure
+from taco_py.language.formats import Level, LevelKind
+from taco_py.language.notation.checks import accesses, all_indices
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.problem import Problem
+from taco_py.language.provenance.provenance import UNDERIVED, Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """A loop nest.
+
+    orders      for each additive term, its loop variables, outermost first
+    provenance  what the variables derive from
+    modes       how loops are carried out, where that has been said
+    structure   what is done to the statement that these loops make, in order
+    assembly    how a sparse result is assembled, where that has been said
+    serial      whether it has been said that no loop is shared
+    """
+
+    assignment: Assignment
+    orders: tuple[Order, ...]
+    provenance: Provenance = UNDERIVED
+    modes: tuple[tuple[str, Mode], ...] = ()
+    structure: tuple[Structural, ...] = ()
+    assembly: Assembly | None = None
+    serial: bool = False
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """All loop variables, each once."""
+        return tuple(dict.fromkeys(v for order in self.orders for v in order))
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """Every name that an index, a variable or a tensor has or had."""
+        derived = (v for r in self.provenance.relations for v in r.children)
+        tensors = (access.tensor for access in accesses(self.assignment))
+        target = self.assignment.target.tensor
+        return frozenset((*all_indices(self.assignment), *derived, *tensors, target, *self.made))
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The names of the workspaces that the structure makes."""
+        return tuple(c.workspace for c in self.structure if isinstance(c, Precompute))
+
+    @property
+    def index_orders(self) -> tuple[Order, ...]:
+        """The orders in which indices of the notation become known, for each term."""
+        derived = self.provenance.is_derived
+        loops = map(self.provenance.loops, self.orders)
+        return tuple(tuple(v for v in order if not derived(v)) for order in loops)
+
+    def mode(self, variable: str) -> Mode:
+        return dict(self.modes).get(variable, SERIAL)
+
+    def with_mode(self, variable: str, mode: Mode) -> Loops:
+        return replace(self, modes=tuple({**dict(self.modes), variable: mode}.items()))
+
+    def statement(self, problem: Problem) -> Statement:
+        """The concrete notation for these loops, where `problem` computes the assignment."""
+        placed = self.placed(problem)
+        statement = concretize(placed, self.orders, self.provenance, self.made)
+        for command in self.structure:
+            statement = restructure(placed, self.provenance, statement, command)
+        return _marked(self, statement, (), {})
+
+    def placed(self, problem: Problem) -> Problem:
+        """The problem as its statement is made: where coordinates are copied, each element of the
+        result has its place, as those of a dense one have."""
+        if self.assembly is not Assembly.COPY:
+            return problem
+        form = problem.result.format
+        dense = replace(form, levels=(Level(LevelKind.DENSE),) * form.order)
+        return replace(problem, result=replace(problem.result, format=dense))
+
+    def graph(self, problem: Problem) -> IterationGraph:
+        statement = self.statement(problem)
+        return build_graph(problem, statement, self.provenance, self.assembly)
+
+    def __str__(self) -> str:
+        """The loop variables of each term, outermost first."""
+        return "; ".join(",".join(order) for order in self.orders)
+
+
+def textual_orders(assignment: Assignment) -> tuple[Order, ...]:
+    """For each term: its indices as they first occur, those of the result before all others.
+
+    Indices of a sum inside an operation that is not linear in it come after those around it.
+    """
+    return tuple(_textual_order(assignment, term) for term in split_terms(assignment.value))
+
+
+def _textual_order(assignment: Assignment, term: Term) -> Order:
+    depths = dict(_depths(term, 1))
+    used = dict.fromkeys(i for access in accesses(term.body) for i in access.indices)
+    order = dict.fromkeys((*assignment.target.indices, *used))
+    return tuple(sorted(order, key=lambda index: depths.get(index, 0)))
+
+
+def _depths(term: Term, depth: int) -> Iterator[tuple[str, int]]:
+    """The indices of inner sums, and how many sums are around each."""
+    for inner in reductions(term.body):
+        nest = split_terms(inner)[0]
+        yield from ((index, depth) for index in nest.reduced)
+        yield from _depths(nest, depth + 1)
+
+
+def _marked(
+    loops: Loops, statement: Statement, outer: tuple[str, ...], names: Mapping[str, str]
+) -> Statement:
+    """The statement with each loop's mode. The loop over an index stands for its last leaf.
+
+    names  what loops are called here, where they fill a workspace
+    """
+    match statement:
+        case Assign():
+            return statement
+        case Forall(index, body):
+            leaves = loops.provenance.leaves(index)
+            variable = loops.provenance.leaf(index, outer)
+            mode = loops.mode(names.get(variable, variable))
+            if variable in outer:
+                mode = replace(mode, parallel=None)
+            elif isinstance(body, Forall) and loops.provenance.leaves(body.index) == leaves:
+                mode = Mode(parallel=mode.parallel, unit=mode.unit)
+            return Forall(index, _marked(loops, body, (*outer, variable), names), mode)
+        case Where(workspace, consumer, producer):
+            inside = {**names, **loops.provenance.renamed(workspace.name)}
+            return Where(
+                workspace,
+                _marked(loops, consumer, outer, names),
+                _marked(loops, producer, outer, inside),
+            )
+        case Sequence(statements):
+            return Sequence(tuple(_marked(loops, part, outer, names) for part in statements))
+        case _:
+            assert_never(statement)

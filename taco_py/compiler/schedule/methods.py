@@ -1,0 +1,174 @@
+"""Commands as calls from Python: one table of their parameters, from which methods are made.
+
+    Methods = methods(record)           a name and a function for each command of the parser
+    record(self, command)               what each of them does with the command it was called for
+
+A call is turned into the command's text, which the parser reads: so there is one check of
+arguments, and a message shows the command as it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from inspect import BoundArguments, Parameter, Signature
+from typing import Any
+
+from codegen.records import dataclass
+from taco_py.compiler.concrete.nodes import Assembly, Merge, Race
+from taco_py.compiler.schedule.commands import Command
+from taco_py.compiler.schedule.parser import parse_commands, syntax
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.provenance.relations import BoundKind
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A command's parameters, as in a Python signature, and what it does."""
+
+    parameters: str
+    does: str
+
+
+METHODS: dict[str, Method] = {
+    "distribute": Method(
+        "expression", "A term multiplied out: each product in it is a term with loops of its own."
+    ),
+    "reorder": Method("*indices", "Nest these loops in this order, the first outermost."),
+    "split": Method("index, outer, inner, size", "Tiles of `size` of `index`."),
+    "divide": Method("index, outer, inner, parts", "`parts` tiles of `index`."),
+    "fuse": Method("outer, inner, fused", "One loop over the pairs of two nested ones."),
+    "pos": Method("index, position, operand", "The entries of `operand` in place of coordinates."),
+    "coord": Method("position, index", "Coordinates again, of a range of entries."),
+    "bound": Method(
+        "index, bounded, value, kind=MaxExact",
+        "A promise about the range of `index`: MinExact, MinConstraint, MaxExact, MaxConstraint, "
+        "in either case.",
+    ),
+    "parallelize": Method(
+        "index, unit=threads, race=none",
+        'Share the iterations of a loop among "threads", or the lanes of a "vector"; on a GPU '
+        'among "blocks", "warps" of a block, "lanes": threads of a warp or a block. `race` says '
+        'what happens where iterations write the same element: "none" (they do not), "atomics", '
+        '"temporary", "ordered", "ignore".',
+    ),
+    "mergeby": Method(
+        "index, strategy=Gallop",
+        'How operands meet in their common coordinates: "gallop" or "two-finger".',
+    ),
+    "precompute": Method(
+        "expression, indices, copies, workspace=",
+        "A part of a value first, in a workspace over `indices`; the loops that fill it are called "
+        "`copies`. One name each, or a tuple of names.",
+    ),
+    "fission": Method("index", "A loop over `index` for each of the statements in it."),
+    "loopfuse": Method("index", "One loop over `index` for statements that have one each."),
+    "unroll": Method("index, factor", "`factor` iterations one after another in the code."),
+    "vectorize": Method("index", "Iterations in the lanes of a vector."),
+    "assemble": Method(
+        "tensor, assembly=Insert",
+        'How the sparse result is assembled: "append" puts each entry behind those before it; '
+        '"insert" counts entries first, and then writes each where it stays; "copy" copies the '
+        "coordinates of an operand that has the same, on GPUs.",
+    ),
+    "serial": Method("", "Share no loop among threads."),
+}
+"""A command that is not here takes its arguments in the order of its text."""
+
+WORDS = {
+    "unit": {
+        "threads": "CPUThread",
+        "vector": "CPUVector",
+        "blocks": "GPUBlock",
+        "warps": "GPUWarp",
+        "lanes": "GPUThread",
+    },
+    "race": {"none": "NoRaces", "ignore": "IgnoreRaces"},
+}
+"""What Python's words are in the text of schedules, by the parameter that takes them, where they
+are others than the text's in lower case."""
+
+VALUES: dict[str, tuple[type[Enum], ...]] = {
+    "race": (Race,),
+    "kind": (BoundKind,),
+    "strategy": (Merge,),
+    "assembly": (Assembly,),
+}
+"""The parameters that take one of several words."""
+
+
+def command_of(name: str, signature: Signature, args: Any, kwargs: Any) -> Command:
+    """The command that a call asks for. Raises ScheduleError for arguments it does not take."""
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise ScheduleError(
+            f"Expected {name}{signature}, found other arguments: {error}",
+            hint=f"{name} takes {syntax()[name]}",
+        ) from None
+    bound.apply_defaults()
+    words = list(_words(bound))
+    for word in words:
+        if word.count("(") != word.count(")") or word.find(")") < word.find("("):
+            raise ScheduleError(
+                f"Expected brackets that match in an argument of {name}, found {word!r}",
+                hint=f"{name} takes {syntax()[name]}",
+            )
+    (command,) = parse_commands(f"{name}({','.join(words)})")
+    return command
+
+
+def _words(bound: BoundArguments) -> Iterator[str]:
+    """The arguments as they are written in a schedule's text."""
+    for name, argument in bound.arguments.items():
+        if bound.signature.parameters[name].kind is Parameter.VAR_POSITIONAL:
+            listed = len(argument) == 1 and isinstance(argument[0], tuple | list)
+            yield from map(_word, argument[0] if listed else argument)
+        else:
+            yield _spelled(name, _word(argument))
+
+
+def _word(argument: Any) -> str:
+    if isinstance(argument, Enum):
+        return str(argument.value)
+    if isinstance(argument, tuple | list):
+        return f"{{{','.join(map(str, argument))}}}"
+    return str(argument)
+
+
+def _spelled(parameter: str, word: str) -> str:
+    """A word for a parameter that takes one of several, in the spelling of the text."""
+    known = {str(value.value) for kind in VALUES.get(parameter, ()) for value in kind}
+    plain = word.lower().replace("-", "")
+    alike = (each for each in known if each.lower() == plain)
+    return WORDS.get(parameter, {}).get(word) or next(alike, word)
+
+
+def methods(record: Callable[[Any, Command], Any]) -> dict[str, Callable[..., Any]]:
+    """A method for each command, which hands the command to `record`."""
+    return {name: _method(name, record) for name in syntax()}
+
+
+def _method(name: str, record: Callable[[Any, Command], Any]) -> Callable[..., Any]:
+    known = METHODS.get(name, Method("*arguments", f"Takes {syntax()[name]}."))
+    parameters = tuple(_parameter(each) for each in known.parameters.split(", ") if each)
+    signature = Signature(parameters)
+
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return record(self, command_of(name, signature, args, kwargs))
+
+    method.__name__ = name
+    method.__doc__ = f"{known.does}\n\nRaises ScheduleError, and changes nothing then."
+    this = Parameter("self", Parameter.POSITIONAL_ONLY)
+    method.__signature__ = Signature((this, *parameters))  # type: ignore[attr-defined]
+    return method
+
+
+def _parameter(text: str) -> Parameter:
+    """`size`, `race=none`, `workspace=` or `*indices`."""
+    if text.startswith("*"):
+        return Parameter(text[1:], Parameter.VAR_POSITIONAL)
+    name, equals, default = text.partition("=")
+    return Parameter(
+        name, Parameter.POSITIONAL_OR_KEYWORD, default=default if equals else Parameter.empty
+    )

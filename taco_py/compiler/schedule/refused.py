@@ -1,0 +1,10 @@
+"""The error of a command that cannot be applied."""
+
+from __future__ import annotations
+
+from taco_py.language.diagnostics.errors import ScheduleError
+
+
+def refused(command: object, reason: str, hint: str | None = None) -> ScheduleError:
+    """`command` as it is written, which precondition failed, and what would help."""
+    return ScheduleError(f"{command} cannot be applied: {reason}", hint=hint)

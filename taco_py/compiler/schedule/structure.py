@@ -1,0 +1,131 @@
+"""Commands that change what a statement is made of, not the loops that it is made from."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from taco_py.compiler.concrete.nodes import (
+    Assign,
+    Forall,
+    Sequence,
+    Statement,
+    Where,
+    Workspace,
+    WorkspaceKind,
+)
+from taco_py.compiler.concrete.tree import read_in, walk
+from taco_py.compiler.iteration.graph import build_graph
+from taco_py.compiler.schedule.commands import Fission, LoopFuse, Precompute, Structural
+from taco_py.compiler.schedule.fission import fission, loop_fuse
+from taco_py.compiler.schedule.part_workspace import Part
+from taco_py.compiler.schedule.precompute import precompute
+from taco_py.compiler.schedule.refused import refused
+from taco_py.language.problem import Problem
+from taco_py.language.provenance.provenance import Provenance
+
+
+def restructure(
+    problem: Problem, provenance: Provenance, statement: Statement, command: Structural
+) -> Statement:
+    """`statement` after `command`. Raises ScheduleError, with the precondition that fails."""
+    changed = _changed(problem, provenance, statement, command)
+    _check_stored(problem, provenance, statement, changed, command)
+    for each in walk(changed):
+        if isinstance(each, Where) and each.workspace.kind is WorkspaceKind.HASH:
+            _check_appending(problem, each.workspace, command)
+            _check_sums(each, command)
+    return changed
+
+
+def _check_stored(
+    problem: Problem,
+    provenance: Provenance,
+    before: Statement,
+    after: Statement,
+    command: Structural,
+) -> None:
+    """Raise ScheduleError where a sparse result would store what it did not store before."""
+    if problem.result.format.is_dense:
+        return
+    known = build_graph(problem, before, provenance).stored_wholly
+    for index in build_graph(problem, after, provenance).stored_wholly:
+        if index not in known:
+            raise refused(
+                command,
+                f"{problem.assignment.target.tensor} would store every {index}, for the loop over "
+                "it would walk nothing that leaves coordinates out",
+                "ask for a dense result, or leave the loop whole",
+            )
+
+
+def _check_sums(whole: Where, command: Structural) -> None:
+    """Raise ScheduleError where entries of a table are summed up between its loops.
+
+    The loop over its first index comes to each entry, and so to a sum of one alone.
+    """
+    *above, last = whole.workspace.indices
+    sum_ = _summed(whole.consumer, whole.workspace, frozenset(above), last)
+    if sum_ is not None:
+        names = ", ".join(whole.workspace.indices)
+        raise refused(
+            command,
+            f"the workspace {whole.workspace.name} over {names} is a table, which is met entry by "
+            f"entry, and {sum_.name} would sum one entry of it",
+            f"leave the loop over {names.rpartition(', ')[0]} around both whole",
+        )
+
+
+def _summed(
+    part: Statement, table: Workspace, above: frozenset[str], last: str, below: bool = False
+) -> Workspace | None:
+    """A workspace that a table is read into inside a loop over an index `above` its `last`."""
+    match part:
+        case Assign():
+            return None
+        case Forall(index, body):
+            if index == last:
+                return None
+            return _summed(body, table, above, last, below or index in above)
+        case Where(workspace, consumer, producer):
+            if below and any(access.tensor == table.name for access in read_in(part)):
+                return workspace
+            parts: tuple[Statement, ...] = (producer, consumer)
+        case Sequence(statements):
+            parts = statements
+        case _:
+            assert_never(part)
+    found = (_summed(each, table, above, last, below) for each in parts)
+    return next((each for each in found if each is not None), None)
+
+
+def _check_appending(problem: Problem, workspace: Workspace, command: Structural) -> None:
+    """Raise ScheduleError where a table's entries would be appended row by row.
+
+    The loop over its first index comes to each entry, and so to a coordinate more than once.
+    """
+    target, form = problem.assignment.target, problem.result.format
+    for level, mode in zip(form.levels, form.mode_order, strict=True):
+        index = target.indices[mode]
+        if index in workspace.indices[:-1] and not level.full and level.unique:
+            raise refused(
+                command,
+                f"{target.tensor} stores each {index} once, and the workspace {workspace.name} "
+                f"over {', '.join(workspace.indices)} meets it once an entry",
+                "ask for a result in CSR or COO, or for a dense one",
+            )
+
+
+def _changed(
+    problem: Problem, provenance: Provenance, statement: Statement, command: Structural
+) -> Statement:
+    match command:
+        case Precompute(expression, indices, _, workspace):
+            variables = tuple(leaf for v in indices for leaf in provenance.leaves(v))
+            part = Part(expression, variables, workspace)
+            return precompute(problem, provenance, statement, part)
+        case Fission(index):
+            return fission(problem, provenance, statement, index)
+        case LoopFuse(index):
+            return loop_fuse(problem, provenance, statement, index)
+        case _:
+            assert_never(command)

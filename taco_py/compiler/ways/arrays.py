@@ -1,0 +1,134 @@
+"""Dense tensors as `polyhedral` knows them: arrays, sizes and strides, and what binds them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from codegen.build import const
+from codegen.ir import Array, Block, Expr, Function, Storage, Var
+from codegen.names import Names
+from codegen.records import dataclass
+from codegen.target import Target
+from codegen.types import scalar
+from taco_py.compiler.lower.bindings import Bindings, Source
+from taco_py.language.notation.checks import all_indices
+from taco_py.language.notation.nodes import Access
+from taco_py.language.problem import Problem
+
+if TYPE_CHECKING:
+    from polyhedral.products.contraction_code import Data, Operands
+    from polyhedral.products.register_tile import Machine
+
+
+def size_name(index: str) -> str:
+    """What the size of an index is called."""
+    return f"n_{index}"
+
+
+def has_vectors(problem: Problem, target: Target) -> bool:
+    """Whether a machine has vectors of the result's elements."""
+    return target.lanes(scalar(problem.result.dtype)) > 1
+
+
+def machine_of(target: Target, dtype: str) -> Machine:
+    """What of `target` tiles depend on."""
+    from polyhedral.products.register_tile import Machine
+
+    element = scalar(dtype)
+    return Machine(target.lanes(element), element.itemsize, target.registers, target.caches)
+
+
+def size_bindings(problem: Problem, names: Names) -> tuple[dict[str, Expr], dict[str, Source]]:
+    static = dict(problem.static)
+    sizes: dict[str, Expr] = {}
+    bindings: dict[str, Source] = {}
+    for index in all_indices(problem.assignment):
+        if index in static:
+            sizes[index] = const(static[index])
+        else:
+            variable_ = Var(names.fresh(size_name(index)))
+            sizes[index] = variable_
+            bindings[variable_.name] = Source("size", index=index)
+    return sizes, bindings
+
+
+@dataclass(frozen=True, slots=True)
+class StridedTensor:
+    """A tensor's values and its strides, a level each."""
+
+    array: Array
+    strides: tuple[Expr, ...]
+
+
+def tensor_of(
+    problem: Problem, tensor: str, names: Names, bindings: dict[str, Source]
+) -> StridedTensor:
+    type = problem.type_of(tensor)
+    storage = Storage.OUTPUT if tensor in _written(problem) else Storage.INPUT
+    array = Array(names.fresh(f"{tensor}_vals"), scalar(type.dtype), storage)
+    bindings[array.name] = Source("values", tensor)
+    strides: list[Expr] = []
+    for level in range(type.format.order):
+        if type.unit_stride and level == type.format.order - 1:
+            strides.append(const(1))
+        else:
+            stride = Var(names.fresh(f"{tensor}{level + 1}_stride"))
+            bindings[stride.name] = Source("stride", tensor, level)
+            strides.append(stride)
+    return StridedTensor(array, tuple(strides))
+
+
+def _written(problem: Problem) -> tuple[str, ...]:
+    """The result and what is stored besides."""
+    return (problem.assignment.target.tensor, *(side.target.tensor for side in problem.side))
+
+
+def data_of(problem: Problem, access: Access, tensors: Mapping[str, StridedTensor]) -> Data:
+    from polyhedral.products.contraction_code import Data
+
+    tensor = tensors[access.tensor]
+    strides = zip(problem.stored(access), tensor.strides, strict=True)
+    return Data(tensor.array, dict(strides))
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """A function without a body over all arrays of a problem, with what binds its parameters.
+
+    names  a supply that has handed out theirs
+    """
+
+    head: Function
+    tensors: Mapping[str, StridedTensor]
+    sizes: Mapping[str, Expr]
+    bindings: Bindings
+    names: Names
+
+
+def arguments_of(problem: Problem, name: str, among: Collection[str] | None = None) -> Arguments:
+    """The function called `name` over the results and the operands, their sizes and strides; of
+    operands, those `among` where that is given."""
+    names = Names()
+    sizes, bindings = size_bindings(problem, names)
+    tensors = {
+        tensor: tensor_of(problem, tensor, names, bindings)
+        for tensor in (*_written(problem), *dict(problem.operands))
+        if among is None or tensor in among
+    }
+    arrays = tuple(tensor.array for tensor in tensors.values())
+    strides = [s for tensor in tensors.values() for s in tensor.strides if isinstance(s, Var)]
+    scalars = (*(size for size in sizes.values() if isinstance(size, Var)), *strides)
+    head = Function(name, arrays, scalars, Block(), threaded=True)
+    return Arguments(head, tensors, sizes, tuple(bindings.items()), names)
+
+
+def product_arrays(
+    problem: Problem, left: Access, right: Access, name: str
+) -> tuple[Arguments, Operands]:
+    """The arguments of a product, and its operands among them."""
+    from polyhedral.products.contraction_code import Operands
+
+    given, result = arguments_of(problem, name), problem.assignment.target
+    made, one, other = (data_of(problem, each, given.tensors) for each in (result, left, right))
+    return given, Operands(made, one, other, given.sizes)

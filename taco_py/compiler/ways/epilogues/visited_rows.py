@@ -1,0 +1,252 @@
+"""Rows of a product by loops, with an epilogue (`taco_py.compiler.epilogue`).
+
+    Z[i,j] = sum(k, A[i,k] * X[k,j]) + b[j], A in CSR, besides s[j] = sum(i, Z[i,j])
+    →  parallel for blocks of rows, as many as stay in the first cache:
+         rows(block, A's rows, X)               the loops of the product, as they are without it
+         for elements of the block: what is done with each, what is stored and summed
+
+Blocks are of a number of rows that depends on the columns alone, so that sums over rows, added up
+block by block, have one value for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from codegen.build import add, block, const, div, lt, maximum, minimum, mul, sub, zero
+from codegen.emit.abi import THREADS
+from codegen.ir import (
+    Allocate,
+    Array,
+    Block,
+    Declare,
+    Expr,
+    Fill,
+    For,
+    Function,
+    If,
+    Invoke,
+    LoopKind,
+    Module,
+    Place,
+    Storage,
+    Var,
+)
+from codegen.names import Names
+from codegen.records import dataclass
+from codegen.target import Target
+from codegen.types import scalar
+from taco_py.compiler.epilogue.of_problem import ACCUMULATORS, MainLoop
+from taco_py.compiler.epilogue.value_graph import accesses_outside
+from taco_py.compiler.lower.bindings import Bindings, Source
+from taco_py.compiler.schedule.commands import Serial
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.compiler.ways.arrays import Arguments, arguments_of
+from taco_py.compiler.ways.epilogues.problem_visitor import tree_text, visitor_of
+from taco_py.compiler.ways.epilogues.rows_match import ROWS_WAY, order_of_product, product_in_rows
+from taco_py.compiler.ways.loops import lower_recipe
+from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe
+from taco_py.compiler.ways.way import Offer, Question, Way
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.language.legal.stored import is_full
+from taco_py.language.notation.checks import accesses
+
+if TYPE_CHECKING:
+    from polyhedral.products.visited.tile_visitor import Visitor
+
+ROWS_FUNCTION = "rows"
+ROW, COUNT, NUMBER, HIGH = Var("first_row"), Var("count"), Var("number"), Var("high")
+BLOCKS = Var("blocks")
+"""Of rows: the first one of a block, how many it has; the number of a block, the most rows that one
+has, how many there are."""
+
+
+# ---------------------------------------------------------------- the kernel
+
+
+@dataclass(frozen=True, slots=True)
+class _Inner:
+    """The function that makes rows of the product, where its arguments come from, its facts."""
+
+    module: Module
+    function: Function
+    sources: Mapping[str, Source]
+    facts: Mapping[str, Any]
+
+
+def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
+    """The loop IR of a product in rows with an epilogue."""
+    problem = recipe.problem
+    order = order_of_product(problem, recipe.schedule)
+    loop = product_in_rows(problem, order[0])
+    if loop is None:
+        raise InternalError(f"Expected a product with an epilogue, found {problem}")
+    inner = _inner(loop, order)
+    value = loop.product.value
+    outside = [a for o in loop.outputs for a in (o.target, *accesses_outside(o.value, value))]
+    given = arguments_of(problem, recipe.phase, {access.tensor for access in outside})
+    visitor = visitor_of(problem, loop, given, Storage.LOCAL)
+    operands, bindings = _operands(inner, given.names)
+    body = _Body(loop, inner, given, visitor, operands).whole()
+    head = given.head
+    arrays = [each for each in operands.values() if isinstance(each, Array)]
+    scalars = [each for each in operands.values() if isinstance(each, Var)]
+    whole = replace(
+        head, arrays=(*head.arrays, *arrays), scalars=(*head.scalars, *scalars), body=body
+    )
+    told = "\n".join((str(inner.facts["report"]["concrete"]), *tree_text(loop)))
+    functions = (*inner.module.functions[:-1], inner.function, whole)
+    module = Module(functions, recipe.header(told))
+    return LoweredRecipe(module, (*given.bindings, *bindings), _facts(inner, recipe, loop))
+
+
+def _inner(loop: MainLoop, order: tuple[str, ...]) -> _Inner:
+    """The loops of the product, for one thread."""
+    alone = Schedule.of_orders((order,)).then(Schedule((Serial(),)))
+    lowered = lower_recipe(Recipe(loop.problem, alone, ROWS_FUNCTION))
+    function = replace(lowered.module.functions[-1], internal=True, threaded=False)
+    return _Inner(lowered.module, function, dict(lowered.bindings), lowered.facts)
+
+
+def _operands(inner: _Inner, names: Names) -> tuple[dict[str, Array | Var], Bindings]:
+    """The kernel's parameters for those of the loops that are no sizes and not of the product, by
+    the names that they have there."""
+    found: dict[str, Array | Var] = {}
+    bindings: list[tuple[str, Source]] = []
+    parameters: tuple[Array | Var, ...] = (*inner.function.arrays, *inner.function.scalars)
+    for each in parameters:
+        source = inner.sources[each.name]
+        if source.what == "size" or source.tensor == ACCUMULATORS:
+            continue
+        found[each.name] = replace(each, name=names.fresh(f"{each.name}_of_rows"))
+        bindings.append((found[each.name].name, source))
+    return found, tuple(bindings)
+
+
+def _facts(inner: _Inner, recipe: Recipe, loop: MainLoop) -> dict[str, Any]:
+    """The facts of the kernel: what the loops rely on, and how blocks are shared."""
+    report = dict(inner.facts["report"])
+    report["tiles"] = tree_text(loop)
+    report["parallel"] = "blocks of rows, of a number that depends on the columns alone"
+    report["stored"] = []
+    return {**inner.facts, "covers": True, "threaded": True, "report": report}
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """Writes the body of the kernel."""
+
+    loop: MainLoop
+    inner: _Inner
+    given: Arguments
+    visitor: Visitor
+    operands: Mapping[str, Array | Var]
+
+    def whole(self) -> Block:
+        """All blocks of rows, shared by the threads, and what is done before and behind."""
+        from polyhedral.products.visited import tile_visitor as visited
+
+        rows, columns = self.rows, self.columns
+        fitting = div(const(visited.NEAR_ELEMENTS), maximum(columns, 1))
+        shared = For(NUMBER, const(0), BLOCKS, self.one(), 1, LoopKind.PARALLEL)
+        alone = replace(shared, kind=LoopKind.SERIAL)
+        return block(
+            Declare(HIGH, maximum(minimum(fitting, visited.MOST_ROWS), 1), True),
+            Declare(BLOCKS, div(sub(add(rows, HIGH), 1), HIGH), True),
+            *self.visitor.begun(rows, columns, BLOCKS),
+            If(lt(1, THREADS), Block((shared,)), Block((alone,))),
+            *self.visitor.ended(columns, BLOCKS),
+        )
+
+    @property
+    def rows(self) -> Expr:
+        return self.given.sizes[self.loop.product.rows]
+
+    @property
+    def columns(self) -> Expr:
+        return self.given.sizes[self.loop.product.columns]
+
+    def one(self) -> Block:
+        """The rows of one block, and the elements in them."""
+        from polyhedral.products.visited.tile_visitor import Region
+
+        element = scalar(self.loop.problem.result.dtype)
+        held = Array("held_rows", element, Storage.LOCAL)
+        count = mul(COUNT, self.columns)
+        clear = () if self.inner.facts["covers"] else (Fill(held, const(0), count, zero(element)),)
+        region = Region(
+            held, self.columns, ROW, const(0), COUNT, self.columns, NUMBER, self.columns
+        )
+        return block(
+            Declare(ROW, mul(NUMBER, HIGH), True),
+            Declare(COUNT, minimum(sub(self.rows, ROW), HIGH), True),
+            Allocate(held, mul(HIGH, self.columns), align=64),
+            *clear,
+            self.call(held),
+            self.visitor.visit(region),
+        )
+
+    def call(self, held: Array) -> Invoke:
+        """The loops over the rows of a block."""
+        function = self.inner.function
+        places = tuple(self.place(array, held) for array in function.arrays)
+        return Invoke(function.name, places, tuple(map(self.number, function.scalars)))
+
+    def place(self, array: Array, held: Array) -> Place:
+        """Where an array of the loops begins: with the first row of the block."""
+        source = self.inner.sources[array.name]
+        if source.tensor == ACCUMULATORS:
+            return Place(held, const(0))
+        own = self.operands[array.name]
+        assert isinstance(own, Array)
+        return Place(own, self.start(source))
+
+    def start(self, source: Source) -> Expr:
+        """How far an array of an operand moves for the first row of a block."""
+        rows = self.loop.product.rows
+        operands = accesses(self.loop.product.value)
+        access = next(a for a in operands if a.tensor == source.tensor)
+        if rows not in access.indices:
+            return const(0)
+        type = self.loop.problem.type_of(source.tensor)
+        if not is_full(type.format):
+            return ROW if source.what == "pos" else const(0)
+        level = type.format.stored(access.indices).index(rows)
+        return mul(ROW, self.stride(source.tensor, level))
+
+    def stride(self, tensor: str, level: int) -> Expr:
+        """The distance of a dense operand's elements along a level."""
+        wanted = Source("stride", tensor, level)
+        names = (name for name, source in self.inner.sources.items() if source == wanted)
+        name = next(names, None)
+        found = const(1) if name is None else self.operands[name]
+        assert not isinstance(found, Array)
+        return found
+
+    def number(self, scalar_: Var) -> Expr:
+        """The value of a scalar of the loops."""
+        source = self.inner.sources[scalar_.name]
+        if source.what == "size":
+            return (
+                COUNT if source.index == self.loop.product.rows else self.given.sizes[source.index]
+            )
+        if source.tensor == ACCUMULATORS:
+            return self.columns
+        found = self.operands[scalar_.name]
+        assert isinstance(found, Var)
+        return found
+
+
+def can(question: Question) -> bool:
+    """Whether a problem is a product and values of its elements."""
+    return bool(question.problem.side) and product_in_rows(question.problem) is not None
+
+
+def choose(_: Question) -> Offer | None:
+    """None: `fuse_epilogue` names the way."""
+    return None
+
+
+WAY = Way(ROWS_WAY, can, choose, lower)

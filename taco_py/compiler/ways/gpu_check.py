@@ -1,0 +1,127 @@
+"""Whether kernels of a GPU and their host can do what loop IR asks for, before any is made; and
+whether they add floating-point numbers in the same order each time.
+
+    atomicAdd(&y[i], …)    by many threads: in any order, the last bits differ from run to run
+    atomicAdd(&s, t)       once, by the only block, with what its threads have combined: the same
+    taco_atomic_max(&m, t) by many threads: the same, for max(x, x) = x
+
+`forbid="atomic_sums"` asks for the same bits each run. What is asked here is the kernel as it is
+after all passes: whatever shares its loops, no such update is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from codegen.ir import AddRuns, AtomicFetch, AtomicStore, Const, For, Kernel, LoopKind
+from codegen.target import CUDA, UnsupportedError
+from codegen.tree import children, find
+from codegen.types import SCALARS, ScalarType
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.notation.nodes import Reduce
+from taco_py.language.notation.tree import walk
+from taco_py.language.problem import Problem
+
+if TYPE_CHECKING:
+    from codegen.ir import Module
+
+ATOMIC_SUMS = "atomic_sums"
+"""What is forbidden, beside the names of rules."""
+_UPDATES = (AtomicStore, AtomicFetch, AddRuns)
+
+
+def check_kernels(problem: Problem, module: Module) -> None:
+    """Raise ScheduleError where no kernels of a GPU, or no host of theirs, do it.
+
+    module  what a problem is lowered to, before all passes
+    """
+    from codegen.emit.cuda import emit_cuda
+    from codegen.emit.host_python import emit_host
+    from codegen.passes.order import run_passes
+
+    try:
+        module = run_passes(module, CUDA)
+        emit_cuda(module, CUDA)
+        emit_host(module)  # which has no words for some expressions
+    except UnsupportedError as error:
+        raise ScheduleError(
+            f"Expected what kernels of a GPU compute, found {problem}: {error}",
+            hint='give commands that belong together as one step, s.apply("…"), or leave target= '
+            "out to compute it on the CPU",
+        ) from error
+
+
+def check_order(problem: Problem, module: Module) -> None:
+    """Raise ScheduleError where kernels add in any order; `module` is as in `check_kernels`."""
+    from codegen.passes.order import run_passes
+
+    try:
+        kernels = run_passes(module, CUDA).kernels
+    except UnsupportedError:  # which is said where it is compiled
+        return
+    same = _in_any_order(problem)
+    found = dict.fromkeys(name for kernel in kernels for name in _open_sums(kernel, same))
+    if found:
+        raise open_order(problem, tuple(found))
+
+
+def open_order(problem: Problem, arrays: tuple[str, ...]) -> ScheduleError:
+    """The error about arrays whose elements atomic operations add to."""
+    return ScheduleError(
+        f'Expected sums in a fixed order, as forbid="{ATOMIC_SUMS}" has it, found atomic '
+        f"operations on {', '.join(arrays)} in {problem}",
+        hint="share loops over indices of the result, and sums among the threads of one warp "
+        "or block, or leave the schedule open",
+    )
+
+
+def _in_any_order(problem: Problem) -> frozenset[str]:
+    """The operators of the loop IR that a problem reduces by, and that do not round: the least of
+    some numbers is one of them, whichever comes first."""
+    assignment = problem.assignment
+    reduced = {node.operator for node, _ in walk(assignment.value) if isinstance(node, Reduce)}
+    return frozenset(
+        each.c_operator for each in (*reduced, assignment.operator) if each and each.idempotent
+    )
+
+
+def _open_sums(kernel: Kernel, same: frozenset[str]) -> Iterator[str]:
+    """The arrays of floating-point numbers whose values depend on the order of threads.
+
+    same  the operators by which they do not
+    """
+    alone = all(_is_once(loop) for loop in find(kernel.body, For) if _is_of_grid(loop))
+    return (
+        update.array.name
+        for update, repeated in _updates(kernel.body, not alone)
+        if not _is_exact(update.array.element) and repeated and _operator(update) not in same
+    )
+
+
+def _operator(update: AtomicStore | AtomicFetch | AddRuns) -> str:
+    return "+" if isinstance(update, AtomicFetch) else update.op
+
+
+def _updates(
+    node: object, repeated: bool
+) -> Iterator[tuple[AtomicStore | AtomicFetch | AddRuns, bool]]:
+    """The updates in a node, and whether more than one thread, or iteration, does each."""
+    if isinstance(node, _UPDATES):
+        yield node, repeated
+    below = repeated or (isinstance(node, For) and not _is_once(node))
+    for child in children(node):
+        yield from _updates(child, below)
+
+
+def _is_of_grid(loop: For) -> bool:
+    return loop.kind is LoopKind.GRID or loop.kind is LoopKind.BLOCKS
+
+
+def _is_exact(element: ScalarType) -> bool:
+    """Whether sums and products of such numbers are the same in any order."""
+    return element.is_integer or element is SCALARS["bool"]
+
+
+def _is_once(loop: For) -> bool:
+    return loop.start == Const(0) and loop.stop == Const(1)

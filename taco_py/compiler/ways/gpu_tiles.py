@@ -1,0 +1,175 @@
+"""Tiles in shared memory and registers of a contraction of two dense tensors, on a GPU.
+
+    C[i,j] = sum(k, A[i,k] * B[k,j]), large   →   make(cuda_tiles,128,128,16,8,8)
+
+A block has 128 by 128 elements of C, a thread 8 by 8 of them; 16 columns of A and rows of B at a
+time are in shared memory. Loops read two elements for each product; tiles pay where that takes
+longer than they do, which both are estimated for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from codegen.target import CUDA, Target
+from taco_py.compiler.cost.machine import MACHINES, Machine
+from taco_py.compiler.ways.arrays import product_arrays
+from taco_py.compiler.ways.contraction_match import contraction_of, ordered
+from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe, dense_facts
+from taco_py.compiler.ways.tiles import product_seconds
+from taco_py.compiler.ways.way import Offer, Question, Way
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.language.legal.types import has_tiles_on_gpu, is_complex
+
+if TYPE_CHECKING:
+    from polyhedral.products.contraction import Contraction
+    from polyhedral.products.gpu_tile import GpuMachine, GpuProduct, GpuTile
+    from taco_py.compiler.cost.estimate import Statistics
+    from taco_py.compiler.schedule.schedule import Schedule
+    from taco_py.language.problem import Problem
+
+
+# ---------------------------------------------------------------- whether they pay
+
+
+def product_on_gpu(question: Question) -> Contraction | None:
+    """The problem as a contraction of numbers that threads of a GPU multiply."""
+    return contraction_of(question.problem, has_tiles_on_gpu)
+
+
+def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
+    """The tile of the least expected time, and what it is compared with; None where loops are
+    expected to take no longer."""
+    from polyhedral.products.gpu_tile import best_tile, seconds_of
+
+    found = question.recall(product_on_gpu)
+    if found is None:
+        return None
+    stats = question.stats
+    machine = machine_on_gpu(question.problem.result.dtype, stats.machine)
+    product = _product(found, machine, stats)
+    tile = best_tile(machine, product)
+    tiles, loops = seconds_of(tile, machine, product), _seconds_of_loops(product, stats.machine)
+    few = min(product.rows, product.columns) <= stats.machine.tile_few_rows
+    if few or loops <= tiles:
+        return None
+    return tile, (
+        f"{tile}: {tiles * 1e6:.1f} µs expected\n"
+        f"not a thread for each element: {loops * 1e6:.1f} µs"
+    )
+
+
+def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | None:
+    """The expected seconds of a kernel in tiles."""
+    from polyhedral.products.gpu_tile import GpuTile, seconds_of
+
+    found = contraction_of(problem, has_tiles_on_gpu)
+    if found is None:
+        return None
+    machine = machine_on_gpu(problem.result.dtype, stats.machine)
+    tile = GpuTile(*schedule.make.parameters)
+    return seconds_of(tile, machine, _product(found, machine, stats))
+
+
+def _product(found: Contraction, machine: GpuMachine, stats: Statistics) -> GpuProduct:
+    """The sizes of a contraction."""
+    from polyhedral.products.gpu_tile import GpuProduct
+
+    batch, rows, columns, depth = (
+        prod((stats.sizes[loop] for loop in loops), start=1.0) for loops in found.of_classes
+    )
+    spread = _spread(found, machine.element_bytes, stats.machine)
+    return GpuProduct(batch, rows, columns, depth, spread)
+
+
+def _spread(found: Contraction, size: int, machine: Machine) -> float:
+    """How many times their bytes are read of operands along whose neighbours the batch runs."""
+    lasts = [last for side in (found.left, found.right) for last in side.subscripts[-1:]]
+    along = sum(any(loop in found.batch for loop in last.names) for last in lasts)
+    sector = max(1.0, machine.device_sector_bytes / size)
+    return 1.0 + along / 2 * (sector - 1.0)
+
+
+def _seconds_of_loops(of: GpuProduct, machine: Machine) -> float:
+    """A thread for each element: its instructions, or the chain of its sum."""
+    iterations = of.batch * of.rows * of.columns * of.depth / machine.device_warp_threads
+    issued = iterations * machine.iteration_instructions / machine.device_instructions_per_second
+    return max(issued, of.depth * machine.iteration_latency_seconds)
+
+
+def machine_on_gpu(dtype: str, machine: Machine) -> GpuMachine:
+    """What of a GPU tiles depend on."""
+    from polyhedral.products.gpu_tile import GpuMachine
+
+    size = np.dtype(dtype).itemsize
+    processors, schedulers = machine.device_processors, machine.device_schedulers
+    return GpuMachine(
+        warp=CUDA.warp,
+        threads=CUDA.most_threads,
+        shared_bytes=CUDA.shared_bytes,
+        together=CUDA.together,
+        processors=processors,
+        schedulers=schedulers,
+        cycles=machine.device_instructions_per_second / processors / schedulers,
+        cache_bytes=machine.device_cache_bytes_per_second,
+        memory_bytes=machine.device_bytes_per_second,
+        launch=machine.launch_seconds,
+        element_bytes=size,
+        issue=max(1, size // 4) * (2 if is_complex(dtype) else 1),
+    )
+
+
+# ---------------------------------------------------------------- how they are made
+
+
+def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
+    """The loop IR of a contraction in tiles."""
+    from polyhedral.products.gpu_code import to_gpu_module
+    from polyhedral.products.gpu_plan import plan_on_gpu
+    from polyhedral.products.gpu_tile import GpuTile
+
+    problem = recipe.problem
+    found = contraction_of(problem, has_tiles_on_gpu)
+    if found is None:
+        raise InternalError(f"Expected a contraction of two dense tensors, found {problem}")
+    machine = machine_on_gpu(problem.result.dtype, MACHINES["cuda"])
+    tile = GpuTile(*recipe.schedule.make.parameters)
+    plan = plan_on_gpu(found, machine, tile, dict(problem.static))
+    left, right = ordered(problem, found)
+    given, operands = product_arrays(problem, left, right, recipe.phase)
+    module = to_gpu_module(plan, operands, given.head, given.names)
+    facts = dense_facts(recipe, "blocks share tiles", str(plan), str(found.statement))
+    return LoweredRecipe(replace(module, header=recipe.header(str(plan))), given.bindings, facts)
+
+
+def _way(name: str, target: str) -> Way:
+    def can(question: Question) -> bool:
+        planned = question.statistics is not None and question.stats.machine.target == target
+        return planned and question.recall(product_on_gpu) is not None
+
+    def choose(question: Question) -> Offer | None:
+        best = question.recall(best_on_gpu) if can(question) else None
+        if best is None:
+            return None
+        tile, told = best
+        sizes = (tile.rows, tile.columns, tile.depth, tile.own_rows, tile.own_columns)
+        return Offer((*sizes, tile.parts) if tile.parts > 1 else sizes, told)
+
+    return Way(
+        name,
+        can,
+        choose,
+        lower,
+        reuses=True,
+        seconds=product_seconds,
+        target=target,
+        priced=priced,
+    )
+
+
+WAY = _way("cuda_tiles", "cuda")
+EMULATED = _way("cuda_emulated_tiles", "cuda-emulated")

@@ -1,0 +1,181 @@
+"""The place of an extremum in a line of neighbours: that of dense elements, or of entries.
+
+    best, start = -inf, 0
+    for blocks of the line: m = max of the block
+        if m > best: best, start = m, first of the block
+    look for best from start on
+
+Every element is read once but for one block, which is in the first cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from codegen.build import (
+    add,
+    and_,
+    block,
+    cast,
+    const,
+    eq,
+    increment,
+    le,
+    load_index,
+    lt,
+    minimum,
+    not_,
+    or_,
+    sub,
+    zero,
+)
+from codegen.ir import (
+    Array,
+    Assign,
+    Declare,
+    Expr,
+    For,
+    If,
+    LoopKind,
+    Reduction,
+    Role,
+    Stmt,
+    Var,
+    While,
+)
+from codegen.records import dataclass
+from codegen.types import BOOL
+from taco_py.compiler.ways.places.place_elements import BLOCK, PLACES, Elements, beside_fill
+
+STEP = 64
+"""Elements of the parts of a block that are compared as a whole when a place is looked for."""
+SHORT = 64
+"""Lines of fewer elements are gone through one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Writes the search in one line.
+
+    place  of an element of the line in the array, from its number between `first` and `stop`
+    best   the best so far; `at` where it is; `start` the first of the block that it is in
+    """
+
+    elements: Elements
+    first: Expr
+    stop: Expr
+    place: Callable[[Expr], Expr]
+    best: Var
+    at: Var
+    start: Var
+
+    def element(self, number: Expr) -> Expr:
+        """An element of the line."""
+        return self.elements.at(self.place(number))
+
+    @property
+    def width(self) -> int:
+        """How many elements a block has."""
+        return max(BLOCK // self.elements.element.itemsize, STEP)
+
+    def one_by_one(self) -> Stmt:
+        """Each element compared with the best so far."""
+        each = self.elements.var("q")
+        kept = block(Assign(self.best, self.element(each)), Assign(self.at, each))
+        better = self.elements.beats(self.element(each), self.best)
+        return For(each, self.first, self.stop, block(If(better, kept)))
+
+    def blocks(self) -> Stmt:
+        """The best of each block compared with the best so far."""
+        elements, var = self.elements, self.elements.var
+        begin, end, here = var("begin"), var("end"), var("q")
+        own = var("own", elements.element)
+        taken = Assign(own, self.element(here), elements.operation, Role.VALUES)
+        reductions = (Reduction(elements.operation, own),)
+        of_block = For(here, begin, end, block(taken), kind=LoopKind.VECTOR, reductions=reductions)
+        body = block(
+            Declare(end, minimum(add(begin, self.width), self.stop), True),
+            Declare(own, elements.worst()),
+            of_block,
+            If(
+                elements.beats(own, self.best),
+                block(Assign(self.best, own), Assign(self.start, begin)),
+            ),
+        )
+        return For(begin, self.first, self.stop, body, step=self.width)
+
+    def looked_for(self) -> list[Stmt]:
+        """The best looked for in the block that has it: in parts as a whole, then in the part."""
+        elements, var = self.elements, self.elements.var
+        last, going = var("last"), var("going", BOOL)
+        small = PLACES[elements.element.itemsize]
+        hits, some, at = var("hits", small), var("q"), self.at
+        hit = cast(small, elements.is_best(self.element(some), self.best, both=True))
+        counted = For(
+            some,
+            at,
+            add(at, STEP),
+            block(Assign(hits, hit, "+", Role.VALUES)),
+            kind=LoopKind.VECTOR,
+            reductions=(Reduction("+", hits),),
+        )
+        stop = block(Assign(going, const(False, BOOL)))
+        part = block(
+            Declare(hits, zero(small)),
+            counted,
+            If(eq(hits, zero(small)), block(increment(at, STEP)), stop),
+        )
+        there = elements.is_best(self.element(at), self.best)
+        return [
+            Declare(last, minimum(add(self.start, self.width), self.stop), True),
+            Assign(at, self.start),
+            Declare(going, const(True, BOOL)),
+            While(and_(going, le(add(at, STEP), last)), part),
+            While(and_(lt(add(at, 1), last), not_(there)), block(increment(at))),
+        ]
+
+
+def place_in_line(
+    elements: Elements, first: Expr, stop: Expr, place: Callable[[Expr], Expr]
+) -> tuple[list[Stmt], Var, Var]:
+    """The statements that find the best of a line that has elements, the best, and where it is.
+
+    place  of an element of the line in the array, from its number between `first` and `stop`
+    """
+    best, at = elements.var("best", elements.element), elements.var("at")
+    line = _Line(elements, first, stop, place, best, at, elements.var("start"))
+    long = block(Declare(line.start, first), line.blocks(), *line.looked_for())
+    is_short = lt(sub(stop, first), SHORT)
+    head: list[Stmt] = [Declare(best, elements.worst()), Declare(at, first)]
+    return [*head, If(is_short, block(line.one_by_one()), long)], best, at
+
+
+def place_among_entries(
+    elements: Elements, entries: tuple[Expr, Expr], crd: Array, size: Expr
+) -> tuple[list[Stmt], Var]:
+    """The statements that find the place of the best of a line with entries, and the place.
+
+    entries  where those of the line begin and end; 0 is the place where there are none
+    crd      their coordinates, ascending
+    size     of the line, what is not stored included
+    """
+    var = elements.var
+    first, stop = entries
+    found, gap = var("found"), var("gap")
+    inside, best, at = place_in_line(elements, first, stop, lambda place: place)
+    better, equal = beside_fill(elements, best)
+    count = sub(stop, first)
+    walked = While(
+        and_(lt(gap, count), eq(load_index(crd, add(first, gap)), gap)), block(increment(gap))
+    )
+    absent = block(
+        Declare(gap, const(0)),
+        walked,
+        If(or_(better, lt(gap, found)), block(Assign(found, gap))),
+    )
+    some = block(
+        *inside,
+        Assign(found, load_index(crd, at)),
+        If(and_(lt(count, size), or_(better, equal)), absent),
+    )
+    return [Declare(found, const(0)), If(lt(first, stop), some)], found

@@ -1,0 +1,145 @@
+"""The elements that are compared, as loop IR: which is better, and loops over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from codegen.build import (
+    add,
+    binary,
+    block,
+    cast,
+    const,
+    eq,
+    le,
+    load,
+    lt,
+    mul,
+    ne,
+    not_,
+    or_,
+)
+from codegen.emit.abi import THREADS
+from codegen.ir import (
+    Array,
+    Block,
+    Const,
+    Expr,
+    For,
+    If,
+    LoopKind,
+    Stmt,
+    Var,
+)
+from codegen.names import Names
+from codegen.records import dataclass
+from codegen.types import BOOL, INT8, INT16, INT32, INT64, UINT8, ScalarType, scalar
+from taco_py.compiler.ways.place_match import Walk
+from taco_py.language.legal.types import has_special_values
+
+BLOCK = 8192
+"""Bytes of a block of a line, which stays in the first cache; of a row of accumulators."""
+PLACES = {1: INT8, 2: INT16, 4: INT32, 8: INT64}
+"""The type of places beside values of so many bytes: as many in a vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The elements that are compared.
+
+    element  the type in which they are
+    names    a supply of names
+    """
+
+    walk: Walk
+    array: Array
+    element: ScalarType
+    names: Names
+
+    @staticmethod
+    def of(walk: Walk, array: Array, dtype: str, names: Names) -> Elements:
+        """The elements of an array in the type of its operand; truths as numbers."""
+        element = scalar(dtype)
+        return Elements(walk, array, UINT8 if element == BOOL else element, names)
+
+    @property
+    def floats(self) -> bool:
+        """Whether elements may be NaN."""
+        return has_special_values(self.element.name)
+
+    @property
+    def operation(self) -> str:
+        """The operator of the loop IR that takes the better of two elements."""
+        return "max" if self.walk.is_maximum else "min"
+
+    def at(self, place: Expr) -> Expr:
+        """The element at a place of the array."""
+        return cast(self.element, load(self.array, place))
+
+    def worst(self) -> Const:
+        """What no element is worse than."""
+        dtype = np.dtype(self.element.name)
+        found = self.walk.place.extremum.identity_of(dtype)
+        return Const(found if found is not None else 0, self.element)
+
+    def beats(self, one: Expr, other: Expr) -> Expr:
+        """Whether an element is better than another: larger, say, or the first NaN."""
+        left, right = (other, one) if self.walk.is_maximum else (one, other)
+        if not self.floats:
+            return lt(left, right)
+        no_more = le(one, other) if self.walk.is_maximum else le(other, one)
+        return binary("&", not_(no_more), eq(other, other))
+
+    def is_best(self, one: Expr, best: Expr, both: bool = False) -> Expr:
+        """Whether an element is the best one, or a NaN, which is the best if there is any.
+
+        both  compute both comparisons, as lanes of vectors do
+        """
+        if not self.floats:
+            return eq(one, best)
+        parts = eq(one, best), ne(one, one)
+        return binary("|", *parts) if both else or_(*parts)
+
+    def better(self, one: Expr, other: Expr) -> Expr:
+        """The better one of two elements."""
+        return binary(self.operation, one, other)
+
+    def var(self, wish: str, type: ScalarType = INT64) -> Var:
+        """A variable with a name of its own."""
+        return Var(self.names.fresh(wish), type)
+
+
+def beside_fill(elements: Elements, best: Expr) -> tuple[Expr, Expr]:
+    """Whether what is not stored is better than the best of a line, and whether it is as good."""
+    fill = elements.walk.fill
+    if fill != fill:
+        return eq(best, best), ne(best, best)
+    number = Const(np.dtype(elements.element.name).type(fill).item(), elements.element)
+    better = lt(best, number) if elements.walk.is_maximum else lt(number, best)
+    return better, eq(best, number)
+
+
+def shared(loop: For) -> Stmt:
+    """A loop whose iterations threads share where there are several."""
+    many = For(loop.var, loop.start, loop.stop, loop.body, loop.step, LoopKind.PARALLEL)
+    return If(lt(1, THREADS), Block((many,)), Block((loop,)))
+
+
+def nested(
+    loops: Sequence[tuple[Var, Expr]], inside: Sequence[Stmt], is_shared: bool = True
+) -> Stmt | Block:
+    """Loops from 0 on round some statements, the outermost shared."""
+    body = block(*inside)
+    for var, size in reversed(loops[1:] if is_shared else loops):
+        body = block(For(var, const(0), size, body))
+    if not is_shared or not loops:
+        return body
+    var, size = loops[0]
+    return shared(For(var, const(0), size, body))
+
+
+def offset(strides: Mapping[str, Expr], places: Mapping[str, Expr]) -> Expr:
+    """The place of an element in an array, from its coordinates."""
+    return add(*(mul(places[i], strides[i]) for i in strides if i in places))

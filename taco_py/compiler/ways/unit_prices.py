@@ -1,0 +1,317 @@
+"""What a kernel is expected to take on a GPU, for one way to share its loops among its units.
+
+    seconds = launch + max(bytes / bandwidth, instructions / schedulers, longest thread · latency,
+                           atomic additions)
+
+Warps wait for their slowest lane, and the kernel for its slowest thread: rows of a sparse operand
+that have more entries than others cost what they have most. A load of a warp moves the sectors of
+32 bytes that its lanes touch: as few as the bytes fill where lanes meet neighbours, one where all
+meet the same element, one each where they are apart. All is expected, from the same statistics as
+loop orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from math import ceil
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.compiler.concrete.terms import Term
+from taco_py.compiler.cost.estimate import Statistics
+from taco_py.compiler.cost.machine import Machine
+from taco_py.compiler.schedule.commands import Command
+from taco_py.language.legal.stored import is_sparse
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.nodes import Access
+from taco_py.language.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How the loops of a term are shared among the units of a GPU.
+
+    order     the loops, outermost first
+    commands  those that share them
+    groups    how many of the first loops choose a group of threads; of 0, each thread is its own
+    lane      the loop whose iterations neighbouring threads take
+    width     the threads of a group
+    chunk     iterations that each thread has, or each group where its threads have another loop; 0
+              where loops are shared as they are
+    over      what they are of: "range" of an operand's entries, "entries" that lanes take one by
+              one, or "index" that is summed over
+    words     the same for people
+    threads   that there are in all, which share the first loop; 0 where its iterations say it
+    """
+
+    order: tuple[str, ...]
+    commands: tuple[Command, ...]
+    words: str
+    groups: int = 0
+    lane: int = 0
+    width: int = 1
+    chunk: int = 0
+    over: str = "range"
+    threads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Seconds, and what they are made of."""
+
+    seconds: float
+    bytes: float
+    instructions: float
+    longest: float
+
+    @property
+    def bound(self) -> str:
+        """The seconds in words."""
+        return f"{self.seconds * 1e6:.1f} µs"
+
+
+def total(prices: Sequence[Price]) -> Price:
+    """What several terms take one after another."""
+    return Price(
+        sum(price.seconds for price in prices),
+        sum(price.bytes for price in prices),
+        sum(price.instructions for price in prices),
+        sum(price.longest for price in prices),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """The loops of one term in one order, shared in one way."""
+
+    problem: Problem
+    term: Term
+    stats: Statistics
+    sharing: Sharing
+    known: dict[int, float] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def machine(self) -> Machine:
+        return self.stats.machine
+
+    def visits(self, depth: int) -> float:
+        """How often the body of the loop at a depth runs, 1 outside of all loops."""
+        if depth < 0:
+            return 1.0
+        if depth not in self.known:
+            bound = frozenset(self.sharing.order[: depth + 1])
+            value = self.term.as_sum(self.problem.result.dtype)
+            self.known[depth] = max(self.stats.iterations(value, bound), 1e-9)
+        return self.known[depth]
+
+    def mean(self, depth: int) -> float:
+        """Iterations of a loop, each time that it is come to."""
+        return self.visits(depth) / self.visits(depth - 1)
+
+    def most(self, depth: int) -> float:
+        """The most iterations of a loop."""
+        order = self.sharing.order
+        size = self.stats.sizes[order[depth]]
+        for access in self.walked(depth):
+            above = [i for i in access.indices if i in order[:depth]]
+            if not above:
+                continue
+            entries = self.stats.patterns[access.tensor].entries
+            mode = access.indices.index(above[0])
+            if entries is None or not entries.known(mode):
+                size = min(size, self.machine.unknown_rows_ratio * self.mean(depth))
+            elif len(above) == 1:
+                size = min(size, entries.spread(mode).most)
+        return max(size, 1.0)
+
+    def walked(self, depth: int) -> list[Access]:
+        """The sparse operands whose entries a loop runs over."""
+        index = self.sharing.order[depth]
+        return [
+            access
+            for access in dict.fromkeys(accesses(self.term.body))
+            if index in access.indices and is_sparse(self.problem.type_of(access.tensor).format)
+        ]
+
+    def slowest(self, depth: int, lanes: int) -> float:
+        """The iterations of a loop by the slowest of so many threads that are neighbours."""
+        mean = self.mean(depth)
+        for access in self.walked(depth):
+            above = [i for i in access.indices if i in self.sharing.order[:depth]]
+            entries = self.stats.patterns[access.tensor].entries
+            if not above:
+                continue
+            mode = access.indices.index(above[0])
+            if len(above) > 1 or entries is None or not entries.known(mode):
+                return 1.5 * mean
+            return max(mean, _expected_most(entries.spread(mode).groups, lanes))
+        return mean
+
+    # ------------------------------------------------------------ what it takes
+
+    def price(self) -> Price:
+        """What the loops take."""
+        machine, warp = self.machine, self.machine.device_warp_threads
+        iterations, longest, warps = self.work()
+        moved = sum(map(self.bytes_of, self.touched()))
+        instructions = iterations * machine.iteration_instructions
+        in_flight = max(warps, 1.0) * warp * 8 / machine.device_latency_seconds
+        parts = (
+            moved / min(machine.device_bytes_per_second, in_flight),
+            instructions / machine.device_instructions_per_second,
+            longest * machine.iteration_latency_seconds,
+            self.atomics() * machine.atomic_seconds,
+        )
+        rest = machine.hidden_share * (sum(parts) - max(parts))
+        seconds = machine.launch_seconds + max(parts) + rest
+        return Price(seconds, moved, instructions, longest)
+
+    def work(self) -> tuple[float, float, float]:
+        """The iterations of warps, those of the slowest thread, and how many warps there are."""
+        sharing, warp = self.sharing, self.machine.device_warp_threads
+        last = len(sharing.order) - 1
+        inner = self.visits(last) / self.visits(sharing.lane)
+        if sharing.threads:
+            each = ceil(self.visits(0) / sharing.threads) * self.visits(last) / self.visits(0)
+            count = ceil(sharing.threads / warp)
+            return each * count, each, count
+        if sharing.chunk:
+            return self.chunked(inner)
+        if sharing.groups == 0:
+            slow = longest = 1.0
+            for depth in range(1, last + 1):
+                slow *= self.slowest(depth, warp)
+                longest *= self.most(depth)
+            warps = ceil(self.visits(0) / warp)
+            return warps * slow, longest, warps
+        groups = self.visits(sharing.groups - 1)
+        before = self.visits(sharing.lane - 1)
+        rounds = max(1.0, ceil(self.mean(sharing.lane) / sharing.width))
+        each = sharing.width / warp
+        iterations = before * rounds * each * inner
+        longest = float(ceil(self.most(sharing.lane) / sharing.width))
+        for depth in range(sharing.lane + 1, last + 1):
+            longest *= self.most(depth)
+        if sharing.order[sharing.lane] not in self.kept:
+            steps = np.log2(min(sharing.width, warp)) / np.log2(warp)
+            combining = float(
+                self.machine.combine_iterations * (steps if sharing.width <= warp else 4)
+            )
+            iterations += before * each * combining
+            longest += combining
+        for depth in range(sharing.groups, sharing.lane):
+            longest *= self.most(depth)
+        return iterations + groups * each, longest, groups * each
+
+    def atomics(self) -> float:
+        """Atomic additions: at both ends of each range of entries, or of all that is added to
+        elements that other threads add to as well."""
+        sharing, last = self.sharing, len(self.sharing.order) - 1
+        warp = self.machine.device_warp_threads
+        if sharing.threads:
+            return 0.0
+        if sharing.chunk and set(sharing.order[: sharing.groups]) != set(self.kept):
+            lanes = self.mean(sharing.lane) if sharing.width > 1 else 1.0
+            if sharing.over == "entries":
+                return self.visits(last) * (1.0 / self.run + self.moves / warp)
+            if sharing.over == "range":
+                return 2.0 * lanes * self.visits(sharing.groups - 1) / sharing.chunk
+            return self.visits(last) / sharing.chunk
+        taken = (*range(sharing.groups), sharing.lane)
+        summed = [k for k in taken if sharing.order[k] not in self.kept]
+        inside = any(i in self.kept for k in summed for i in sharing.order[k + 1 :])
+        return self.visits(last) if inside else 0.0
+
+    def chunked(self, inner: float) -> tuple[float, float, float]:
+        """The same where entries are split evenly; each thread or warp looks for its first row."""
+        sharing, machine = self.sharing, self.machine
+        warp = machine.device_warp_threads
+        in_lanes = sharing.width > 1
+        entries = self.visits(sharing.groups - 1)
+        parts = ceil(entries / sharing.chunk)
+        warps = parts * ceil(sharing.width / warp) if in_lanes else ceil(parts / warp)
+        rounds = ceil(self.mean(sharing.lane) / sharing.width) if in_lanes else 1.0
+        each = sharing.chunk * rounds * (inner if in_lanes else 1.0)
+        if sharing.over == "index":
+            return warps * each, each, warps
+        if sharing.over == "entries":
+            warps, each = parts, sharing.chunk / warp * self.round
+        search = machine.search_iterations * np.log2(max(self.visits(0), 2.0)) / 16.0
+        return warps * (each + search), each + search, warps
+
+    @property
+    def run(self) -> float:
+        """How many entries that follow each other are added to one element of the result."""
+        order = self.sharing.order
+        inner = next((k for k, index in enumerate(order) if index not in self.kept), len(order))
+        return max(1.0, self.visits(len(order) - 1) / self.visits(inner - 1))
+
+    @property
+    def moves(self) -> float:
+        """The part of the rounds of a warp in which a lane comes to another element."""
+        return min(1.0, self.machine.device_warp_threads / self.run)
+
+    @property
+    def round(self) -> float:
+        """The iterations of a warp whose lanes take an entry each: they look for its row among
+        those of the warp, and combine what they have of one."""
+        machine, runs = self.machine, self.sharing.chunk / self.run
+        steps = np.log2(1.0 + runs) * machine.search_iterations / 16.0 / 4.0
+        return float(1.0 + steps + machine.combine_iterations * self.moves)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        return self.problem.assignment.target.indices
+
+    def touched(self) -> Sequence[Access]:
+        """What is read and written."""
+        return (*dict.fromkeys(accesses(self.term.body)), self.problem.assignment.target)
+
+    def differs(self, access: Access, lane: str) -> bool:
+        """Whether neighbouring threads come to other elements of an operand at a time."""
+        order = self.sharing.order
+        return lane in access.indices or any(
+            lane in walked.indices
+            for index in access.indices
+            if index in order
+            for walked in self.walked(order.index(index))
+        )
+
+    def bytes_of(self, access: Access) -> float:
+        """The bytes of an operand or of the result that move to the threads and back."""
+        order, sharing, machine = self.sharing.order, self.sharing, self.machine
+        type = self.problem.type_of(access.tensor)
+        size = np.dtype(type.dtype).itemsize
+        size += 4 if is_sparse(type.format) else 0
+        sector, warp = machine.device_sector_bytes, machine.device_warp_threads
+        depths = [order.index(i) for i in access.indices if i in order]
+        if not depths:
+            return 0.0
+        visits = self.visits(max(depths))
+        stored = type.format.stored(access.indices)
+        lane = order[sharing.lane]
+        within = self.walked(len(order) - 1) or [access]
+        walked = stored[-1] == order[-1] and order[-1] != lane and access in within
+        near = min(float(sector), size * machine.strided_ratio) if walked else float(sector)
+        if sharing.over == "entries":
+            return visits * (size if is_sparse(type.format) or depths == [0] else float(sector))
+        if not self.differs(access, lane):
+            return visits * near / warp
+        listed = self.walked(sharing.lane)
+        return visits * (size if stored[-1] == lane and access in (listed or [access]) else near)
+
+
+def _expected_most(groups: Sequence[tuple[float, float]], lanes: int) -> float:
+    """The expected most entries of so many rows, of groups of rows with as many entries."""
+    total = sum(count for count, _ in groups)
+    if total <= 0:
+        return 0.0
+    found, below, before = 0.0, 0.0, 0.0
+    for count, each in sorted(groups, key=lambda group: group[1]):
+        below = min(1.0, below + count / total)
+        chance = below**lanes
+        found += (chance - before) * each
+        before = chance
+    return found

@@ -1,0 +1,137 @@
+"""The ways to make a kernel, one table: the first that offers to make a problem is taken.
+
+    C[i,j] = sum(k, A[i,k] * B[k,j]), all dense and large   →   make(tiles)
+
+A way is a file here with a `WAY`, and a line in the table, whose order is that of preference: each
+way's `choose` compares it with those behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from codegen.records import dataclass
+from codegen.target import CUDA
+from taco_py.compiler.cost.estimate import Statistics
+from taco_py.compiler.schedule.commands import Make
+from taco_py.compiler.ways import gpu_loops, gpu_tiles, library, loops, staged, tiles, transpose
+from taco_py.compiler.ways.contraction_match import product_of, products_at_most, reuse
+from taco_py.compiler.ways.epilogues import visited_rows
+from taco_py.compiler.ways.gpu_check import check_kernels
+from taco_py.compiler.ways.places import paired
+from taco_py.compiler.ways.way import Question, Way
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.language.problem import Problem
+
+if TYPE_CHECKING:
+    from taco_py.compiler.iteration.graph import IterationGraph
+    from taco_py.compiler.ways.library_choice import Libraries
+    from taco_py.compiler.ways.recipe import Recipe
+
+WAYS: Mapping[str, Way] = {
+    way.name: way
+    for way in (
+        gpu_tiles.WAY,
+        gpu_tiles.EMULATED,
+        gpu_loops.WAY,
+        gpu_loops.EMULATED,
+        paired.WAY,
+        library.WAY,
+        tiles.WAY,
+        transpose.WAY,
+        staged.WAY,
+        visited_rows.WAY,
+        loops.WAY,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The command that names a way, and why where that is not known of it in general."""
+
+    make: Make
+    why: str = ""
+
+    @property
+    def way(self) -> Way:
+        """The way that is named."""
+        return way_of(self.make)
+
+
+def way_of(make: Make) -> Way:
+    """The way that a command names."""
+    found = WAYS.get(make.way)
+    if found is None:
+        raise InternalError(f"Expected one of the ways {', '.join(WAYS)}, found {make.way}")
+    return found
+
+
+def in_loops_on(target: str) -> Make:
+    """The way that carries a schedule's commands out, for what kernels run on."""
+    return Make(next(w.name for w in WAYS.values() if w.in_loops and w.target == target))
+
+
+def check_recipe(recipe: Recipe) -> None:
+    """Raise ScheduleError where what a kernel runs on cannot do as its schedule says."""
+    way = way_of(recipe.schedule.make)
+    if way.on_gpu and way.lower is not None:
+        check_kernels(recipe.problem, way.lower(recipe, CUDA).module)
+    elif way.in_loops:
+        loops.lower_recipe(recipe)
+
+
+def graph_of(recipe: Recipe) -> IterationGraph:
+    """The loops of a kernel, shared as its way has it. Raises ScheduleError."""
+    return loops.scheduled_graph(recipe, way_of(recipe.schedule.make).shares)[0]
+
+
+def choose(question: Question) -> Choice:
+    """The way that is expected to take the least time."""
+    for way in WAYS.values():
+        offer = way.choose(question)
+        if offer is not None:
+            return Choice(Make(way.name, offer.parameters), offer.why)
+    raise InternalError(f"Expected a way to make {question.problem}, found none")
+
+
+def generator(problem: Problem) -> Make:
+    """The first way that generates code for a problem, whatever the size of its operands."""
+    question = Question(problem)
+    names = (way.name for way in WAYS.values() if way.lower is not None and way.can(question))
+    return Make(next(names))
+
+
+def way_with_reuse(question: Question) -> Way | None:
+    """The way that makes a product with reuse, None for other problems.
+
+    Libraries are asked where no generated code reuses elements of the type.
+    """
+    able = [way for way in WAYS.values() if way.reuses and way.can(question)]
+    if not able:
+        return None
+    way = choose(replace(question, libraries=None)).way
+    if not way.reuses and all(each.lower is None for each in able):
+        way = choose(question).way
+    return way if way.reuses else None
+
+
+def seconds(question: Question) -> float | None:
+    """The expected time of a problem that a way with reuse makes; None for that of its loops."""
+    way = way_with_reuse(question)
+    return None if way is None or way.seconds is None else way.seconds(question)
+
+
+def worth_own_kernel(
+    problem: Problem, stats: Statistics, libraries: Libraries | None = None
+) -> bool:
+    """Whether a product is made with reuse, and so large and with so much of it that what keeps it
+    from that may take kernels of its own."""
+    question, machine = Question(problem, lambda: stats, libraries), stats.machine
+    found = question.recall(product_of)
+    if found is None or products_at_most(found, stats) < machine.own_kernel_products:
+        return False
+    enough = reuse(found, stats) >= machine.own_kernel_reuse_products
+    return enough and way_with_reuse(question) is not None

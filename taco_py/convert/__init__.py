@@ -1,6 +1,0 @@
-"""From one format to another, and diagonals."""
-
-from taco_py.convert.convert import convert, describe, recopied
-from taco_py.convert.diagonal import diagonal, diagonal_format
-
-__all__ = ["convert", "describe", "diagonal", "diagonal_format", "recopied"]

@@ -1,0 +1,1 @@
+"""Stored tensors: their arrays, conversions, files, and other libraries."""

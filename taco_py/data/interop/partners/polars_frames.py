@@ -1,0 +1,43 @@
+"""Frames of polars: with a column named value they list coordinates, others are dense matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taco_py.data.interop.partners.partner import Partner, pick
+from taco_py.data.storage.containers.columns import (
+    from_columns,
+    lists_coordinates,
+    require_real,
+    to_columns,
+)
+from taco_py.data.storage.tensor_data import TensorData
+from taco_py.language.diagnostics.extras import library
+
+KINDS = ("DataFrame", "LazyFrame")
+
+
+def read(obj: Any) -> TensorData | None:
+    """A coordinate list in the frame's own columns; None for a dense frame or series."""
+    if type(obj).__name__ == "LazyFrame":
+        return read(obj.collect())
+    if type(obj).__name__ != "DataFrame":
+        return None
+    whole = [dtype.is_integer() for dtype in obj.dtypes]
+    if not lists_coordinates(obj.columns, whole):
+        return None
+    columns = {name: obj.get_column(name).to_numpy() for name in obj.columns}
+    found: TensorData = from_columns(columns, None, "a polars DataFrame")
+    return found
+
+
+def write(data: TensorData, kind: str) -> Any:
+    """A frame with a column a mode and one of values; it has no place for the shape."""
+    polars = library("polars", "polars")
+    wanted = pick(kind or KINDS[0], KINDS, "polars")
+    require_real(data.dtype, "a table of polars")
+    frame = polars.DataFrame(to_columns(data, "polars"))
+    return frame if wanted == "DataFrame" else frame.lazy()
+
+
+PARTNER = Partner("polars", ("polars",), "polars", KINDS, read, write)

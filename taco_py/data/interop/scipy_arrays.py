@@ -1,0 +1,254 @@
+"""scipy.sparse arrays and matrices as TensorData and back, without copying their arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from functools import lru_cache
+from types import FrameType, MappingProxyType
+from typing import Any, TypeGuard
+
+import numpy as np
+import scipy.sparse as sp
+
+from taco_py.data.kernels import KERNELS
+from taco_py.data.storage.borrow import from_compressed, from_coordinates, require_dtype
+from taco_py.data.storage.room import room
+from taco_py.data.storage.tensor_data import Array, TensorData, ordered
+from taco_py.language.diagnostics.errors import (
+    FormatError,
+    OperandTypeError,
+    StructureError,
+    TacoError,
+)
+from taco_py.language.diagnostics.suggest import with_suggestion
+from taco_py.language.formats import CSC, CSR, LETTERS, Format
+from taco_py.language.notation.half_types import computed_dtype, is_half
+
+COMPRESSED_VECTOR = Format((LETTERS["s"],), (0,))
+ASCENDS = {np.dtype(f"int{bits}"): f"taco_ascends_int{bits}" for bits in (32, 64)}
+CLASSES: Mapping[str, Any] = MappingProxyType({
+    f"{form}_{family}": getattr(sp, f"{form}_{family}")
+    for form in ("coo", "csr", "csc", "bsr", "dia", "lil", "dok")
+    for family in ("array", "matrix")
+})  # fmt: skip
+"""SciPy's classes by their names: no name leads to a function of SciPy's."""
+
+KINDS = ("csr_array", "csc_array", "coo_array", "csr_matrix", "csc_matrix", "coo_matrix")
+
+
+def is_scipy_sparse(x: object) -> TypeGuard[Any]:
+    """Whether `x` is a scipy.sparse array or matrix of any format."""
+    return bool(sp.issparse(x))
+
+
+HANDS_BACK = frozenset({
+    "_comparison", "_divide", "_matmul_dispatch", "_multiply_2d_with_broadcasting", "multiply"
+})  # fmt: skip
+"""Functions of scipy.sparse that return NotImplemented where NumPy makes no array of an operand."""
+
+
+def is_operand_of_scipy(caller: FrameType | None) -> bool:
+    """Whether an array is asked for by an operator of scipy.sparse, which hands back to the other
+    operand what is an object to NumPy.
+
+    caller  the frame that asks
+    """
+    if caller is None or caller.f_code.co_name not in HANDS_BACK:
+        return False
+    return str(caller.f_globals.get("__name__", "")).startswith("scipy.sparse.")
+
+
+def function_of_scipy(caller: FrameType | None) -> str:
+    """Name the function of scipy.special that asks for an array, "" where it is none.
+
+    caller  the frame that asks
+    """
+    found = ""
+    while caller is not None and str(caller.f_globals.get("__name__", "")).startswith("scipy."):
+        if str(caller.f_globals["__name__"]).startswith("scipy.special."):
+            found = caller.f_code.co_name
+        caller = caller.f_back
+    return found
+
+
+def from_scipy(A: Any) -> TensorData:  # noqa: N803 - the field's name for a matrix
+    """The same tensor as TensorData: CSR, CSC and COO (n-D too) borrow A's arrays, the others
+    become CSR.
+
+    A is never modified; in particular its cached flags (sorted indices, canonical format) are read
+    where scipy has computed them already and left uncomputed elsewhere. Raises OperandTypeError for
+    anything else and for an unsupported dtype, StructureError when the arrays' lengths contradict
+    each other.
+    """
+    try:
+        return _from_scipy(A)
+    except (AttributeError, TypeError, ValueError, IndexError) as error:
+        if isinstance(error, TacoError) or not is_scipy_sparse(A):
+            raise
+        raise StructureError(
+            f"Expected a {type(A).__name__} whose arrays fit together, found others: {error}",
+            hint="rebuild the matrix from its coordinates",
+        ) from error
+
+
+def _from_scipy(A: Any) -> TensorData:  # noqa: N803
+    shape: tuple[int, ...] = getattr(A, "shape", ())
+    match getattr(A, "format", None):
+        case "csr":
+            format = CSR if len(shape) == 2 else COMPRESSED_VECTOR
+            return from_compressed(A.indptr, A.indices, A.data, shape, format)
+        case "csc":
+            return from_compressed(A.indptr, A.indices, A.data, shape, CSC)
+        case "coo":
+            # scipy's canonical COO may be in row or column order: no duplicates, any order
+            unique = True if A.has_canonical_format else None
+            return from_coordinates(A.coords, A.data, shape, None, unique)
+        case "bsr" if A.data.shape[1:] == (1, 1):
+            return from_compressed(A.indptr, A.indices, A.data.reshape(-1), shape, CSR)
+        case "bsr" | "dia" | "lil" | "dok":
+            require_dtype(A.dtype, "values")
+            if is_half(A.dtype):
+                raise OperandTypeError(
+                    f"Expected {A.dtype} in CSR, CSC or COO, found {A.format}, which scipy does "
+                    "not convert",
+                    hint="convert it with .astype(np.float32)",
+                )
+            _check_before_copy(A)
+            with room(f"a copy of {A.format} in CSR", A.nnz * A.dtype.itemsize):
+                return from_scipy(A.tocsr() if len(shape) == 2 else A.tocoo())
+        case _:
+            raise OperandTypeError(
+                f"Expected a scipy.sparse array or matrix, found {type(A).__name__}",
+                hint="csr, csc, coo, bsr, dia, lil and dok are accepted",
+            )
+
+
+def _check_before_copy(A: Any) -> None:  # noqa: N803
+    """Raise StructureError where scipy would read beyond arrays, or write, to convert a matrix."""
+    if A.format == "bsr":
+        r, c = (max(size, 1) for size in A.data.shape[1:])
+        shape = (A.shape[0] // r, A.shape[1] // c)
+        blocks = np.arange(len(A.data))  # in the place of each block its number
+        from_compressed(A.indptr, A.indices, blocks, shape, CSR)
+    elif A.format == "dok":
+        from_scipy(A.tocoo())
+
+
+def coordinate_order(pos: Array, crd: Array) -> tuple[bool, bool | None]:
+    """(sorted, unique) of a compressed level's coordinates below each parent, by looking at all.
+
+    scipy's flags are not asked: they stay as they were when someone writes to the arrays.
+    """
+    if is_canonical(pos, crd):
+        return True, True
+    if is_ascending(pos, crd):
+        return True, False
+    return False, None  # only neighbours have been compared
+
+
+def is_canonical(pos: Array, crd: Array) -> bool:
+    """Whether the coordinates below each parent ascend strictly."""
+    dtype = pos.dtype
+    look = KERNELS.host_functions.get(ASCENDS.get(dtype, ""))
+    if look is not None and crd.dtype == dtype and is_plain(pos) and is_plain(crd):
+        found = np.zeros(1, np.int64)
+        look(pos, crd, found, len(pos) - 1, len(crd))
+        return bool(found[0])
+    from scipy.sparse import _sparsetools
+
+    return bool(_sparsetools.csr_has_canonical_format(len(pos) - 1, pos, crd))
+
+
+def is_plain(array: Array) -> bool:
+    """Whether an array's elements lie side by side."""
+    return array.strides == (array.itemsize,)
+
+
+def is_ascending(pos: Array, crd: Array) -> bool:
+    """Whether no coordinate is less than the one before it below the same parent."""
+    from scipy.sparse import _sparsetools
+
+    return bool(_sparsetools.csr_has_sorted_indices(len(pos) - 1, pos, crd))
+
+
+def to_scipy(data: TensorData, kind: str) -> Any:
+    """The tensor as scipy's `kind` ("csr_array", "coo_matrix" …), around the same arrays.
+
+    The format must be the kind's own: CSR (or a compressed vector) for csr, CSC for csc, COO for
+    coo, the fill value 0; raises FormatError otherwise. Coordinates of more than two modes are made
+    int64, as scipy keeps them. Sets has_sorted_indices and has_canonical_format from what is known.
+    """
+    require_zero_fill(data)
+    require_kind(data, kind)
+    if kind.startswith("coo"):
+        return to_coo(data, kind)
+    arrays = data.levels[-1]
+    assert arrays.pos is not None and arrays.crd is not None
+    crd, values, count = arrays.crd, data.values, int(arrays.pos[-1])
+    if count < len(crd):
+        crd, values = crd[:count], values[:count]
+    made = copy(empty(kind, data.shape))
+    made.indptr, made.indices, made.data = arrays.pos, crd, values
+    if data.sorted is not None:
+        made.has_sorted_indices = data.sorted
+    if data.sorted and data.unique is not None:
+        made.has_canonical_format = data.unique
+    return made
+
+
+@lru_cache(maxsize=64)
+def empty(kind: str, shape: tuple[int, ...]) -> Any:
+    """A matrix of a shape whose arrays are to be replaced, in a copy.
+
+    scipy's constructor takes 13 µs, a shallow copy 2: as much as a product of 5000 entries.
+    """
+    made = CLASSES[kind](shape)
+    made.indptr = made.indices = made.data = np.zeros(0)
+    return made
+
+
+def to_coo(data: TensorData, kind: str) -> Any:
+    """A coo_array or coo_matrix; empty first, since scipy's constructor reads all coordinates."""
+    coords: list[Array] = [level.crd for level in data.levels if level.crd is not None]
+    coords = [coords[level] for level in np.argsort(data.format.mode_order)]
+    if len(coords) > 2:
+        coords = [crd.astype(np.int64, copy=False) for crd in coords]
+    made = CLASSES[kind](data.shape, dtype=computed_dtype(data.dtype))  # scipy makes no halves
+    made.coords, made.data = tuple(coords), data.values
+    made.has_canonical_format = bool(data.sorted and data.unique)
+    return made
+
+
+def require_zero_fill(data: TensorData) -> None:
+    """FormatError where elements that are not stored have another value than 0."""
+    if data.fill:
+        raise FormatError(
+            f"Expected a tensor with the fill value 0 for a scipy.sparse array, found {data.fill}",
+            hint="tp.tensor(T, fill_value=0).to_scipy() has what T stores; T.to_numpy() has all "
+            "elements",
+        )
+
+
+def require_kind(data: TensorData, kind: str) -> None:
+    """FormatError unless `data` is stored as scipy's `kind` stores a tensor of its order."""
+    if kind not in KINDS:
+        raise FormatError(
+            f"Expected one of {', '.join(KINDS)}, found {kind!r}",
+            hint=with_suggestion('as in "csr_array"', str(kind), KINDS),
+        )
+    order = data.format.order
+    if order != 2 and kind not in ("coo_array", "csr_array"):
+        raise FormatError(
+            f"Expected a tensor of order 2 for {kind}, found order {order}",
+            hint="scipy's coo_array holds any order",
+        )
+    wanted = {"csr": (CSR, COMPRESSED_VECTOR), "csc": (CSC,)}.get(kind[:3])
+    format = ordered(data.format)
+    fits = format.is_coo if wanted is None else format in wanted
+    if not fits and not (kind == "coo_array" and format == COMPRESSED_VECTOR):
+        raise FormatError(
+            f"Expected a tensor stored as {kind[:3].upper()} for {kind}, found "
+            f"{str(data.format)!r}",
+            hint="convert it first, with to_format",
+        )

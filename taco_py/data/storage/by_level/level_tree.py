@@ -1,0 +1,121 @@
+"""Tensors with levels of unusual kinds: packed from sorted entries, and their entries listed.
+
+Level by level from the root, for all entries at once (`level_packing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from taco_py.data.storage.by_level.kinds_packed import packing_of
+from taco_py.data.storage.by_level.level_packing import Column, Packing
+from taco_py.data.storage.coordinates import scatter_sum
+from taco_py.data.storage.room import room
+from taco_py.data.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.language.diagnostics.errors import FormatError
+from taco_py.language.fill import Fill, as_number
+from taco_py.language.formats import Format, LevelKind
+
+
+def is_usual(format: Format) -> bool:
+    """Tell whether all levels are dense, compressed or singletons."""
+    return all(level.kind.usual for level in format.levels)
+
+
+def fills_up(format: Format) -> bool:
+    """Tell whether zeros are stored that nobody gave: the last level has a run of coordinates.
+
+    ds no, sd yes, db yes, ddo yes: the last is of diagonals that are as long as rows
+    """
+    kinds = [level.kind for level in format.levels]
+    while kinds and kinds[-1] is LevelKind.OFFSET:
+        kinds.pop()
+    return bool(kinds) and (kinds[-1].full or kinds[-1].fills)
+
+
+def asks_order(format: Format) -> bool:
+    """Tell whether entries must ascend to be packed."""
+    return any(packing_of(level.kind).in_order for level in format.levels)
+
+
+FILLED = "formats without ragged, banded and bitmap levels store the entries alone"
+
+
+def pack_tree(
+    columns: Sequence[Array],
+    values: Array,
+    shape: tuple[int, ...],
+    format: Format,
+    dtype: np.dtype[Any],
+    fill: Fill = "",
+) -> TensorData:
+    """Pack columns in level order, whose entries are distinct and ascend if the format
+    `asks_order`. Raises FormatError."""
+    levels: list[LevelArrays] = []
+    above: list[Column] = []
+    counts = [1]
+    places = np.zeros(len(values), np.int64)
+    columns = list(columns)
+    for k, (level, size) in enumerate(zip(format.levels, format.stored(shape), strict=True)):
+        packing = Packing(places, columns[k], counts[-1], size, dtype, above, counts)
+        made = packing_of(level.kind).pack(packing)
+        levels.append(made.arrays)
+        above.append(Column(made.places, columns[k]))
+        counts.append(made.count)
+        places = made.places
+        if not level.kind.ordered:  # levels below are packed in the order of positions
+            order = np.argsort(places, kind="stable")
+            places, values = places[order], values[order]
+            columns = [column[order] for column in columns]
+            above = [Column(each.places[order], each.coordinates[order]) for each in above]
+    what = f"a tensor of shape {shape} in the format {format}"
+    with room(what, counts[-1] * values.itemsize, FILLED):
+        stored = _scattered(counts[-1], places, values, format, fill)
+    ascends = all(level.kind.ordered for level in format.levels)
+    return TensorData(format, shape, tuple(levels), stored, ascends, True, fill)
+
+
+def _scattered(count: int, places: Array, values: Array, format: Format, fill: Fill) -> Array:
+    """The values at their positions; those of one position must be equal."""
+    if not any(level.kind.shared for level in format.levels):
+        return scatter_sum(count, places, values, fill)
+    stored = np.full(count, as_number(fill, values.dtype) if fill else 0, values.dtype)
+    stored[places] = values
+    same = (stored[places] == values) | ((values != values) & (stored[places] != stored[places]))
+    if not same.all():
+        raise FormatError(
+            "Expected equal values where a level has one for several coordinates, found others",
+            hint="a pattern has one value for all; RLE has one for each run of equal ones",
+        )
+    return stored
+
+
+def list_tree(data: TensorData) -> tuple[list[Array], Array]:
+    """A column of coordinates a level, and the values, of all entries in storage order."""
+    above, places = list_levels(data, data.format.order)
+    return [each.coordinates for each in above], data.values[places]
+
+
+def list_levels(data: TensorData, depth: int) -> tuple[list[Column], Array]:
+    """The outermost levels of all that is stored there, and the positions of the last of them."""
+    above: list[Column] = []
+    places = np.zeros(1, np.int64)
+    sizes = data.format.stored(data.shape)[:depth]
+    for level, arrays, size in zip(data.format.levels, data.levels, sizes, strict=False):
+        found = packing_of(level.kind).listed(arrays, places, size, above)
+        above = [Column(each.places[found.owner], each.coordinates[found.owner]) for each in above]
+        above.append(Column(found.places, found.coordinates))
+        places = found.places
+    return above, places
+
+
+def counts_of(data: TensorData) -> list[int]:
+    """The number of positions above each level, and at last the number of values."""
+    counts = [1]
+    sizes = data.format.stored(data.shape)
+    for level, arrays, size in zip(data.format.levels, data.levels, sizes, strict=True):
+        counts.append(packing_of(level.kind).count(arrays, counts[-1], size))
+    return counts

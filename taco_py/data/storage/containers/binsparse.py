@@ -1,0 +1,313 @@
+"""The binsparse protocol: a descriptor, as in JSON, and arrays by name (version 0.1 of the format).
+
+    T.__binsparse_descriptor__()   {"binsparse": {"version": "0.1", "format": "CSR", "shape": …}}
+    T.__binsparse__()              {"pointers_to_1": …, "indices_1": …, "values": …}
+
+Formats without a name of their own are described level by level, as "custom". The arrays are the
+tensor's, without copies. (GraphBLAS/binsparse-specification; data-apis/array-api, issue 840.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from taco_py.data.storage.borrow import index_vectors, value_vector
+from taco_py.data.storage.check import check_lengths, check_shape
+from taco_py.data.storage.pack import canonical, is_sorted, is_unique, pack_coo, unpack
+from taco_py.data.storage.sizes import chains
+from taco_py.data.storage.tensor_data import Array, LevelArrays, TensorData, dense_data, ordered
+from taco_py.language.diagnostics.errors import FormatError, OperandTypeError, StructureError
+from taco_py.language.fill import as_number, fill_of
+from taco_py.language.formats import COO, CSC, CSR, DCSR, LETTERS, Format, Level, LevelKind, dense
+
+VERSION = "0.1"
+NAMES: tuple[tuple[str, Format], ...] = (
+    ("DVEC", dense(1)), ("DMATR", dense(2)), ("DMATC", Format.parse("dd:1,0")),
+    ("CVEC", Format.parse("s")), ("CSR", CSR), ("CSC", CSC), ("DCSR", DCSR),
+    ("DCSC", Format.parse("ss:1,0")), ("COOR", COO(2)), ("COOC", Format.parse("uq:1,0")),
+)  # fmt: skip
+"""The formats that have names, with ours."""
+ALIASES = (("DMAT", "DMATR"), ("COO", "COOR"))
+STRUCTURES = ("symmetric", "hermitian", "skew_symmetric")
+MINOR = "read a version 0.1 file, or convert it"
+
+
+def describe(data: TensorData) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The descriptor of a tensor, and its arrays by their names.
+
+    Coordinates are put in order, and duplicates added up, where they are not so: the format wants
+    that. Raises OperandTypeError for values in 16 bits of floating point, which it has not.
+    """
+    plain = as_described(data)
+    custom, arrays = levels_described(plain)
+    word = value_type(plain.dtype)
+    arrays["values"] = plain.values if not plain.format.is_dense else in_level_order(plain)
+    if plain.dtype.kind == "c":
+        arrays["values"] = arrays["values"].view(plain.values.real.dtype)
+    elif plain.dtype.kind == "b":
+        arrays["values"] = arrays["values"].view(np.uint8)
+    told: dict[str, Any] = {
+        "version": VERSION,
+        "format": name_of(plain.format) or "custom",
+        "shape": list(plain.shape),
+        "number_of_stored_values": int(plain.values.size),
+        "data_types": {name: each.dtype.name for name, each in arrays.items()},
+    }
+    told["data_types"]["values"] = word
+    if told["format"] == "custom":
+        told["custom"] = custom
+    if plain.fill and not plain.format.is_dense:
+        told["fill"] = True
+        told["data_types"]["fill_value"] = word
+        number = np.array([as_number(plain.fill, plain.dtype)], plain.dtype)
+        arrays["fill_value"] = number.view(arrays["values"].dtype)
+    return {"binsparse": told}, arrays
+
+
+def as_described(data: TensorData) -> TensorData:
+    """The tensor in a format that can be described, its coordinates in order, each once."""
+    form = ordered(data.format)
+    known = replace(data, format=form, sorted=is_sorted(data))
+    return known if known.sorted and is_unique(known) else canonical(known)
+
+
+def in_level_order(data: TensorData) -> Array:
+    """The values of a dense tensor in the order of its levels, as a vector."""
+    return data.values.transpose(data.format.mode_order).reshape(-1)
+
+
+def name_of(form: Format) -> str:
+    """The name of a format, "" where it has none. Its entries are in order, each there once."""
+    kinds = [level.kind for level in form.levels]
+    for name, each in NAMES:
+        if each.mode_order == form.mode_order and [level.kind for level in each.levels] == kinds:
+            return name
+    return ""
+
+
+def value_type(dtype: np.dtype[Any]) -> str:
+    """The word for a type of values. Raises OperandTypeError."""
+    if dtype.kind == "b":
+        return "bint8"
+    if dtype.kind == "c":
+        return f"complex[float{dtype.itemsize * 4}]"
+    if dtype.kind in "iuf" and dtype.itemsize * 8 >= (32 if dtype.kind == "f" else 8):
+        return dtype.name
+    raise OperandTypeError(
+        f"Expected values of a type that binsparse has, found {dtype}",
+        hint='convert them first: T.astype("float32")',
+    )
+
+
+def levels_described(data: TensorData) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The levels as nested descriptions, and the arrays that they name."""
+    arrays: dict[str, Array] = {}
+    parts: list[dict[str, Any]] = []
+    for start, stop in chains(data.format):
+        if data.format.levels[start].full:
+            parts.append({"level_desc": "dense", "rank": 1})
+            continue
+        parts.append({"level_desc": "sparse", "rank": stop - start})
+        pos = data.levels[start].pos
+        if start and pos is not None:
+            arrays[f"pointers_to_{start}"] = pos
+        for place in range(start, stop):
+            crd = data.levels[place].crd
+            assert crd is not None
+            arrays[f"indices_{place}"] = crd
+    level: dict[str, Any] = {"level_desc": "element"}
+    for part in reversed(parts):
+        level = {**part, "level": level}
+    custom: dict[str, Any] = {"level": level}
+    if data.format.mode_order != tuple(range(data.format.order)):
+        custom["transpose"] = list(data.format.mode_order)
+    return custom, arrays
+
+
+# ---------------------------------------------------------------- reading
+
+
+def is_described(obj: Any) -> bool:
+    """Whether an object has the protocol."""
+    return hasattr(obj, "__binsparse_descriptor__") and hasattr(obj, "__binsparse__")
+
+
+def read(obj: Any) -> TensorData:
+    """The tensor of an object that has the protocol, in its arrays."""
+    arrays = obj.__binsparse__()
+    return from_described(obj.__binsparse_descriptor__(), arrays, "its descriptor")
+
+
+def from_described(descriptor: Any, arrays: Mapping[str, Any], who: str) -> TensorData:
+    """The tensor that a descriptor and its arrays stand for.
+
+    Raises FormatError naming the key of a descriptor that is none, StructureError where an array is
+    missing or does not fit.
+    """
+    told = _told(descriptor, who)
+    form, shape = _format(told, who), check_shape(told["shape"])
+    if form.order != len(shape):
+        raise FormatError(
+            f"{who}: Expected a shape of {form.order} sizes for the format, found {shape}",
+            hint="mend the descriptor",
+        )
+    types = told["data_types"]
+    values = _values(_array(arrays, "values", who), types.get("values", ""), told, who)
+    if form.is_dense:
+        return dense_data(_dense(values, form, shape, who), dense(len(shape)))
+    data = TensorData(form, shape, _levels(form, arrays, who), values)
+    check_lengths(data)
+    data = replace(data, values=value_vector(values))
+    if told.get("fill"):
+        word = types.get("fill_value", types.get("values", ""))
+        number = _values(_array(arrays, "fill_value", who), word, {}, who)
+        data = replace(data, fill=fill_of(number[0], data.dtype))
+    return _mirrored(data, str(told.get("structure", "")), who)
+
+
+def _told(descriptor: Any, who: str) -> dict[str, Any]:
+    """The descriptor's own part. Raises FormatError for a key that is missing."""
+    found = descriptor.get("binsparse", descriptor) if isinstance(descriptor, dict) else None
+    wanted = ("version", "format", "shape", "data_types")
+    if not isinstance(found, dict) or any(key not in found for key in wanted):
+        missing = [key for key in wanted if not isinstance(found, dict) or key not in found]
+        raise FormatError(
+            f"{who}: Expected a binsparse descriptor with {', '.join(wanted)}, found no "
+            f"{missing[0]}",
+            hint='as in {"binsparse": {"version": "0.1", "format": "CSR", …}}',
+        )
+    if str(found["version"]).partition(".")[0] not in ("0", "1"):
+        raise FormatError(
+            f"{who}: Expected binsparse 0.1, found version {found['version']!r}", hint=MINOR
+        )
+    return found
+
+
+def _format(told: Mapping[str, Any], who: str) -> Format:
+    """The format that a descriptor names or describes."""
+    if "custom" in told:
+        return _custom(told["custom"], who)
+    word = told["format"]
+    if isinstance(word, dict):
+        return _custom(word.get("custom", word), who)
+    name = dict(ALIASES).get(str(word).upper(), str(word).upper())
+    found = dict(NAMES).get(name)
+    if found is None:
+        raise FormatError(
+            f"{who}: Expected one of {', '.join(name for name, _ in NAMES)}, found {word!r}",
+            hint="other formats are described level by level, in custom",
+        )
+    return found
+
+
+def _custom(custom: Any, who: str) -> Format:
+    """The format of nested descriptions of levels."""
+    levels: list[Level] = []
+    level = custom.get("level")
+    while isinstance(level, dict) and level.get("level_desc") != "element":
+        kind, rank = level.get("level_desc"), int(level.get("rank", 1))
+        if kind not in ("dense", "sparse") or rank < 1:
+            raise FormatError(
+                f"{who}: Expected a level dense, sparse or element, found {kind!r} of rank {rank}",
+                hint="mend level_desc",
+            )
+        listed = (LETTERS["s"],) if rank == 1 else COO(rank).levels
+        levels += (LETTERS["d"],) * rank if kind == "dense" else listed
+        level = level.get("level")
+    modes = tuple(map(int, custom.get("transpose", range(len(levels)))))
+    return Format(tuple(levels), modes)
+
+
+def _levels(form: Format, arrays: Mapping[str, Any], who: str) -> tuple[LevelArrays, ...]:
+    """The arrays of each level, index arrays of one type."""
+    names: list[str] = []
+    for place, level in enumerate(form.levels):
+        if level.kind is LevelKind.COMPRESSED and place:
+            names.append(f"pointers_to_{place}")
+        if not level.full:
+            names.append(f"indices_{place}")
+    found = [_array(arrays, name, who) for name in names]
+    narrow = [_signed(each, name, who) for each, name in zip(found, names, strict=True)]
+    plain = dict(zip(names, index_vectors(narrow, names), strict=True))
+    levels = []
+    for place, level in enumerate(form.levels):
+        crd = plain.get(f"indices_{place}")
+        pos = plain.get(f"pointers_to_{place}")
+        if not place and level.kind is LevelKind.COMPRESSED and crd is not None:
+            pos = np.array([0, len(crd)], crd.dtype)
+        levels.append(LevelArrays(pos, crd))
+    return tuple(levels)
+
+
+def _signed(array: Array, name: str, who: str) -> Array:
+    """Unsigned index arrays as signed ones, in place. Raises StructureError where too large."""
+    if array.dtype.kind != "u" or array.dtype.itemsize < 4:
+        return array
+    signed = array.view(f"i{array.dtype.itemsize}")
+    if len(signed) and int(signed.min()) < 0:
+        if array.dtype.itemsize == 4:
+            return array.astype(np.int64)
+        raise StructureError(
+            f"{who}: Expected {name} below 2^63, found {int(array.max())}", hint="mend the array"
+        )
+    return signed
+
+
+def _values(array: Array, word: str, told: Mapping[str, Any], who: str) -> Array:
+    """The values that a data type says: truths, complex numbers, or one for all."""
+    if word.startswith("iso[") and word.endswith("]"):
+        one = _values(array, word[4:-1], {}, who)
+        count = int(told.get("number_of_stored_values", 1))
+        return np.broadcast_to(one[:1], (max(count, 0),))  # made when its length is known to fit
+    if word.startswith("complex["):
+        return array.view(f"c{2 * array.dtype.itemsize}") if array.dtype.kind == "f" else array
+    return array.astype(np.bool_) if word == "bint8" else array
+
+
+def _dense(values: Array, form: Format, shape: tuple[int, ...], who: str) -> Array:
+    """The array of a dense format, from its values in the order of its levels."""
+    sizes = form.stored(shape)
+    if values.size != prod(sizes):
+        raise StructureError(
+            f"{who}: Expected {prod(sizes)} values for the shape {shape}, found {values.size}",
+            hint="mend the descriptor",
+        )
+    return values.reshape(sizes).transpose(np.argsort(form.mode_order))
+
+
+def _array(arrays: Mapping[str, Any], name: str, who: str) -> Array:
+    """An array by its name. Raises StructureError where it is missing."""
+    if name not in arrays:
+        raise StructureError(
+            f"{who}: Expected an array {name}, found {', '.join(arrays) or 'none'}",
+            hint="its format has it",
+        )
+    return np.asarray(arrays[name])
+
+
+def _mirrored(data: TensorData, structure: str, who: str) -> TensorData:
+    """A matrix of which a triangle is stored, written out; all others as they are."""
+    if not structure or structure == "general":
+        return data
+    word = structure.removesuffix("_lower").removesuffix("_upper")
+    if word not in STRUCTURES or data.format.order != 2:
+        raise FormatError(
+            f"{who}: Expected a structure {', '.join(STRUCTURES)} of a matrix, found {structure!r}",
+            hint="leave structure out for a matrix that is stored whole",
+        )
+    (rows, columns), values = unpack(data)
+    other = np.flatnonzero(rows != columns)
+    turned = values[other]
+    turned = -turned if word == "skew_symmetric" else turned
+    turned = turned.conj() if word == "hermitian" else turned
+    coords = (
+        np.concatenate((rows, columns[other])),
+        np.concatenate((columns, rows[other])),
+    )
+    return pack_coo(coords, np.concatenate((values, turned)), data.shape, data.format, None,
+                    data.fill)  # fmt: skip

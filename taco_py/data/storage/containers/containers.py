@@ -1,0 +1,30 @@
+"""The kinds of files besides texts of numbers: a line each, those with longer endings first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from taco_py.data.storage.containers import hdf5, npz, parquet, rutherford_boeing
+from taco_py.data.storage.containers.container import Container
+
+CONTAINERS: tuple[Container, ...] = (
+    hdf5.DESCRIBED,
+    hdf5.CONTAINER,
+    npz.CONTAINER,
+    parquet.CONTAINER,
+    rutherford_boeing.CONTAINER,
+)
+ENDINGS = tuple(ending for container in CONTAINERS for ending in container.endings)
+
+
+def container_named(name: str) -> Container | None:
+    """The kind of a file by its name, without the ending of a compression; None for a text."""
+    low = name.lower()
+    found = (each for each in CONTAINERS if low.endswith(each.endings) and Path(low).stem)
+    return next(found, None)
+
+
+def container_that_starts(content: bytes) -> Container | None:
+    """The kind of a file by its first bytes; None for a text."""
+    found = (each for each in CONTAINERS if each.starts and content.startswith(each.starts))
+    return next(found, None)

@@ -1,0 +1,174 @@
+"""Arrays of a stored tensor: per level pos and crd, and the values. No compiler, no operators.
+
+These objects borrow the user's arrays; nothing here or above ever writes to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codegen.records import dataclass
+from taco_py.language.fill import Fill, converted
+from taco_py.language.formats import Format, LevelKind
+
+Array = NDArray[Any]
+
+
+def ordered(format: Format) -> Format:
+    """The same format with every level ordered.
+
+    Data say themselves whether they are sorted, so formats that differ in this alone store alike.
+    """
+    if all(level.ordered for level in format.levels):
+        return format
+    return Format(tuple(replace(level, ordered=True) for level in format.levels), format.mode_order)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelArrays:
+    """`pos` and `crd` of one level; None where it has none: dense neither, singleton no pos."""
+
+    pos: Array | None = None
+    crd: Array | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorData:
+    """A tensor of `shape` stored in `format`.
+
+    levels  one LevelArrays a level of the format
+    values  one value a position of the last level; for an all-dense format the n-D array itself in
+            the tensor's own mode order (any strides), otherwise a contiguous vector
+    sorted, unique   what is known of the coordinates: True, False, or None when nobody has looked.
+            `sorted`: coordinates ascend below every parent (lexicographically for COO).
+            `unique`: no coordinate tuple occurs twice.
+    fill    the value of the elements that are not stored, as text (`taco_py.language.fill`): "" for 0. Of
+            an all-dense format, what conversions to others leave out
+    """
+
+    format: Format
+    shape: tuple[int, ...]
+    levels: tuple[LevelArrays, ...]
+    values: Array
+    sorted: bool | None = None
+    unique: bool | None = None
+    fill: Fill = ""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored values; of a pattern, of coordinates."""
+        crd = self.levels[-1].crd if self.levels else None
+        if crd is not None and self.format.levels[-1].kind.last:
+            return int(crd.size)
+        return int(self.values.size)
+
+
+def dense_data(array: Array, format: Format, fill: Fill = "") -> TensorData:
+    """An n-D array, in its own mode order and any strides, as the values of an all-dense format."""
+    levels = (LevelArrays(),) * format.order
+    return TensorData(format, array.shape, levels, array, sorted=True, unique=True, fill=fill)
+
+
+def with_index_dtype(data: TensorData, index_dtype: str) -> TensorData:
+    """`data` with index arrays of another integer type, copied where they are not of it.
+
+    The caller knows that they fit.
+    """
+    dtype = np.dtype(index_dtype)
+    kinds = [level.kind for level in data.format.levels]
+    sizes = data.format.stored(data.shape)
+    levels = tuple(
+        LevelArrays(crd=in_other_words(level.crd, dtype, size))
+        if kind is LevelKind.BITMAP and level.crd is not None
+        else LevelArrays(
+            None if level.pos is None else level.pos.astype(dtype, copy=False),
+            None if level.crd is None else level.crd.astype(dtype, copy=False),
+        )
+        for kind, level, size in zip(kinds, data.levels, sizes, strict=True)
+    )
+    return replace(data, levels=levels)
+
+
+def in_other_words(words: Array, dtype: np.dtype[Any], size: int) -> Array:
+    """The bits of a bitmap level in words of another type; each parent has whole words."""
+    if words.dtype == dtype or not size:
+        return words.astype(dtype, copy=False)
+    row, wanted = row_of_bits(size, words.dtype), row_of_bits(size, dtype)
+    marks = np.unpackbits(words.view(np.uint8), bitorder="little").reshape(-1, row)[:, :size]
+    filled = np.zeros((len(marks), wanted), np.uint8)
+    filled[:, :size] = marks
+    return np.packbits(filled.reshape(-1), bitorder="little").view(dtype)
+
+
+def row_of_bits(size: int, dtype: np.dtype[Any]) -> int:
+    """The bits of each parent of a bitmap level of so many coordinates: whole words."""
+    bits = 8 * dtype.itemsize
+    return -(-size // bits) * bits
+
+
+def on_host(data: TensorData) -> TensorData:
+    """The tensor in the memory of the host, to be read: constant arrays of a device come once."""
+    return data if is_on_host(data) else mapped(data, np.asarray)
+
+
+def fetched(data: TensorData) -> TensorData:
+    """The tensor in the memory of the host, in arrays that nobody else has if it was not there."""
+    return data if is_on_host(data) else mapped(data, lambda array: array.to_host())
+
+
+def is_on_host(data: TensorData) -> bool:
+    """Whether no array of the tensor is in the memory of a device."""
+    return all(isinstance(array, np.ndarray) for array in arrays_of(data))
+
+
+def mapped(data: TensorData, change: Callable[[Any], Any]) -> TensorData:
+    """The tensor with each of its arrays changed."""
+    levels = tuple(
+        LevelArrays(*(None if a is None else change(a) for a in (level.pos, level.crd)))
+        for level in data.levels
+    )
+    return replace(data, levels=levels, values=change(data.values))
+
+
+def arrays_of(data: TensorData) -> list[Array]:
+    """All arrays of a stored tensor."""
+    found = [data.values]
+    for level in data.levels:
+        found += [a for a in (level.pos, level.crd) if a is not None]
+    return found
+
+
+def converted_to(dtype: np.dtype[Any], data: TensorData) -> TensorData:
+    """The tensor with its values in another dtype."""
+    return with_values(data, data.values.astype(dtype, copy=False))
+
+
+def with_values(data: TensorData, values: Array) -> TensorData:
+    """The tensor with these values at the same positions; its fill value is converted to their
+    dtype."""
+    fill = converted(data.fill, data.dtype, values.dtype)
+    return replace(data, values=values, fill=fill)
+
+
+def stores_all(data: TensorData) -> TensorData:
+    """A dense tensor without its fill value, which none of its elements has for being absent."""
+    return replace(data, fill="") if data.fill and data.format.is_dense else data
+
+
+def number_of(dtype: str, size: int) -> Array:
+    """A size as a number of this type, without modes; as it wraps there, or is rounded."""
+    return np.array(size).astype(dtype)
+
+
+def row_major(data: TensorData) -> TensorData:
+    """Store a dense tensor's values in the order of its modes, in a copy unless they are so."""
+    return replace(data, values=np.asarray(data.values, order="C"))

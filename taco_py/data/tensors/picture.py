@@ -1,0 +1,91 @@
+"""A Tensor as HTML: format, shape, density, and where entries are, as a picture of SVG.
+
+Each square of the picture is a block of the matrix, the darker the more of it is stored. Of more
+than two modes the first ones are the rows; a vector is one row.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from taco_py.data.storage.pack import unpack
+from taco_py.language.notebook.markup import beside, table
+
+if TYPE_CHECKING:
+    from taco_py.data.storage.tensor_data import Array, TensorData
+    from taco_py.data.tensors.tensor import Tensor
+
+SQUARES = 48
+"""Rows and columns of a picture, at most."""
+LONG = 6
+"""How many times longer the one side may be for the picture to have its shape."""
+SIDE = 5
+"""The side of a square in pixels."""
+
+
+def html(T: Tensor) -> str:  # noqa: N803
+    """Write a table of what a Tensor is, beside a picture of where its entries are."""
+    size = prod(T.shape)
+    rows: list[tuple[str, Any]] = [
+        ("format", T.format), ("shape", " × ".join(map(str, T.shape)) or "scalar"),
+        ("dtype", T.dtype), ("stored", f"{T.nnz} of {size}"),
+        ("density", f"{T.nnz / size if size else 0:.3g}"),
+    ]  # fmt: skip
+    if T.data.fill:
+        rows.append(("fill value", T.fill_value))
+    return beside(table(rows), spy(T.data))
+
+
+def spy(data: TensorData) -> str:
+    """Draw where entries are, as SVG; nothing of a scalar or where there are no elements."""
+    if not data.shape or not prod(data.shape):
+        return ""
+    counts, cover = _counted(data)
+    rows, columns = counts.shape
+    squares = "".join(
+        f'<rect x="{SIDE * c}" y="{SIDE * r}" width="{SIDE}" height="{SIDE}" '
+        f'opacity="{max(0.15, min(1.0, counts[r, c] / cover[r, c])):.2f}"/>'
+        for r, c in zip(*np.nonzero(counts), strict=True)
+    )
+    width, height = SIDE * columns, SIDE * rows
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img" aria-label="stored elements">'
+        f'<rect width="{width}" height="{height}" fill="none" stroke="currentColor"/>'
+        f'<g fill="currentColor">{squares}</g></svg>'
+    )
+
+
+def squares_of(sides: tuple[int, int]) -> list[int]:
+    """Rows and columns of the picture: as long as the sides are, unless one is much longer.
+
+    >>> squares_of((60, 120)), squares_of((3, 10**6))
+    ([24, 48], [3, 48])
+    """
+    longest = max(sides)
+    if longest > LONG * min(sides):
+        return [min(side, SQUARES) for side in sides]
+    return [max(1, round(side * min(1.0, SQUARES / longest))) for side in sides]
+
+
+def _counted(data: TensorData) -> tuple[Array, Array]:
+    """How many entries are in each block of the matrix, and how many elements it has."""
+    split = len(data.shape) - 1
+    sides = prod(data.shape[:split]), data.shape[-1]
+    shown = squares_of(sides)
+    columns, _ = unpack(data, drop_fill=True)
+    outer = np.zeros(len(columns[0]), np.float64)
+    for column, size in zip(columns[:split], data.shape[:split], strict=True):
+        outer = outer * size + column
+    cells = [
+        np.minimum(column * (count / side), count - 1).astype(np.int64)
+        for column, count, side in zip((outer, columns[-1]), shown, sides, strict=True)
+    ]
+    counts = np.bincount(cells[0] * shown[1] + cells[1], minlength=shown[0] * shown[1])
+    across = [
+        np.diff(np.linspace(0, side, count + 1)) for count, side in zip(shown, sides, strict=True)
+    ]
+    return counts.reshape(shown), across[0][:, None] * across[1]

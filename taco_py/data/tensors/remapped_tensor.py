@@ -1,0 +1,273 @@
+"""Tensors that are stored over modes derived from their own: blocks of matrices, diagonals.
+
+tp.tensor(A, format=tp.BSR((3, 3)))   holds a plain tensor of order 4 and the shape of A
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from taco_py.data.convert.choose_format import chosen
+from taco_py.data.convert.remap import inside, plain_format, remap, unmap, whole
+from taco_py.data.interop.scipy_blocks import to_bsr
+from taco_py.data.interop.scipy_remapped import from_remapped, is_remapped
+from taco_py.data.storage.by_level.level_tree import fills_up, is_usual
+from taco_py.data.storage.pack import unpack
+from taco_py.data.storage.size_classes import size_classes
+from taco_py.data.storage.tensor_data import Array, TensorData
+from taco_py.data.tensors.byte_counts import limited
+from taco_py.data.tensors.tensor import Tensor, as_format, asks_choice
+from taco_py.language.formats import CSF, Format, RemappedFormat, remapped
+
+BSR_CLASSES = ("bsr_array", "bsr_matrix")
+
+
+class RemappedTensor(Tensor):
+    """Hold a tensor in a remapped format: what is stored is a plain tensor, `stored`.
+
+    >>> T = tp.tensor([[1.0, 2.0, 0.0], [0.0, 3.0, 0.0]], format=tp.BSR((2, 2)))
+    >>> T
+    Tensor(shape=(2, 3), format='BSR(2,2)', nnz=3, dtype=float64, density=0.5)
+
+    stored  the tensor over the stored modes
+    format  how its modes derive from those of this tensor
+    shape   of this tensor
+
+    reason  why it is in that format, where that was chosen for it
+
+    `data` is the same tensor in a plain format, CSR of a matrix: made when it is first asked for,
+    and kept.
+    """
+
+    __slots__ = ("_as_plain", "_entry_count", "_format", "_plain", "_shape", "reason", "stored")
+
+    def __init__(
+        self,
+        stored: Tensor | TensorData,
+        format: RemappedFormat,
+        shape: tuple[int, ...],
+        reason: str = "",
+    ) -> None:
+        self.stored = stored if isinstance(stored, Tensor) else Tensor(stored)
+        self._format, self._shape = format, shape
+        self.reason = reason
+        self._plain: TensorData | None = None
+        self._as_plain: Tensor | None = None
+        self._signature = None
+        self._entry_count: int | None = None
+
+    @property
+    def _data(self) -> TensorData:
+        if self._plain is None:
+            drop = not self._format.is_blocked  # zeros of blocks are stored, as scipy's are
+            self._plain = unmap(self.stored.data, self._format, self._shape, drop_fill=drop)
+        return self._plain
+
+    @_data.setter
+    def _data(self, data: TensorData) -> None:
+        self._plain = data
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the size of each mode."""
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """Return the number of modes."""
+        return len(self._shape)
+
+    @property
+    def order(self) -> int:
+        """Return the number of modes."""
+        return len(self._shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the type of the values."""
+        return self.stored.dtype
+
+    @property
+    def format(self) -> RemappedFormat:  # type: ignore[override]
+        """Return how it is stored."""
+        return self._format
+
+    @property
+    def nnz(self) -> int:
+        """Return the number of entries, the same in every format: as many as `to_coo` lists.
+
+        Zeros of blocks and of diagonals do not count: nothing tells which were given.
+        """
+        if self._format.is_blocked and self._fills_blocks() and is_usual(self.stored.format):
+            return self.stored.nnz  # no block reaches beyond the shape
+        if self._entry_count is not None:
+            return self._entry_count
+        coordinates, values = unpack(self.stored.data, drop_fill=True)
+        _, kept = inside(self._format.logical(coordinates, self._shape), values, self._shape)
+        if not fills_up(self.stored.format):
+            self._entry_count = len(kept)  # no value can change it
+        return len(kept)
+
+    @property
+    def value_count(self) -> int:
+        """Return the number of values in memory: of entries, and of what fills the format up."""
+        return self.stored.value_count
+
+    @property
+    def fill_value(self) -> Any:
+        """Return the value of the elements that are not stored, a NumPy number of the dtype."""
+        return self.stored.fill_value
+
+    @property
+    def fill(self) -> str:
+        """Return the same as text, "" for 0."""
+        return self.stored.data.fill
+
+    def signature(self) -> tuple[object, ...]:
+        """Return the facts by which plans are found for this tensor and others like it."""
+        if self._signature is None:
+            own = RemappedTensor, str(self._format), size_classes(self._shape)
+            self._signature = (*own, *self.stored.signature())
+        return self._signature
+
+    def plain(self) -> Tensor:
+        """Return the same tensor in a plain format, with the zeros that blocks store; always the
+        same one."""
+        if self._as_plain is None:
+            self._as_plain = Tensor(self.data)
+        return self._as_plain
+
+    def to_numpy(self, *, memory_limit: int | str | None = None) -> Array:
+        """Return the n-D array, a fresh one.
+
+        memory_limit  bytes that it may take, as in `evaluate`
+        """
+        if memory_limit is not None:
+            return limited(RemappedTensor.to_numpy, locals())
+        if self._format.is_blocked:
+            return whole(self.stored.data, self._format, self._shape)
+        return super().to_numpy()
+
+    def to_dense(self, *, memory_limit: int | str | None = None) -> Tensor:
+        """Return the same tensor in the dense format.
+
+        memory_limit  bytes that it may take, as in `evaluate`
+        """
+        return Tensor.from_numpy(self.to_numpy(memory_limit=memory_limit))
+
+    def to_scipy(self, kind: str | None = None) -> Any:
+        """Return a bsr_array around the same arrays where it is BSR, else as Tensors do.
+
+        kind  "bsr_array", "csr_array" …: converted to that one; zeros of blocks are left out of
+              others than bsr
+
+        Raises FormatError for another kind, blocks that do not fill the shape, and a fill value
+        that is not 0.
+        """
+        if kind is None and self._fills_bsr():
+            kind = "bsr_array"
+        kind = "bsr_array" if kind == "bsr" else kind
+        if kind in BSR_CLASSES:
+            return to_bsr(self.stored.data, self._format, self._shape, kind)
+        return self._entries(plain_format(self.order)).to_scipy(kind)
+
+    def _fills_bsr(self) -> bool:
+        return self._format.is_bsr and not self.fill and self._fills_blocks()
+
+    def _fills_blocks(self) -> bool:
+        """Whether its shape is one of whole blocks."""
+        return not any(c and n % c for n, c in zip(self._shape, self._format.cuts, strict=True))
+
+    def to_coo(self) -> tuple[Array, Array]:
+        """Return an (nnz, order) array of coordinates, and the values; zeros of blocks are left
+        out."""
+        return self._entries(CSF(self.order)).to_coo()
+
+    def to_format(
+        self, format: Format | RemappedFormat | str, *, memory_limit: int | str | None = None
+    ) -> Tensor:
+        """Return the same tensor in another format; itself where it has that format already.
+
+        format  a Format, its letters or its name; "auto" chooses one, as in `tp.tensor`
+        memory_limit  bytes that it may take, as in `evaluate`
+
+        The fill value stays. Zeros of blocks are left out of formats without blocks.
+        """
+        if memory_limit is not None:
+            return limited(RemappedTensor.to_format, locals())
+        if asks_choice(format):
+            return in_chosen_format(self)
+        wanted = remapped(format)
+        if wanted == self._format:
+            return self
+        if wanted is not None:
+            return in_format(self._entries(plain_format(self.order)), wanted)
+        plain = as_format(format, self.order)
+        assert plain is not None
+        if plain.is_dense:
+            return self.to_dense().to_format(plain)
+        return self._entries(plain)
+
+    def _entries(self, wanted: Format) -> Tensor:
+        """The entries that have not the fill value, in a plain format."""
+        return Tensor(unmap(self.stored.data, self._format, self._shape, wanted, drop_fill=True))
+
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
+        """Return a tensor of the same pattern with values converted as NumPy does.
+
+        dtype  of the values
+        copy   whether a tensor of this type is copied
+        """
+        if not copy and np.dtype(dtype) == self.dtype:
+            return self
+        return self._over(self.stored.astype(dtype))
+
+    def copy(self) -> Tensor:
+        """Return a tensor that shares no memory with this one."""
+        return self._over(self.stored.copy())
+
+    def _over(self, stored: Tensor) -> RemappedTensor:
+        """A tensor in the same format, for the same reason, of other values."""
+        return RemappedTensor(stored, self._format, self._shape, self.reason)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the arrays, without what was looked up about them for calls."""
+        return RemappedTensor, (self.stored, self._format, self._shape, self.reason)
+
+
+def in_format(tensor: Tensor, format: RemappedFormat) -> Tensor:
+    """Return a tensor in a remapped format; itself where it has that format already.
+
+    Raises FormatError where the orders differ.
+    """
+    if isinstance(tensor, RemappedTensor):
+        return tensor.to_format(format)
+    return RemappedTensor(remap(tensor.data, format), format, tensor.shape)
+
+
+def in_chosen_format(tensor: Tensor) -> Tensor:
+    """Return a matrix in the format that is chosen for products that read it many times.
+
+    A result in a remapped format has the `reason`.
+    """
+    choice, stored = chosen(tensor.data)
+    form = choice.format
+    if not isinstance(form, RemappedFormat):
+        return tensor.to_format(form)
+    if isinstance(tensor, RemappedTensor) and tensor.format == form:
+        return RemappedTensor(tensor.stored, form, tensor.shape, choice.reason)
+    data = remap(tensor.data, form) if stored is None else stored
+    return RemappedTensor(data, form, tensor.shape, choice.reason)
+
+
+def blocks_of(obj: Any) -> RemappedTensor | None:
+    """Return a remapped tensor as it is, a bsr array of scipy's around its arrays, else None."""
+    if isinstance(obj, RemappedTensor):
+        return obj
+    if not is_remapped(obj):
+        return None
+    stored, format = from_remapped(obj)
+    return RemappedTensor(stored, format, obj.shape)

@@ -1,0 +1,1 @@
+"""What a computation says: notation, formats, derivatives, what types and formats allow."""

@@ -1,0 +1,99 @@
+"""Values with kinks that branches read, written out there: each is on the side of its branch.
+
+e[i] = exp(-abs(x[i]))
+y[i] = where(x[i] >= 0, 1 / (1 + e[i]), e[i] / (1 + e[i]))
+→    y[i] = where(x[i] >= 0, 1 / (1 + exp(-abs(x[i]))), …)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from taco_py.language.autodiff.index_names import with_indices
+from taco_py.language.autodiff.sides import (
+    NO_SIDES,
+    Sides,
+    compares_order,
+    is_size,
+    pair_of,
+    sides_below,
+)
+from taco_py.language.notation.checks import free_indices, operand_names
+from taco_py.language.notation.functions.function_table import MAX, MIN
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.language.notation.tree import map_accesses, walk
+
+
+def with_kinks_in_branches(statements: Sequence[Assignment]) -> tuple[Assignment, ...]:
+    """Write values of statements out in branches that say on which side of a kink they are."""
+    known: dict[str, Assignment] = {}
+    found = []
+    for each in statements:
+        made = replace(each, value=_written_out(each.value, known, NO_SIDES))
+        found.append(made)
+        whole = replace(made, value=map_accesses(made.value, lambda a: _value(a, known) or a))
+        changed = each.target.tensor
+        for name in [n for n, s in known.items() if changed in (n, *operand_names(s))]:
+            del known[name]
+        if _is_of_elements(whole) and _kinks(whole.value):
+            known[changed] = whole
+    return tuple(found)
+
+
+def _written_out(expr: Expr, known: dict[str, Assignment], sides: Sides) -> Expr:
+    """An expression that is used on sides, with the values whose kinks these are of."""
+    if isinstance(expr, Access):
+        value = _value(expr, known)
+        return expr if value is None or sides.isdisjoint(_kinks(value)) else value
+    if isinstance(expr, Reduce):
+        return replace(expr, body=_written_out(expr.body, known, NO_SIDES))
+    if not isinstance(expr, Call):
+        return expr
+    args = tuple(
+        _written_out(arg, known, sides_below(expr, place, sides))
+        for place, arg in enumerate(expr.args)
+    )
+    return replace(expr, args=args)
+
+
+def _value(access: Access, known: dict[str, Assignment]) -> Expr | None:
+    """The value of the statement that an access reads, at its indices."""
+    statement = known.get(access.tensor)
+    if statement is None or access.subscripts:
+        return None
+    names = dict(zip(statement.target.indices, access.indices, strict=True))
+    return with_indices(statement.value, names)
+
+
+def _is_of_elements(statement: Assignment) -> bool:
+    """Whether a statement computes each element from those at the same indices, by functions."""
+    target, value = statement.target, statement.value
+    return (
+        statement.operator is None
+        and not target.subscripts
+        and target.tensor not in operand_names(statement)
+        and {*target.indices} == {*free_indices(value)}
+        and not any(
+            isinstance(node, Reduce) or (isinstance(node, Access) and node.subscripts)
+            for node, _ in walk(value)
+        )
+    )
+
+
+def _kinks(expr: Expr) -> Sides:
+    """The pairs of values whose ties are kinks of an expression, in both orders."""
+    found: set[tuple[str, str]] = set()
+    for node, _ in walk(expr):
+        if not isinstance(node, Call):
+            continue
+        compared: tuple[Expr, ...] = ()
+        if node.operator in (MIN, MAX):
+            compared = node.args
+        elif is_size(node):
+            compared = (node.args[0], Literal(0))
+        elif compares_order(node) and isinstance(node.args[0], Call):
+            compared = node.args[0].args
+        if compared:
+            found |= {pair_of(*compared), pair_of(*reversed(compared))}
+    return frozenset(found)

@@ -1,0 +1,239 @@
+"""Reverse mode: from statements to those that compute the cotangents of what they read.
+
+    y[i] = sum(j, A[i,j] * x[j])    →    d_A[i,j] = stored(A[i,j]) * (d_y[i] * x[j])
+                                         d_x[j] = sum(i, d_y[i] * A[i,j])
+
+The cotangent of a sparse operand is taken where that stores something. A minimum or maximum shares
+its cotangent among the values that equal it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field, replace
+from functools import reduce as fold
+
+from codegen.records import dataclass
+from taco_py.language.autodiff.cotangents import cotangent_of
+from taco_py.language.autodiff.differentiation import (
+    Differentiation,
+    Place,
+    check_operator,
+    place_of,
+)
+from taco_py.language.autodiff.index_names import with_indices
+from taco_py.language.autodiff.sides import NO_SIDES, Sides, compares_order, sides_below
+from taco_py.language.diagnostics.errors import DerivativeError
+from taco_py.language.notation.checks import accesses, free_indices, unique
+from taco_py.language.notation.functions.function_table import EQUAL, WHERE
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.language.notation.operators import ADD, COMPILER, MUL
+from taco_py.language.notation.rewrites.index_numbers import index_number
+from taco_py.language.notation.tree import children
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one access of an operand adds to its cotangent.
+
+    value  at the indices of the access and others, which are summed
+    scope  the indices of the sums around the access, each with a tensor and a mode of its size
+    """
+
+    access: Access
+    value: Expr
+    scope: Mapping[str, Place] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cotangents:
+    """The statements that compute cotangents.
+
+    statements  the forward ones, then those of the cotangents
+    seeds       the names of the cotangents of outputs, by output
+    cotangents  the name of the cotangent of each operand, None where it is 0
+    scattered   cotangents that are added to an operand of zeros, by the name of the operand
+    sizes       numbers that are passed: the size of a mode of a tensor, by name
+    """
+
+    statements: tuple[Assignment, ...]
+    seeds: Mapping[str, str]
+    cotangents: Mapping[str, str | None]
+    scattered: Mapping[str, str]
+    sizes: Mapping[str, Place]
+
+
+@dataclass(slots=True, eq=False)
+class Reverser(Differentiation):
+    """Statements walked from the last to the first.
+
+    found      what was contributed to the cotangent of each tensor
+    scattered  cotangents that are added to zeros, by the operand of their shape
+    scope      the indices of the sums around what is looked at
+    seeds      the names of the cotangents of outputs
+    """
+
+    found: dict[str, list[Contribution]] = field(default_factory=dict)
+    scattered: dict[str, str] = field(default_factory=dict)
+    scope: dict[str, Place] = field(default_factory=dict)
+    seeds: dict[str, str] = field(default_factory=dict)
+    seeded: set[str] = field(default_factory=set)
+
+    def cotangents(self) -> Cotangents:
+        """Make the statements. Raises DerivativeError."""
+        self.begin()
+        self.seeds = {name: self.names.fresh(f"d_{name}") for name in self.outputs}
+        for each in reversed(self.statements):
+            self._reverse(each)
+        cotangents = {name: self._sum_up(name) for name in self.wanted}
+        made = (*self.statements, *self.made)
+        return Cotangents(made, self.seeds, cotangents, self.scattered, self.sizes)
+
+    def _reverse(self, statement: Assignment) -> None:
+        """Add what a statement contributes to the cotangents of what it reads."""
+        target = statement.target
+        name = target.tensor
+        if name not in self.active:
+            return
+        check_operator(statement)
+        own = self.found.setdefault(name, [])
+        if name in self.seeds and name not in self.seeded:
+            self.seeded.add(name)
+            whole = self._target(target)
+            own.append(Contribution(whole, replace(whole, tensor=self.seeds[name])))
+        cotangent = self._sum_up(name)
+        if cotangent is None:
+            return
+        if statement.operator is not None:  # what it adds to has the same cotangent
+            whole = self._target(target)
+            self.found[name] = [Contribution(whole, replace(whole, tensor=cotangent))]
+        seed = replace(target, tensor=cotangent)
+        for each in self._contributions(statement.value, seed):
+            self.found.setdefault(each.access.tensor, []).append(each)
+
+    # ------------------------------------------------------------ down an expression
+
+    def _contributions(
+        self, expr: Expr, cotangent: Expr, sides: Sides = NO_SIDES
+    ) -> Iterator[Contribution]:
+        """What the accesses in an expression with a cotangent contribute."""
+        if isinstance(expr, Access):
+            if not expr.is_number and expr.tensor in self.active:
+                yield Contribution(expr, cotangent, dict(self.scope))
+        elif isinstance(expr, Reduce) and self.is_active(expr):
+            yield from self._of_reduction(expr, cotangent)
+        elif isinstance(expr, Call):
+            joint = compares_order(expr) and self.is_active(expr.args[0])
+            for place, arg in enumerate(expr.args):
+                if self.is_active(arg):
+                    own = joint and place > 0
+                    below = cotangent_of(expr, place, cotangent, self.conjugates, own, sides)
+                    if below is not None:
+                        before = self.around
+                        within = sides_below(expr, place, sides)
+                        inside = self.argument(expr, place)
+                        yield from self._contributions(inside, below, within)
+                        self.around = before
+
+    def _of_reduction(self, expr: Reduce, cotangent: Expr) -> Iterator[Contribution]:
+        """What is below a reduction, whose index goes by a name of its own."""
+        index = self.names.fresh(expr.index)
+        body = with_indices(expr.body, {expr.index: index})
+        below = self.of_reduction(expr, index, body, cotangent)
+        self.scope[index] = place_of(index, body)
+        yield from self._contributions(body, below)
+        del self.scope[index]
+
+    # ------------------------------------------------------------ up again
+
+    def _sum_up(self, name: str) -> str | None:
+        """Make the statements of a cotangent of what was contributed; None where nothing was."""
+        found = self.found.pop(name, [])
+        if not found:
+            return None
+        if len(found) == 1 and _is_whole(found[0]) and name not in self.sparse:
+            assert isinstance(found[0].value, Access)
+            return found[0].value.tensor
+        target = self._target(found[0].access)
+        cotangent = self.names.fresh(f"d_{name}")
+        plain = [each for each in found if not each.access.subscripts]
+        rest = [each for each in found if each.access.subscripts]
+        if rest and name in self.sparse:
+            raise DerivativeError(
+                f"Expected indices alone as subscripts of {name}, which is sparse and whose "
+                f"derivative is asked for",
+                rest[0].access.span,
+                "pass it as a dense array",
+            )
+        if plain:
+            terms = [self._placed(each, target, name in self.sparse) for each in plain]
+            value = fold(lambda one, other: Call(ADD, (one, other)), terms)
+            self.made.append(Assignment(replace(target, tensor=cotangent), value))
+        elif rest:
+            self.scattered[cotangent] = name
+        for each in rest:
+            self.made.append(self._scatter(each, cotangent))
+        return cotangent
+
+    def _target(self, access: Access) -> Access:
+        """An access of the same tensor with an index of its own for each mode."""
+        names = (mode.index or "m" for mode in access.modes)
+        return Access(access.tensor, tuple(map(self.names.fresh, names)))
+
+    def _placed(self, contribution: Contribution, target: Access, sparse: bool) -> Expr:
+        """A contribution at the indices of the cotangent, the others summed."""
+        access = contribution.access
+        names: dict[str, str] = {}
+        conditions: list[Expr] = []
+        for index, mode in zip(access.indices, target.indices, strict=True):
+            if index in names:
+                equal = Call(EQUAL, (index_number(names[index]), index_number(mode)))
+                conditions.append(equal)
+            else:
+                names[index] = mode
+        value = with_indices(self._summed(contribution), names)
+        for condition in conditions:
+            value = Call(WHERE, (condition, value, Literal(0)))
+        dense = {*self.dense, *self.seeds.values()}
+        if sparse and not {a.tensor for a in accesses(value)} <= dense:
+            value = Call(COMPILER["value"], (value,))  # all of the pattern, if it has less
+        if sparse or not {*target.indices} <= {*_sized(value)}:
+            stored = Call(COMPILER["stored"], (replace(target, tensor=access.tensor),))
+            value = Call(MUL, (stored, value))
+        return value
+
+    def _summed(self, contribution: Contribution) -> Expr:
+        """The value, summed over what is no index of the access; times the size of an index of a
+        sum that it does not depend on."""
+        value, own = contribution.value, contribution.access.indices
+        free = free_indices(value)
+        for index, place in contribution.scope.items():
+            if index not in free and index not in own:
+                value = Call(MUL, (value, self.size(index, place)))
+        for index in reversed([each for each in free if each not in own]):
+            value = Reduce(ADD, index, value)
+        return value
+
+    def _scatter(self, contribution: Contribution, cotangent: str) -> Assignment:
+        """The statement that adds a contribution to the positions that subscripts say."""
+        target = replace(contribution.access, tensor=cotangent)
+        return Assignment(target, self._summed(contribution), ADD)
+
+
+def _is_whole(contribution: Contribution) -> bool:
+    """Whether a contribution is a tensor of the same modes."""
+    access, value = contribution.access, contribution.value
+    if not isinstance(value, Access) or access.subscripts or value.subscripts:
+        return False
+    distinct = len({*access.indices}) == len(access.indices)
+    return distinct and value.indices == access.indices and not contribution.scope
+
+
+def _sized(expr: Expr) -> tuple[str, ...]:
+    """The free indices of an expression whose sizes its tensors say."""
+    if isinstance(expr, Access) and expr.is_number:
+        return ()
+    below = unique(index for child in children(expr) for index in _sized(child))
+    if isinstance(expr, Access):
+        return unique(mode.index for mode in expr.modes if mode.index is not None)
+    return tuple(i for i in below if i != expr.index) if isinstance(expr, Reduce) else below

@@ -1,0 +1,84 @@
+"""Which call takes which option: one table.
+
+Each name is a keyword of the call, or refused: an operand that is called so goes in a mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from taco_py.language.diagnostics.errors import OperandError
+
+_PLANNED = ("schedule", "threads", "static", "libraries", "schedule_budget", "forbid")
+_MEANT = ("border", "shape", "semiring", "mask")
+_EVALUATE = (
+    "format", "out", "dtype", "casting", *_PLANNED, "allow", "path", "outputs", *_MEANT, "replace",
+    "target", "memory_limit",
+)  # fmt: skip
+_DERIVED = ("wrt", "outputs", *_MEANT, "threads", "memory_limit")
+
+CALLS: Mapping[str, frozenset[str]] = MappingProxyType({
+    name: frozenset(options)
+    for name, options in {
+        "evaluate": _EVALUATE,
+        "explain": (*(each for each in _EVALUATE if each not in ("out", "replace")),
+                    "optimize", "frontier_budget"),
+        "einsum": ("out", "dtype", "order", "casting", "optimize", "format", *_PLANNED,
+                   "semiring", "mask", "replace", "target", "memory_limit"),
+        "evaluate_dense": ("initial", "stored", "outputs", *_MEANT, "memory_limit"),
+        "compile": ("dtypes", "index_dtype", *_PLANNED, "allow", "outputs", *_MEANT, "replace",
+                    "target", "memory_limit"),
+        "a kernel's call": ("out", "threads", "memory_limit"),
+        "vjp": _DERIVED, "jvp": _DERIVED,
+        "frontier": ("scope", "schedule_budget", *_MEANT, "target", "memory_limit"),
+        "tune": ("trials", "seconds", "search", "seed", "store", "progress", "format", "dtype",
+                 "casting", *(each for each in _PLANNED if each != "schedule"), "allow",
+                 "semiring", "mask"),
+        "fuse": ("optimize", "backends", "regions"), "lazy": ("optimize", "backends"),
+        "grad": ("wrt", "optimize"), "value_and_grad": ("wrt", "optimize"),
+        "train_step": ("optimizer", "in_place", "value", "optimize"),
+    }.items()
+})  # fmt: skip
+"""Options of each call by its name."""
+
+
+def options_of(call: str) -> frozenset[str]:
+    """Return the options that a call takes."""
+    return CALLS[call]
+
+
+def calls_with(option: str) -> tuple[str, ...]:
+    """Return the calls that take an option."""
+    return tuple(call for call, options in CALLS.items() if option in options)
+
+
+def refuse_others(what: str, options: Mapping[str, Any]) -> None:
+    """Raise OperandError for an option that is said and means nothing here.
+
+    what     what it means nothing for
+    options  with their values
+    """
+    usual = {"allow": (), "border": "error"}
+    for name, value in options.items():
+        if value is not usual.get(name) and (name not in usual or value != usual[name]):
+            raise OperandError(
+                f"Expected no {name}= for {what}, found one", hint="leave it out of the call"
+            )
+
+
+def refuse_of_other_kind(
+    subscripts: bool, named: Mapping[str, Any], optimize: Any, texts: tuple[Any, ...]
+) -> None:
+    """Raise OperandError for what `explain` takes of the other kind of texts.
+
+    subscripts  whether it is einsum's, whose operands go by position
+    named       operands by name
+    texts       allow, path, outputs, border and shape, of index notation
+    """
+    if subscripts:
+        own = dict(zip(("allow", "path", "outputs", "border", "shape"), texts, strict=True))
+        refuse_others("einsum's subscripts", {**own, **dict.fromkeys(named, ...)})
+    else:
+        refuse_others("index notation", {"optimize": optimize})

@@ -1,0 +1,275 @@
+"""Formats whose levels store coordinates derived from the modes of the tensor: blocks, diagonals.
+
+    BSR((3, 2))    (i, j) → (i/3, j/2, i%3, j%2), stored in dsdd
+
+The levels are those of a plain format, `inner`, of a tensor over the stored modes; so kernels over
+stored modes are those of plain formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from operator import index as as_integer
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.language.diagnostics.errors import FormatError
+from taco_py.language.formats.format import LETTERS, Format, named
+from taco_py.language.formats.stored_modes import (
+    Coordinates,
+    Quotient,
+    Remainder,
+    StoredMode,
+    Whole,
+    letter,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RemappedFormat:
+    """Say how a tensor is stored over modes that are derived from its own.
+
+    >>> form = BSR((3, 2))
+    >>> print(form, form.inner, form.mapping)
+    BSR(3,2) dsdd (i,j) -> (i/3, j/2, i%3, j%2)
+    >>> form.stored_shape((6, 5))
+    (2, 3, 3, 2)
+
+    name   as it prints
+    inner  the plain format of the tensor over the stored modes
+    modes  what each mode of that tensor is
+    unit   places of the modes that say in which unit an entry is: the block, diagonal or slot that
+           is stored as a whole; empty where there is none
+
+    Raises FormatError where these are no format, or do not say every mode.
+    """
+
+    name: str
+    inner: Format
+    modes: tuple[StoredMode, ...]
+    unit: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.modes) != self.inner.order:
+            raise FormatError(
+                f"Expected a stored mode for each of the {self.inner.order} levels of "
+                f"{str(self.inner)!r}, found {len(self.modes)}",
+                hint="as in BSR((3, 2)): i/3, j/2, i%3 and j%2 in dsdd",
+            )
+        probe = [np.zeros(0, np.int64)] * len(self.modes)
+        self._restored(probe, (1,) * self.order)
+
+    @property
+    def order(self) -> int:
+        """The number of modes of the tensor."""
+        return 1 + max((mode for each in self.modes for mode in each.reads), default=-1)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether every element is stored."""
+        return self.inner.is_dense
+
+    @property
+    def mapping(self) -> str:
+        """The modes of the tensor, and what is stored of them."""
+        own = ",".join(map(letter, range(self.order)))
+        return f"({own}) -> ({', '.join(map(str, self.modes))})"
+
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        """For each mode the size of its blocks, 0 where it is not cut into blocks."""
+        found = [0] * self.order
+        for each in self.modes:
+            if isinstance(each, Quotient):
+                found[each.mode] = each.block
+        return tuple(found)
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether it stores nothing but modes and blocks of them."""
+        return all(isinstance(each, Whole | Quotient | Remainder) for each in self.modes)
+
+    @property
+    def is_bsr(self) -> bool:
+        """Whether it is what `BSR` returns for its blocks, whatever its name."""
+        if self.order != 2 or not all(self.cuts):
+            return False
+        own = BSR(self.cuts)
+        return (own.inner, own.modes) == (self.inner, self.modes)
+
+    def stored_shape(
+        self, shape: Sequence[int], stored: Sequence[Coordinates] = ()
+    ) -> tuple[int, ...]:
+        """Return the shape of the stored tensor.
+
+        stored  the entries' coordinates, which say the size of a counter of entries
+        """
+        found = []
+        for place, each in enumerate(self.modes):
+            size = each.size(shape)
+            if size is None:
+                size = int(stored[place].max()) + 1 if len(stored[place]) else 0
+            found.append(size)
+        return tuple(found)
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The stored modes that no index of a text is over, as numbers of entries."""
+        return tuple(k for k, each in enumerate(self.modes) if each.is_summed)
+
+    def room(self, stored_shape: Sequence[int]) -> int:
+        """Return how many entries a unit has places for.
+
+        >>> BSR((3, 2)).room((2, 3, 3, 2))
+        6
+        """
+        levels = zip(self.inner.mode_order, self.inner.levels, strict=True)
+        free = (m for m, level in levels if m not in self.unit and not level.branchless)
+        return prod(stored_shape[mode] for mode in free)
+
+    @property
+    def is_walkable(self) -> bool:
+        """Whether loops over stored modes have all indices of a text, whole or in blocks."""
+        kinds = Whole | Quotient | Remainder
+        return all(each.is_summed or isinstance(each, kinds) for each in self.modes)
+
+    def check(self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any) -> None:
+        """Raise FormatError where entries cannot be stored so: a matrix that is not symmetric."""
+        for mode in self.modes:
+            mode.check(coordinates, shape, values)
+
+    def stored(
+        self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any = None
+    ) -> tuple[Coordinates, ...]:
+        """Map entries' coordinates, an array a mode, to those over the stored modes.
+
+        values  of the entries, which runs of equal ones are made of
+        """
+        return tuple(each.of(coordinates, shape, values) for each in self.modes)
+
+    def logical(
+        self, stored: Sequence[Coordinates], shape: Sequence[int]
+    ) -> tuple[Coordinates, ...]:
+        """Map coordinates over the stored modes back; `stored` is the inverse.
+
+        What fills the last block of a mode up is beyond `shape`.
+        """
+        return self._restored(stored, shape)
+
+    def _restored(
+        self, stored: Sequence[Coordinates], shape: Sequence[int]
+    ) -> tuple[Coordinates, ...]:
+        known = dict(self._joined(stored))
+        for _ in self.modes:
+            for each, own in zip(self.modes, stored, strict=True):
+                found = each.restored(own, known, shape)
+                if found is not None:
+                    known.setdefault(*found)
+        missing = [letter(mode) for mode in range(self.order) if mode not in known]
+        if missing:
+            raise FormatError(
+                f"Expected stored modes that say each mode, found none for {', '.join(missing)} "
+                f"in {self.mapping}",
+                hint="a mode is stored whole, or as its quotient and remainder by the same number",
+            )
+        return tuple(known[mode] for mode in range(self.order))
+
+    def _joined(self, stored: Sequence[Coordinates]) -> dict[int, Coordinates]:
+        """Of each mode that is in blocks, its coordinates."""
+        found = {}
+        inside = dict(zip(self.modes, stored, strict=True))
+        for each, own in zip(self.modes, stored, strict=True):
+            if isinstance(each, Quotient):
+                rest = inside.get(Remainder(each.mode, each.block))
+                if rest is not None:
+                    wide = own.astype(np.int64, copy=False)
+                    found[each.mode] = wide * each.block + rest
+        return found
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def BSR(blocks: int | Sequence[int]) -> RemappedFormat:  # noqa: N802 - the field's name
+    """Return the format of matrices that store dense blocks of this size, rows of blocks as in CSR.
+
+    >>> print(BSR((3, 2)), BSR(4))
+    BSR(3,2) BSR(4,4)
+    >>> BSR((3, 2)).mapping
+    '(i,j) -> (i/3, j/2, i%3, j%2)'
+
+    blocks  rows and columns of a block, or one number for both
+
+    Raises FormatError for sizes below 1.
+    """
+    both = blocks if isinstance(blocks, Sequence) else (blocks, blocks)
+    sizes = sizes_of_blocks(both, "BSR((3, 3))")
+    if len(sizes) != 2:
+        raise FormatError(
+            f"Expected rows and columns of a block, found {len(sizes)} numbers",
+            hint="as in BSR((3, 3)); Blocked((3, 1, 2)) has blocks of more modes",
+        )
+    modes = (*(Quotient(m, n) for m, n in enumerate(sizes)),)
+    rests = (*(Remainder(m, n) for m, n in enumerate(sizes)),)
+    name = f"BSR({sizes[0]},{sizes[1]})"
+    return RemappedFormat(name, Format.parse("dsdd"), (*modes, *rests), (0, 1))
+
+
+BCSR = BSR
+"""Another name of the same."""
+
+
+def Blocked(blocks: Sequence[int], format: Format | str = "csf") -> RemappedFormat:  # noqa: N802
+    """Return the format of tensors that store dense blocks, and where these are in any format.
+
+    >>> form = Blocked((2, 1, 3), "sss")
+    >>> print(form, form.inner, form.mapping)
+    Blocked(2,1,3,sss) sssdd (i,j,k) -> (i/2, j, k/3, i%2, k%3)
+
+    blocks  the size of a block along each mode; along modes of 1 nothing is cut
+    format  of the tensor of blocks: a Format, its letters or its name
+
+    Raises FormatError for sizes below 1, or as many modes as the format has not.
+    """
+    sizes = sizes_of_blocks(blocks, "Blocked((3, 3))")
+    outer = named(format, len(sizes)) if isinstance(format, str) else format
+    if not isinstance(outer, Format) or outer.order != len(sizes):
+        raise FormatError(
+            f"Expected a format of {len(sizes)} levels for blocks of as many modes, found "
+            f"{str(format)!r}",
+            hint='as in Blocked((2, 1, 3), "sss")',
+        )
+    if any(level.branchless for level in outer.levels) or not outer.is_unique:
+        raise FormatError(
+            f"Expected blocks that are stored once each, below dense or compressed levels, found "
+            f"{str(outer)!r}",
+            hint='as in Blocked((2, 1, 3), "sss")',
+        )
+    cut = [(mode, size) for mode, size in enumerate(sizes) if size > 1]
+    inside = (LETTERS["d"],) * len(cut)
+    places = range(len(sizes), len(sizes) + len(cut))
+    inner = Format((*outer.levels, *inside), (*outer.mode_order, *places))
+    modes = tuple(Quotient(m, n) if n > 1 else Whole(m) for m, n in enumerate(sizes))
+    rests = tuple(Remainder(mode, size) for mode, size in cut)
+    name = f"Blocked({','.join(map(str, sizes))},{outer})"
+    unit = tuple(range(len(sizes)))
+    return RemappedFormat(name, inner, (*modes, *rests), unit)
+
+
+def sizes_of_blocks(blocks: Any, example: str) -> tuple[int, ...]:
+    """The sizes of blocks as ints. Raises FormatError.
+
+    example  of a call that is right, for the hint
+    """
+    try:
+        found = tuple(-1 if isinstance(n, bool) else as_integer(n) for n in blocks)
+    except TypeError:
+        found = (-1,)
+    if not found or any(not 1 <= size < 2**31 for size in found):
+        raise FormatError(
+            f"Expected sizes of blocks of 1 or more, found {blocks!r}", hint=f"as in {example}"
+        )
+    return found

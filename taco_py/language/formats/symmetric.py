@@ -1,0 +1,19 @@
+"""Symmetric matrices, of which one triangle is stored.
+
+    SYM    (i,j) -> (max(i,j), min(i,j), i<j, i, j)    dswyy    the rows of the lower triangle
+
+An entry of the triangle is met twice, as (r, c) and as (c, r): kernels read it once.
+"""
+
+from __future__ import annotations
+
+from taco_py.language.formats.format import Format
+from taco_py.language.formats.remapped import RemappedFormat
+from taco_py.language.formats.stored_modes import Folded, Whole
+
+SYM = RemappedFormat(
+    "SYM",
+    Format.parse("dswyy"),
+    (Folded("larger"), Folded("smaller"), Folded("turn"), Whole(0), Whole(1)),
+)
+"""The lower triangle of a symmetric matrix, with its diagonal, in CSR."""

@@ -1,0 +1,113 @@
+"""A cursor over tokens: what every parser by recursive descent stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from taco_py.language.diagnostics.errors import NotationError
+from taco_py.language.diagnostics.source import Span
+from taco_py.language.notation.checks import MAX_DEPTH
+from taco_py.language.notation.lexer import Token, TokenKind
+from taco_py.language.notation.nodes import Call, Expr, Literal
+from taco_py.language.notation.operators import Operator
+
+_LARGEST_INTEGER = 2**64 - 1
+
+
+class Cursor:
+    """A place among tokens, the last of which is the END token; methods of parsers consume a rule
+    each and return its value.
+    """
+
+    too_deep = "compute a part of the expression first and use the result as an operand"
+    """The hint where parentheses are nested too deep."""
+
+    def __init__(self, tokens: tuple[Token, ...]) -> None:
+        self.tokens = tokens
+        self.position = 0
+        self.depth = 0
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.position]
+
+    @property
+    def ended(self) -> bool:
+        return self.token.kind is TokenKind.END
+
+    def ahead(self, count: int) -> Token:
+        """The token `count` places on; the END token from there on."""
+        return self.tokens[min(self.position + count, len(self.tokens) - 1)]
+
+    def take(self) -> Token:
+        token = self.token
+        self.position = min(self.position + 1, len(self.tokens) - 1)
+        return token
+
+    def at(self, *texts: str) -> bool:
+        """Whether a symbol or a word is one of `texts`."""
+        return self.token.kind in (TokenKind.SYMBOL, TokenKind.NAME) and self.token.text in texts
+
+    def expect(self, symbol: str, what: str, hint: str | None = None) -> Token:
+        if not self.at(symbol):
+            raise self.error(what, hint)
+        return self.take()
+
+    def error(self, expected: str, hint: str | None = None) -> NotationError:
+        return NotationError(f"Expected {expected}, found {self.token}", self.token.span, hint)
+
+    def since(self, first: Token) -> Span:
+        """From `first` to the last token that was taken."""
+        last = self.tokens[self.position - 1].span
+        return Span(last.source, first.span.start, last.stop)
+
+    def chain(self, operand: Callable[[], Expr], operators: Mapping[str, Operator]) -> Expr:
+        """Operands with operators between them, grouped from the left."""
+        first, left = self.token, operand()
+        while self.token.text in operators:
+            operator = operators[self.take().text]
+            left = Call(operator, (left, operand()), self.since(first))
+        return left
+
+    def number(self) -> Literal:
+        """The number that stands here."""
+        token = self.take()
+        value = _value(token)
+        if value is None:
+            raise NotationError(
+                f"Expected a number that fits 64 bits, found {_shortened(token.text)}",
+                token.span,
+                hint="write a large number as a floating-point one below 1.8e308",
+            )
+        return Literal(value, token.span)
+
+    def nested(self, rule: Callable[[], Expr], opening: Token) -> Expr:
+        """What `rule` finds inside the parentheses that `opening` begins."""
+        if self.depth == MAX_DEPTH:
+            raise NotationError(
+                f"Expected parentheses nested at most {MAX_DEPTH} deep, found more",
+                opening.span,
+                self.too_deep,
+            )
+        self.depth += 1
+        inner = rule()
+        self.depth -= 1
+        return inner
+
+
+def _value(token: Token) -> int | float | complex | None:
+    """The number a token spells, or None when it passes 64 bits."""
+    text = token.text.lower()
+    if text.endswith("j"):
+        imaginary = float(text[:-1])
+        return None if imaginary == float("inf") else complex(0.0, imaginary)
+    if not text.isdigit():
+        real = float(text)
+        return None if real == float("inf") else real
+    digits = text.lstrip("0") or "0"
+    # the length first: int() itself refuses thousands of digits
+    return int(digits) if len(digits) <= 20 and int(digits) <= _LARGEST_INTEGER else None
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:20]}… ({len(text)} characters)"

@@ -1,0 +1,70 @@
+"""Products and sums of many operands as balanced trees, whose depth grows with the logarithm of
+their number.
+
+    a * b * c * d   →   (a * b) * (c * d)
+    a - b + c + d   →   (a - b) + (c + d)        for more than 64 operands
+
+Passes over an expression recurse; what is grouped from the left is as deep as it is long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from taco_py.language.notation.nodes import Call, Expr
+from taco_py.language.notation.operators import ADD, MUL, SUB
+
+LONG = 64
+"""Operands up to which a product or a sum is grouped from the left, as it is written."""
+
+
+def product(factors: Sequence[Expr]) -> Expr:
+    """Return the product of factors, grouped from the left unless there are many."""
+    if len(factors) > LONG:
+        return _balanced(factors)
+    first, *others = factors
+    for factor in others:
+        first = Call(MUL, (first, factor))
+    return first
+
+
+def rebalanced(expr: Expr) -> Expr:
+    """Return a product that is grouped from the left, balanced where it has many factors."""
+    factors: list[Expr] = []
+    left = expr
+    while isinstance(left, Call) and left.operator == MUL:
+        left, right = left.args
+        factors.append(right)
+    if len(factors) < LONG:
+        return expr
+    return _balanced((left, *reversed(factors)))
+
+
+def rebalanced_sum(expr: Expr) -> Expr:
+    """Return a sum that is grouped from the left, balanced where it has many terms."""
+    terms: list[tuple[bool, Expr]] = []
+    left = expr
+    while isinstance(left, Call) and left.operator in (ADD, SUB):
+        negative = left.operator == SUB
+        left, right = left.args
+        terms.append((negative, right))
+    if len(terms) < LONG:
+        return expr
+    _, found = _balanced_sum(((False, left), *reversed(terms)))
+    return found
+
+
+def _balanced(factors: Sequence[Expr]) -> Expr:
+    if len(factors) == 1:
+        return factors[0]
+    half = (len(factors) + 1) // 2
+    return Call(MUL, (_balanced(factors[:half]), _balanced(factors[half:])))
+
+
+def _balanced_sum(terms: Sequence[tuple[bool, Expr]]) -> tuple[bool, Expr]:
+    """Balance terms, each with whether it is subtracted; the whole is, where its first one is."""
+    if len(terms) == 1:
+        return terms[0]
+    half = (len(terms) + 1) // 2
+    (negative, left), (less, right) = _balanced_sum(terms[:half]), _balanced_sum(terms[half:])
+    return negative, Call(ADD if negative == less else SUB, (left, right))

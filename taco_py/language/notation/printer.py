@@ -1,0 +1,118 @@
+"""Index notation to text, with no more parentheses than the parser needs to read it back.
+
+    parse_assignment(to_text(a)) == a        for every assignment `a` that the parser makes
+
+What the text has no syntax for prints all the same: negative and complex numbers as Python writes
+them, reductions by other operators as calls.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from taco_py.language.notation.nodes import (
+    Access,
+    Assignment,
+    Call,
+    Expr,
+    Literal,
+    Reduce,
+    Subscript,
+)
+from taco_py.language.notation.operators import NEG
+from taco_py.language.notation.rewrites.index_numbers import index_of, is_size
+
+_ATOM = 100  # binds tighter than every operator
+
+
+REDUCTION_NAMES = {"add": "sum", "mul": "prod", "logical_or": "any", "logical_and": "all"}
+"""What texts call reductions, by the names of their operators, where these differ."""
+
+
+def to_text(node: Expr | Assignment) -> str:
+    """The text of an expression or an assignment.
+
+    to_text(Call(MUL, (Call(ADD, (a, b)), Access("x", ("i",))))) = "(a + b) * x[i]"
+    """
+    if not isinstance(node, Assignment):
+        return _expression(node)
+    symbol = node.operator.symbol if node.operator else ""
+    return f"{_access(node.target)} {symbol}= {_expression(node.value)}"
+
+
+def _expression(expr: Expr) -> str:
+    match expr:
+        case Access():
+            return _access(expr)
+        case Literal():
+            return repr(expr.value)
+        case Call():
+            return _call(expr)
+        case Reduce():
+            return _reduce(expr)
+        case _:
+            assert_never(expr)
+
+
+def _access(access: Access) -> str:
+    if access.is_number:
+        name = index_of(access)
+        return f"size({name})" if is_size(access) else name
+    inside = tuple(map(subscript_text, access.subscripts)) or access.indices
+    return f"{access.tensor}[{','.join(inside)}]" if inside else access.tensor
+
+
+def subscript_text(subscript: Subscript) -> str:
+    """Multiples of indices, then of what is gathered, then the constant: `2*i+p[j]-1`."""
+    terms = [(name, factor) for name, factor in subscript.indices]
+    for access, factor in subscript.gathered:
+        terms.append((_access(access) if access.indices else f"{access.tensor}[]", factor))
+    text = ""
+    for name, factor in terms:
+        sign = "-" if factor < 0 else "+" if text else ""
+        text += sign + ("" if abs(factor) == 1 else f"{abs(factor)}*") + name
+    if not text:
+        return str(subscript.constant)
+    return f"{text}{subscript.constant:+d}" if subscript.constant else text
+
+
+def _call(call: Call) -> str:
+    operator = call.operator
+    if operator.symbol.isidentifier():
+        return f"{operator.symbol}({', '.join(map(_expression, call.args))})"
+    if operator.exponent is not None:
+        return _within(call.args[0], operator.precedence + 1) + operator.symbol
+    if operator.arity == 1:
+        return operator.symbol + _within(call.args[0], operator.precedence)
+    left, right = call.args
+    # left associative: an operand of the same precedence needs parentheses on the right alone, and
+    # a comparison on both sides
+    return (
+        f"{_within(left, operator.precedence + operator.compares)} {operator.symbol} "
+        f"{_within(right, operator.precedence + 1)}"
+    )
+
+
+def _reduce(expr: Reduce) -> str:
+    """Nested sums as one: `sum(i, j, …)`."""
+    indices, body = [expr.index], expr.body
+    while isinstance(body, Reduce) and body.operator == expr.operator:
+        indices.append(body.index)
+        body = body.body
+    name = REDUCTION_NAMES.get(expr.operator.name, expr.operator.name)
+    return f"{name}({', '.join(indices)}, {_expression(body)})"
+
+
+def _within(expr: Expr, precedence: int) -> str:
+    text = _expression(expr)
+    return text if _precedence(expr) >= precedence else f"({text})"
+
+
+def _precedence(expr: Expr) -> int:
+    match expr:
+        case Call() if not expr.operator.symbol.isidentifier():
+            return expr.operator.precedence
+        case Literal() if repr(expr.value).startswith("-"):
+            return NEG.precedence
+        case _:
+            return _ATOM

@@ -1,0 +1,76 @@
+"""One step down an expression: its parts, and the same expression with other parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions directly below `expr`, left to right."""
+    match expr:
+        case Access() | Literal():
+            return ()
+        case Call():
+            return expr.args
+        case Reduce():
+            return (expr.body,)
+        case _:
+            assert_never(expr)
+
+
+def map_children(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
+    """`expr` with `function(child)` for each child; the same object when no child changed.
+
+    map_children(a + b, f) = f(a) + f(b)
+    """
+    match expr:
+        case Access() | Literal():
+            return expr
+        case Call():
+            args = tuple(map(function, expr.args))
+            same = all(new is old for new, old in zip(args, expr.args, strict=True))
+            return expr if same else replace(expr, args=args)
+        case Reduce():
+            body = function(expr.body)
+            return expr if body is expr.body else replace(expr, body=body)
+        case _:
+            assert_never(expr)
+
+
+def map_accesses(expr: Expr, function: Callable[[Access], Expr]) -> Expr:
+    """`expr` with `function(access)` for each access; the same object when none changed."""
+    if isinstance(expr, Access):
+        return function(expr)
+    return map_children(expr, lambda child: map_accesses(child, function))
+
+
+def exchange(expr: Expr, old: Expr, new: Expr) -> Expr:
+    """`expr` with `new` in the place of `old`, which is told from its equals by identity."""
+    if expr is old:
+        return new
+    return map_children(expr, lambda child: exchange(child, old, new))
+
+
+def walk(expr: Expr) -> Iterator[tuple[Expr, int]]:
+    """Every node of `expr` with its depth (the root's is 1), parents first, left to right.
+
+    It does not recurse, so it may be asked of an expression that is too deep for those that do.
+    """
+    pending: list[tuple[Expr, int]] = [(expr, 1)]
+    while pending:
+        node, depth = pending.pop()
+        yield node, depth
+        pending.extend((child, depth + 1) for child in reversed(children(node)))
+
+
+def addends(expr: Expr) -> Iterator[Expr]:
+    """The terms of nested sums, whatever their signs: a, b and c of a - (b + c)."""
+    if isinstance(expr, Call) and expr.operator.additive:
+        for arg in expr.args:
+            yield from addends(arg)
+    else:
+        yield expr

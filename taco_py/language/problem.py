@@ -1,0 +1,184 @@
+"""The hashable identity of a compilation: what is computed, on which formats and types.
+
+Sizes are no part of it: they are run-time arguments of the kernel, except for those declared
+static.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.language.fill import Fill, as_number, converted
+from taco_py.language.formats import Format
+from taco_py.language.notation.half_types import computed_dtype, is_half
+from taco_py.language.notation.nodes import Access, Assignment, Expr, Reduce
+from taco_py.language.notation.printer import to_text
+
+FILL_WORD = "fill="
+"""What a fill value stands behind where a type is printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """How one tensor is stored.
+
+    dtype        NumPy's name of the values' type
+    index_dtype  "int32" or "int64": the type of pos and crd arrays
+    unit_stride  for an all-dense tensor: elements of the last stored mode are adjacent. Its other
+                 strides are run-time arguments.
+    stored       the values' type in memory where that is another one: kernels convert each value
+                 to `dtype` when they read it. "" where it is the same.
+    fill         the value of the elements that are not stored, as text (`taco_py.language.fill`) in `dtype`:
+                 "" for 0. Always "" for a dense format, of which all are stored.
+    """
+
+    format: Format
+    dtype: str
+    index_dtype: str = "int32"
+    unit_stride: bool = True
+    stored: str = ""
+    fill: Fill = ""
+
+    def __post_init__(self) -> None:
+        if self.fill and self.format.is_dense:
+            object.__setattr__(self, "fill", "")
+
+    @property
+    def fill_value(self) -> Any:
+        """The value of the elements that are not stored, a NumPy number of `dtype`."""
+        return as_number(self.fill, np.dtype(self.dtype))
+
+    def read_as(self, dtype: str) -> TensorType:
+        """The type of the same arrays where kernels convert each value to `dtype` on reading it.
+
+        Raises NumberOverflowError where `dtype` is one of integers and the fill value is infinite
+        or NaN.
+        """
+        fill = converted(self.fill, np.dtype(self.dtype), np.dtype(dtype))
+        return replace(self, dtype=dtype, stored=self.element, fill=fill)
+
+    @property
+    def element(self) -> str:
+        """NumPy's name of the type of the values in memory."""
+        return self.stored or self.dtype
+
+    def __repr__(self) -> str:
+        """All fields; the fill value where it is not 0, so that a key of kernels says no more than
+        there is."""
+        fill = f", fill={self.fill!r}" if self.fill else ""
+        return (
+            f"TensorType(format={self.format!r}, dtype={self.dtype!r}, "
+            f"index_dtype={self.index_dtype!r}, unit_stride={self.unit_stride!r}, "
+            f"stored={self.stored!r}{fill})"
+        )
+
+    @property
+    def computable(self) -> TensorType:
+        """The same tensor as kernels read it: values of 16 bits as float32.
+
+        dense/float16  →  dense/float32 from float16
+        """
+        own = np.dtype(self.dtype)
+        if not is_half(own):
+            return self
+        return replace(self, dtype=computed_dtype(own).name, stored=self.dtype)
+
+    @property
+    def promoted(self) -> np.dtype[Any]:
+        """The dtype by which its values promote: float16 where they are float32 for that reason."""
+        stored, read = np.dtype(self.element), np.dtype(self.dtype)
+        return stored if computed_dtype(stored) == read else read
+
+    def __str__(self) -> str:
+        dtype = f"{self.dtype} from {self.stored}" if self.stored else self.dtype
+        if self.format.is_dense:
+            return f"{self.format}/{dtype}" + ("" if self.unit_stride else "/strided")
+        return f"{self.format}/{dtype}/{self.index_dtype}{fill_word(self.fill)}"
+
+
+def fill_word(fill: Fill) -> str:
+    """What is printed of a fill value behind the rest of a type: nothing for 0, "/fill=-inf"."""
+    return fill and f"/{FILL_WORD}{fill}"
+
+
+@dataclass(frozen=True, slots=True)
+class SideResult:
+    """What a kernel stores besides its result: z[i] = sum(j, e[i,j]), a sum inside the assignment.
+
+    target  the dense tensor that it is stored in
+    value   of loops, the sum as it stands in the assignment, over indices of its target; of a
+            product with an epilogue (`taco_py.compiler.epilogue`), another value of the product's elements
+    """
+
+    target: Access
+    type: TensorType
+    value: Expr
+
+    @property
+    def assignment(self) -> Assignment:
+        """The value as an assignment of its own."""
+        return Assignment(self.target, self.value)
+
+    @property
+    def covered(self) -> bool:
+        """Whether the kernel writes each element, whatever the array holds at first."""
+        return not isinstance(self.value, Reduce)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """`assignment` (reductions explicit, no index twice in one access) over typed tensors.
+
+    operands  name and type of each tensor on the right, in order of first use
+    result    the type of the tensor on the left. Where a level of its format is not `ordered`,
+              the kernel may leave that level's coordinates in any order.
+    static    sizes known at compile time
+    vast      indices with so many more coordinates than operands have entries that no array may be
+              as long: what is scattered over one is collected in a hash table
+    side      what is stored besides
+    """
+
+    assignment: Assignment
+    operands: tuple[tuple[str, TensorType], ...]
+    result: TensorType
+    static: tuple[tuple[str, int], ...] = ()
+    vast: tuple[str, ...] = ()
+    side: tuple[SideResult, ...] = ()
+
+    def __repr__(self) -> str:
+        """All fields; side results where there are some, so that a key of kernels says no more
+        than there is."""
+        side = f", side={self.side!r}" if self.side else ""
+        return (
+            f"Problem(assignment={self.assignment!r}, operands={self.operands!r}, "
+            f"result={self.result!r}, static={self.static!r}, vast={self.vast!r}{side})"
+        )
+
+    def type_of(self, tensor: str) -> TensorType:
+        """The type of the operand or result called `tensor`."""
+        if tensor == self.assignment.target.tensor:
+            return self.result
+        others = ((each.target.tensor, each.type) for each in self.side)
+        for name, type in (*self.operands, *others):
+            if name == tensor:
+                return type
+        raise InternalError(f"The problem has no tensor {tensor!r}: {self}")
+
+    def stored(self, access: Access) -> tuple[str, ...]:
+        """The indices of a tensor's modes as its levels store them, outermost first."""
+        return self.type_of(access.tensor).format.stored(access.indices)
+
+    def __str__(self) -> str:
+        types = ", ".join(f"{name}: {t}" for name, t in self.operands)
+        ordered = "".join("o" if level.ordered else "x" for level in self.result.format.levels)
+        static = "".join(f", {index}={size}" for index, size in self.static)
+        static += "".join(f", {index} vast" for index in self.vast)
+        target = self.assignment.target.tensor
+        side = "".join(f", {to_text(each.assignment)} besides" for each in self.side)
+        text = to_text(self.assignment)
+        return f"{text} with {types}, {target}: {self.result}/{ordered}{static}{side}"

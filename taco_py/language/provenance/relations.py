@@ -1,0 +1,402 @@
+"""How derived index variables come from the original ones: relations with their four functions.
+
+    split(i, i0, i1, 32)     i = i0 * 32 + i1             tiles of 32
+    divide(i, i0, i1, 4)     i = i0 * ⌈n / 4⌉ + i1        4 tiles
+    fuse(i, j, f)            f = i * |j| + j              one loop over pairs
+    pos(j, p, A)             j = A.crd[p]                 the stored entries instead of coordinates
+    coord(p, c)              c = A.crd[p]                 coordinates again, of a range of entries
+    bound(i, b, n, kind)     i = b                        a promise about the range of i
+    precompute(i, iw, w)     i = iw                       the same range, walked to fill w
+
+Every relation answers four questions, in loop IR over any known values: which values of a parent
+remain when its children's are known (`parent_bounds`), which values a child runs over
+(`child_bounds`), and what a parent or a child is when the others are known (`recover_parent`,
+`recover_child`). Relations between coordinates are arithmetic and are answered here; `pos` and
+`coord` need the coordinates an operand stores, which whoever asks brings along as `Stored`.
+
+(Senanayake et al. 2020, A Sparse Iteration Space Transformation Framework, section 4.)
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Protocol, assert_never
+
+from codegen import build
+from codegen.ir import Const, Expr
+from codegen.records import dataclass
+from taco_py.language.diagnostics.errors import InternalError
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The integers from `lo` to below `hi`; none where `hi <= lo`."""
+
+    lo: Expr
+    hi: Expr
+
+    @property
+    def length(self) -> Expr:
+        return build.sub(self.hi, self.lo)
+
+    def clipped(self, outer: Interval) -> Interval:
+        """The part that lies in `outer`."""
+        return Interval(build.maximum(self.lo, outer.lo), build.minimum(self.hi, outer.hi))
+
+
+def point(value: Expr) -> Interval:
+    """`value` alone."""
+    return Interval(value, build.add(value, 1))
+
+
+class Stored(Protocol):
+    """One segment of stored coordinates, ascending."""
+
+    @property
+    def segment(self) -> Interval:
+        """The positions."""
+        ...
+
+    def coordinate(self, position: Expr) -> Expr:
+        """What is stored at `position`."""
+        ...
+
+    def search(self, coordinate: Expr) -> Expr:
+        """The first position with this coordinate or a larger one, or the segment's end."""
+        ...
+
+
+LARGEST = 1 << 62
+"""The most values of a variable that is counted: a tile more of them is a 64-bit number, too."""
+
+
+class BoundKind(Enum):
+    """What a `bound` promises: where the range begins or ends, or what it does not pass."""
+
+    MIN_EXACT = "MinExact"
+    MIN_CONSTRAINT = "MinConstraint"
+    MAX_EXACT = "MaxExact"
+    MAX_CONSTRAINT = "MaxConstraint"
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiled:
+    """A parent that is cut into tiles."""
+
+    parent: str
+    outer: str
+    inner: str
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        return (self.outer, self.inner)
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """A parent with one child in its place."""
+
+    parent: str
+    child: str
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.parent,)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True)
+class Split(_Tiled):
+    """Tiles of `size`: `parent = lo + outer * size + inner`."""
+
+    size: int
+
+    def tile(self, parent: Interval) -> Expr:
+        """How many values of the parent a tile has."""
+        return build.const(self.size)
+
+    def count(self, parent: Interval) -> Expr:
+        """How many tiles there are."""
+        return build.div(build.add(parent.length, self.size - 1), self.size)
+
+    def __str__(self) -> str:
+        return f"split({self.parent},{self.outer},{self.inner},{self.size})"
+
+
+@dataclass(frozen=True, slots=True)
+class Divide(_Tiled):
+    """`parts` tiles of one size: `parent = lo + outer * ⌈length / parts⌉ + inner`."""
+
+    parts: int
+
+    def tile(self, parent: Interval) -> Expr:
+        """How many values of the parent a tile has."""
+        return build.div(build.add(parent.length, self.parts - 1), self.parts)
+
+    def count(self, parent: Interval) -> Expr:
+        """How many tiles there are, the last ones perhaps empty."""
+        return build.const(self.parts)
+
+    def __str__(self) -> str:
+        return f"divide({self.parent},{self.outer},{self.inner},{self.parts})"
+
+
+@dataclass(frozen=True, slots=True)
+class Fuse:
+    """`fused = outer * |inner| + inner - lo`, where the inner one begins at `lo`."""
+
+    outer: str
+    inner: str
+    fused: str
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return (self.outer, self.inner)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        return (self.fused,)
+
+    def countable(self, outer: Interval, inner: Interval) -> Expr:
+        """Whether all values of the fused variable can be counted in 64-bit numbers."""
+        most = build.div(LARGEST, build.maximum(inner.length, 1))
+        return build.le(outer.hi, most)
+
+    def __str__(self) -> str:
+        return f"fuse({self.outer},{self.inner},{self.fused})"
+
+
+@dataclass(frozen=True, slots=True)
+class Pos(_Replaced):
+    """`child` runs over the positions of `tensor`'s level that stores `parent`.
+
+    indices  of the access that is meant, where that has been said
+    """
+
+    tensor: str
+    indices: tuple[str, ...] = ()
+
+    def means(self, tensor: str, indices: tuple[str, ...], roots: tuple[str, ...]) -> bool:
+        """Whether it is about an access; `roots` are the indices that `parent` derives from."""
+        named = not self.indices or self.indices == indices
+        return tensor == self.tensor and named and set(roots) <= set(indices)
+
+    def __str__(self) -> str:
+        access = f"{self.tensor}({','.join(self.indices)})" if self.indices else self.tensor
+        return f"pos({self.parent},{self.child},{access})"
+
+
+@dataclass(frozen=True, slots=True)
+class Coord(_Replaced):
+    """`child` runs over the coordinates that lie in a range of positions `parent`."""
+
+    def __str__(self) -> str:
+        return f"coord({self.parent},{self.child})"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(_Replaced):
+    """`child` is `parent`, whose range begins or ends as promised."""
+
+    value: int
+    kind: BoundKind
+
+    def holds(self, range: Interval) -> Expr:
+        """Whether `range` is as promised."""
+        match self.kind:
+            case BoundKind.MIN_EXACT:
+                return build.eq(range.lo, self.value)
+            case BoundKind.MIN_CONSTRAINT:
+                return build.ge(range.lo, self.value)
+            case BoundKind.MAX_EXACT:
+                return build.eq(range.hi, self.value)
+            case BoundKind.MAX_CONSTRAINT:
+                return build.le(range.hi, self.value)
+            case _:
+                assert_never(self.kind)
+
+    def __str__(self) -> str:
+        return f"bound({self.parent},{self.child},{self.value},{self.kind.value})"
+
+
+@dataclass(frozen=True, slots=True)
+class Rename(_Replaced):
+    """`child` is `parent`, in the loops that fill `workspace`; elsewhere `parent` stays a loop."""
+
+    workspace: str
+
+    def __str__(self) -> str:
+        return f"precompute({self.parent},{self.child},{self.workspace})"
+
+
+Relation = Split | Divide | Fuse | Pos | Coord | Bound | Rename
+
+
+# ---------------------------------------------------------------- the four functions
+
+
+def child_bounds(
+    relation: Relation, child: str, parents: tuple[Interval, ...], stored: Stored | None = None
+) -> Interval:
+    """The values that `child` runs over when its parents run over `parents`."""
+    zero = build.const(0)
+    match relation:
+        case Split() | Divide():
+            (parent,) = parents
+            end = relation.count(parent) if child == relation.outer else relation.tile(parent)
+            return Interval(zero, end)
+        case Fuse():
+            outer, inner = parents
+            size = inner.length
+            return Interval(build.mul(outer.lo, size), build.mul(outer.hi, size))
+        case Pos():
+            (parent,) = parents
+            return _positions(parent, _known(relation, stored))
+        case Coord():
+            (parent,) = parents
+            return _coordinates(parent, _known(relation, stored))
+        case Bound(_, _, value, BoundKind.MIN_EXACT):
+            return Interval(build.const(value), parents[0].hi)
+        case Bound(_, _, value, BoundKind.MAX_EXACT):
+            return Interval(parents[0].lo, build.const(value))
+        case Bound() | Rename():
+            return parents[0]
+
+
+def parent_bounds(
+    relation: Relation,
+    parent: str,
+    parents: tuple[Interval, ...],
+    children: tuple[Interval, ...],
+    stored: Stored | None = None,
+) -> Interval:
+    """The values of `parent` that remain when the children lie in `children`.
+
+    parents  the whole ranges; but for the inner parent of a fusion: the outer one's is its value
+
+    The answer is exact where it is one interval: of a split, either the outer child is a point or
+    the inner one is whole.
+    """
+    match relation:
+        case Split() | Divide():
+            (whole,) = parents
+            outer, inner = children
+            tile = relation.tile(whole)
+            first = build.add(whole.lo, build.mul(outer.lo, tile))
+            last = build.add(whole.lo, build.mul(build.sub(outer.hi, 1), tile))
+            lo, hi = build.add(first, inner.lo), build.add(last, inner.hi)
+            return Interval(lo, hi if fills(relation, whole) else build.minimum(hi, whole.hi))
+        case Fuse():
+            outer, inner = parents
+            (fused,) = children
+            size = inner.length
+            if parent == relation.outer:
+                last = build.div(build.sub(fused.hi, 1), _divisor(size))
+                first = build.div(fused.lo, _divisor(size))
+                return Interval(first, build.add(last, 1)).clipped(outer)
+            start = build.sub(build.mul(outer.lo, size), inner.lo)
+            within = Interval(build.sub(fused.lo, start), build.sub(fused.hi, start))
+            return within.clipped(inner)
+        case Pos():
+            return _coordinates(children[0], _known(relation, stored)).clipped(parents[0])
+        case Coord():
+            return _positions(children[0], _known(relation, stored)).clipped(parents[0])
+        case Bound() | Rename():
+            return children[0]
+
+
+def fills(relation: Split | Divide, parent: Interval) -> bool:
+    """Whether it is known that every tile of `parent` is a full one."""
+    tile, length = relation.tile(parent), parent.length
+    if not isinstance(tile, Const) or not isinstance(length, Const) or tile.value == 0:
+        return False
+    whole = int(tile.value.real) * _rounds(relation, length)
+    return whole == length.value
+
+
+def _rounds(relation: Split | Divide, length: Const) -> int:
+    if isinstance(relation, Divide):
+        return relation.parts
+    return int(length.value.real) // relation.size
+
+
+def recover_parent(
+    relation: Relation,
+    parent: str,
+    parents: tuple[Interval, ...],
+    children: tuple[Expr, ...],
+    stored: Stored | None = None,
+) -> Expr:
+    """The value of `parent`, whose whole range is known, from its children's values."""
+    match relation:
+        case Split() | Divide():
+            (whole,) = parents
+            outer, inner = children
+            return build.add(whole.lo, build.mul(outer, relation.tile(whole)), inner)
+        case Fuse():
+            size = _divisor(parents[1].length)
+            if parent == relation.outer:
+                return build.div(children[0], size)
+            return build.add(parents[1].lo, build.mod(children[0], size))
+        case Pos():
+            return _known(relation, stored).coordinate(children[0])
+        case Coord():
+            return _known(relation, stored).search(children[0])
+        case Bound() | Rename():
+            return children[0]
+
+
+def recover_child(
+    relation: Relation,
+    child: str,
+    parents: tuple[Interval, ...],
+    values: tuple[Expr, ...],
+    stored: Stored | None = None,
+) -> Expr:
+    """The value of `child` from its parents' `values`, whose whole ranges are `parents`."""
+    match relation:
+        case Split() | Divide():
+            (whole,) = parents
+            operation = build.div if child == relation.outer else build.mod
+            return operation(build.sub(values[0], whole.lo), _divisor(relation.tile(whole)))
+        case Fuse():
+            inside = build.sub(values[1], parents[1].lo)
+            return build.add(build.mul(values[0], parents[1].length), inside)
+        case Pos():
+            return _known(relation, stored).search(values[0])
+        case Coord():
+            return _known(relation, stored).coordinate(values[0])
+        case Bound() | Rename():
+            return values[0]
+
+
+def _positions(coordinates: Interval, stored: Stored) -> Interval:
+    """The positions of the coordinates in an interval."""
+    return Interval(stored.search(coordinates.lo), stored.search(coordinates.hi))
+
+
+def _coordinates(positions: Interval, stored: Stored) -> Interval:
+    """The coordinates between the first and the last of some positions, none if there are none."""
+    some = build.lt(positions.lo, positions.hi)
+    first = stored.coordinate(positions.lo)
+    last = stored.coordinate(build.sub(positions.hi, 1))
+    zero = build.const(0)
+    return Interval(build.select(some, first, zero), build.select(some, build.add(last, 1), zero))
+
+
+def _divisor(length: Expr) -> Expr:
+    """Not zero: what is divided is zero or unused where the length is."""
+    return build.maximum(length, 1)
+
+
+def _known(relation: Relation, stored: Stored | None) -> Stored:
+    if stored is None:
+        raise InternalError(f"{relation} is asked without the coordinates that are stored")
+    return stored

@@ -1,0 +1,161 @@
+"""Divisors apart from the sums around them: after a sum, or factors of their own.
+
+    sum(j, x[j] * x[j] / d[i])  →  sum(j, x[j] * x[j]) / d[i]
+    sum(i, m[a] / d[i])         →  sum(i, m[a] * (1 / d[i]))
+
+`quotients` gives a divisor to a factor that has its indices. Where none has, the loops of all of
+them would go around the whole product. A divisor without a sum's index comes after that sum
+(`divide_last`); one with an index that what it divides has not is a factor of the product
+(`as_factors`), which is summed by itself. Values are the same but for rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from operator import is_
+
+from codegen.records import dataclass
+from taco_py.compiler.concrete.terms import split_terms, summed
+from taco_py.language.legal.absent import is_everywhere
+from taco_py.language.legal.types import divides
+from taco_py.language.notation.checks import free_indices
+from taco_py.language.notation.dtypes import DType, expression_dtype, is_weak
+from taco_py.language.notation.nodes import Call, Expr, Literal
+from taco_py.language.notation.operators import DIV, MUL, NEG
+
+ONE = Literal(1)
+
+
+def divide_last(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str], bool]) -> Expr:
+    """`expr`, a term, with divisors outside of sums over indices that they have not.
+
+        sum(j, x[j] * x[j] / d[i])  →  sum(j, x[j] * x[j]) / d[i]
+
+    Where no factor has a divisor's indices, the loops of all of them would go around the whole
+    product else. Only of what is there for every coordinate: of a sparse operand nothing may be
+    stored, and 0 is to come out then, whatever the divisor is.
+
+    is_full  whether an operand stores everything
+    """
+    (term, *more) = split_terms(expr)
+    whole = expression_dtype(term.body, dtypes)
+    around = term.reduced
+    if more or not around or not divides(whole) or not is_everywhere(term.body, is_full):
+        return expr
+    body, last = _without(term.body, around, whole, dtypes)
+    if last:
+        found = _divided(summed(body, around), last)
+        return Call(NEG, (found,)) if term.negative else found
+    match body:
+        case Call(operator, (product, divisor)) if operator == DIV and not term.negative:
+            over = {*free_indices(divisor)}
+            if expression_dtype(product, dtypes) == whole:
+                inner = summed(product, (index for index in around if index not in over))
+                return summed(_divided(inner, (divisor,)), (i for i in around if i in over))
+    return expr
+
+
+def as_factors(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str], bool]) -> Expr:
+    """`expr`, a term, with divisors that have an index of a sum around them which what they divide
+    has not as factors.
+
+        sum(i, m[a] / (d[i] * e[a]))  →  sum(i, m[a] / e[a] * (1 / d[i]))
+
+    Only those that are there for every coordinate: what a sparse one does not store divides too.
+
+    is_full  whether an operand stores everything
+    """
+    (term, *more) = split_terms(expr)
+    whole = expression_dtype(term.body, dtypes)
+    if more or not term.reduced or not divides(whole):
+        return expr
+    body = _Inverses(frozenset(term.reduced), whole, dtypes, is_full).taken_out(term.body)
+    if body is term.body:
+        return expr
+    found = summed(body, term.reduced)
+    return Call(NEG, (found,)) if term.negative else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Inverses:
+    """The divisors of a product that are factors of it.
+
+    around  the indices of the sums around it
+    whole   its type
+    """
+
+    around: frozenset[str]
+    whole: DType
+    dtypes: Mapping[str, DType]
+    is_full: Callable[[str], bool]
+
+    def taken_out(self, expr: Expr) -> Expr:
+        """A product with those divisors of its factors; itself where there are none."""
+        if not isinstance(expr, Call) or expression_dtype(expr, self.dtypes) != self.whole:
+            return expr
+        if expr.operator == MUL:
+            args = tuple(self.taken_out(arg) for arg in expr.args)
+            return expr if all(map(is_, args, expr.args)) else replace(expr, args=args)
+        if expr.operator != DIV:
+            return expr
+        product, divisor = expr.args
+        if expression_dtype(product, self.dtypes) != self.whole and not is_weak(product):
+            return expr
+        left, parts = self.taken_out(product), _parts(divisor, self.whole, self.dtypes)
+        own = [part for part in parts if self.is_factor(part, product, parts)]
+        if not own:
+            return expr if left is product else replace(expr, args=(left, divisor))
+        found = _divided(left, (part for part in parts if part not in own))
+        for part in own:
+            found = Call(MUL, (found, Call(DIV, (ONE, part))))
+        return found
+
+    def is_factor(self, part: Expr, product: Expr, parts: Iterable[Expr]) -> bool:
+        """Whether a part of a divisor is a factor, and loops of the others are none of its."""
+        own = frozenset(free_indices(part))
+        if self.around.intersection(own) <= {*free_indices(product)}:
+            return False
+        if all(own.issuperset(free_indices(other)) for other in (product, *parts)):
+            return False
+        inverse = expression_dtype(Call(DIV, (ONE, part)), self.dtypes)
+        return inverse == self.whole and is_everywhere(part, self.is_full)
+
+
+def _without(
+    expr: Expr, around: Iterable[str], whole: DType, dtypes: Mapping[str, DType]
+) -> tuple[Expr, tuple[Expr, ...]]:
+    """A product without the divisors of its factors that have none of the indices around it, and
+    these; as far as all is computed in the type of the whole."""
+    if not isinstance(expr, Call) or expression_dtype(expr, dtypes) != whole:
+        return expr, ()
+    if expr.operator == MUL:
+        pairs = [_without(arg, around, whole, dtypes) for arg in expr.args]
+        taken = tuple(divisor for _, each in pairs for divisor in each)
+        return replace(expr, args=tuple(arg for arg, _ in pairs)) if taken else expr, taken
+    if expr.operator != DIV or expression_dtype(expr.args[0], dtypes) != whole:
+        return expr, ()
+    product, divisor = expr.args
+    left, taken = _without(product, around, whole, dtypes)
+    parts = _parts(divisor, whole, dtypes)
+    last = tuple(part for part in parts if not {*free_indices(part)}.intersection(around))
+    if not last:
+        return (replace(expr, args=(left, divisor)) if taken else expr), taken
+    return _divided(left, (part for part in parts if part not in last)), (*taken, *last)
+
+
+def _parts(divisor: Expr, whole: DType, dtypes: Mapping[str, DType]) -> list[Expr]:
+    """What divides one after another instead of a divisor: the factors of a product of this type,
+    and of those among them."""
+    if not isinstance(divisor, Call) or divisor.operator != MUL:
+        return [divisor]
+    if expression_dtype(divisor, dtypes) != whole:
+        return [divisor]
+    return [part for arg in divisor.args for part in _parts(arg, whole, dtypes)]
+
+
+def _divided(expr: Expr, divisors: Iterable[Expr]) -> Expr:
+    """An expression divided by one after another."""
+    for divisor in divisors:
+        expr = Call(DIV, (expr, divisor))
+    return expr

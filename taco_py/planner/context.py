@@ -1,0 +1,125 @@
+"""What rules may ask besides the program: the goal, what programs cost, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from math import inf
+from typing import Protocol
+
+from codegen.records import dataclass
+from taco_py.compiler.cost.effort import Effort
+from taco_py.compiler.cost.estimate import Statistics
+from taco_py.compiler.cost.machine import Machine
+from taco_py.language.notation.checks import operand_names
+from taco_py.language.notation.nodes import Access, Assignment, Expr
+from taco_py.planner.ir.goal import Request, real_statistics, statistics
+from taco_py.planner.ir.log import Log
+from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.ir.program import Program
+
+Known = Callable[[Assignment, Mapping[str, Operand], Machine], Statistics]
+"""Sizes and patterns of the operands of an assignment."""
+
+
+class Costs(Protocol):
+    """What kernels and programs are expected to cost, in steps (`cost.machine`).
+
+    Another implementation, such as a learned model, may take the place of `plan.lookahead`.
+    """
+
+    def loops(self, program: Program, assignment: Assignment, context: Context) -> float:
+        """The cost of the best loops of one kernel, with the copies that they need."""
+
+    def kernel(self, program: Program, assignment: Assignment, context: Context) -> float:
+        """The cost of an assignment in the cheapest way to make kernels of it."""
+
+    def ways(
+        self, program: Program, assignment: Assignment, context: Context
+    ) -> tuple[float, float]:
+        """The costs with dense products split off, infinite where there are none, and as one
+        kernel."""
+
+    def program(self, program: Program, context: Context, limit: float = inf) -> float:
+        """The cost of all kernels and of keeping temporaries; infinite where temporaries alone
+        cost more than a limit."""
+
+    def in_loops(self, program: Program, context: Context) -> float:
+        """The cost of a program whose kernels are loops."""
+
+
+class Following(Protocol):
+    """The rules that follow: what a candidate becomes before it is priced."""
+
+    def forms(self, program: Program, context: Context) -> Program:
+        """The program in its cheapest form, after all rules that split assignments."""
+
+    def split(self, program: Program, context: Context) -> Program:
+        """The program after all rules that split assignments."""
+
+    def split_term(self, program: Program, context: Context) -> Program:
+        """The program of one term after the rules that split terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a program is made for, and services of the search.
+
+    goal       what is wanted, and what rules may use
+    costs      what programs cost
+    following  the rules that follow
+    log        what was taken and refused
+    known      the statistics of an assignment; None for those of the goal
+    full       whether temporaries of one index are dense, however few their entries
+    """
+
+    goal: Request
+    costs: Costs
+    following: Following
+    log: Log = field(default_factory=Log, compare=False)
+    known: Known | None = None
+    full: bool = False
+
+    @property
+    def effort(self) -> Effort:
+        """The memo and the deadline of the search."""
+        return self.goal.effort
+
+    def may(self, rule: str) -> bool:
+        """Whether a rule takes part."""
+        return rule not in self.goal.left_out
+
+    def statistics(self, program: Program, value: Expr) -> Statistics:
+        """The patterns of the operands of `value`, and the sizes of all indices of a program."""
+        known = self.of(Assignment(Access("", ()), value), program.facts, self.goal.machine)
+        return replace(known, sizes={**program.sizes, **known.sizes})
+
+    @property
+    def of(self) -> Known:
+        """The statistics that prices are about."""
+        if self.known is not None:
+            return self.known
+        return statistics if self.goal.memory == inf else real_statistics
+
+    def key(self, program: Program, assignment: Assignment) -> tuple[object, ...]:
+        """All that is known of an assignment and its operands, to be compared and hashed."""
+        read = [program.facts[name] for name in operand_names(assignment)]
+        entries = tuple(facts.entries for facts in read)
+        sizes = tuple(program.sizes.get(index) for index in assignment.target.indices)
+        return assignment, self.of, tuple(read), entries, sizes, self.goal.machine
+
+    def request(self, program: Program, target: str) -> Request:
+        """The goal of a kernel that makes one tensor of a program."""
+        return replace(self.goal, type=program.facts[target].type, static=program.static)
+
+    @property
+    def drafting(self) -> Context:
+        """The same for programs that are compared: nothing is logged."""
+        return replace(self, log=Log())
+
+    def real(self, program: Program, value: Expr) -> tuple[Program, Context]:
+        """The program and the context that take the operands of `value` as large as they are."""
+        whole = Assignment(Access("", ()), value)
+        sizes = real_statistics(whole, program.facts, self.goal.machine).sizes
+        changed = replace(program, sizes={**program.sizes, **sizes})
+        return changed, replace(self, known=real_statistics)

@@ -1,0 +1,272 @@
+"""Programs from their text: program_text(parse_program(text)) == text (`plan.ir.printer`)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from taco_py.compiler.schedule.parser import parse_commands
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.language.diagnostics.errors import NotationError
+from taco_py.language.formats import Format
+from taco_py.language.notation.lexer import TokenKind, tokenize
+from taco_py.language.notation.nodes import Assignment, Call, Expr, Literal
+from taco_py.language.notation.operators import COMPILER, NEG
+from taco_py.language.notation.parser import Parser
+from taco_py.language.notation.rewrites.semirings import PRODUCTS
+from taco_py.language.problem import FILL_WORD, Problem, SideResult, TensorType
+from taco_py.planner.ir.nodes import KernelStep, Operand, Transformation
+from taco_py.planner.ir.printer import AFTER, ANY_ORDER, ARROW, BY, NOTE, REASONS, VERBS
+from taco_py.planner.ir.program import Define, Node, Program
+
+_GIVEN = re.compile(r"(?P<name>\w+): (?P<facts>.*)")
+_LIST = re.compile(r"(?P<word>sizes|static|once|return) (?P<rest>.*)")
+_FACTS = re.compile(
+    r"(?P<type>\S+(?: from \S+)?) of (?P<shape>.*?), (?P<entries>\S+) entries"
+    r"(?:, joined(?P<joined>(?: yes| no)+))?"
+)
+_MOVE = re.compile(r"(?P<target>\w+) = (?P<verb>\w+)\((?P<arguments>.*)\)")
+_OPERATORS = COMPILER | PRODUCTS
+DETAIL = "    "
+"""What lines begin with that are about the kernel above them."""
+_SHOWN = "program_text shows what a program looks like"
+
+
+def parse_program(text: str) -> Program:
+    """The program that `text` spells. Raises NotationError that names the line."""
+    given: dict[str, Operand] = {}
+    steps: list[Node] = []
+    made: list[Operand] = []
+    after: dict[Node, Operand] = {}
+    lists: dict[str, str] = {"sizes": "", "static": "", "once": "", "return": ""}
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            if line.startswith(DETAIL):
+                steps[-1] = _with_detail(steps[-1], line.strip())
+            elif found := _LIST.fullmatch(line):
+                lists[found["word"]] = found["rest"]
+            elif found := _GIVEN.fullmatch(line):
+                given[found["name"]] = parse_facts(found["facts"])
+            elif line.strip():
+                step, facts = _step(line.removeprefix(AFTER))
+                if line.startswith(AFTER):
+                    after[step] = facts
+                else:
+                    steps.append(step)
+                    made.append(facts)
+        except NotationError:
+            raise
+        except (ValueError, SyntaxError, TypeError, KeyError) as error:
+            raise NotationError(
+                f"Expected a tensor, a step, sizes or results in line {number}, found {line!r}",
+                hint=_SHOWN,
+            ) from error
+    if not lists["return"]:
+        raise NotationError("Expected a line 'return' with the results, found none", hint=_SHOWN)
+    sizes = {index: float(size) for index, size in _pairs(lists["sizes"])}
+    static = tuple((index, int(size)) for index, size in _pairs(lists["static"]))
+    facts_of = given | {step.target: facts for step, facts in zip(steps, made, strict=True)}
+    facts_of |= {step.target: facts for step, facts in after.items()}
+    results = tuple(lists["return"].split(", "))
+    last = tuple(step for step in after if isinstance(step, Define))
+    once = frozenset(lists["once"].split(", ") if lists["once"] else ())
+    return Program(tuple(steps), facts_of, results, sizes, static, last, once)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """i=60, j=56  →  (i, 60), (j, 56)"""
+    for each in text.split(", ") if text else ():
+        index, _, size = each.partition("=")
+        yield index, size
+
+
+def _step(line: str) -> tuple[Node, Operand]:
+    """The step of a line, and the facts of the tensor that it makes."""
+    move, _, made = line.rpartition(ARROW)
+    found = _MOVE.fullmatch(move)
+    if found and found["verb"] in VERBS:
+        return _move(found), parse_facts(made)
+    assignment, _, rest = line.partition(ARROW)
+    facts, kernel, schedule = rest.partition(BY)
+    if kernel:
+        return _kernel(parse_typed(assignment), parse_facts(facts), schedule)
+    facts, _, note = rest.partition(NOTE)
+    return Define(parse_typed(assignment), _unescaped(note)), parse_facts(facts)
+
+
+def _kernel(assignment: Assignment, facts: Operand, schedule: str) -> tuple[KernelStep, Operand]:
+    """The kernel of a line, to which the lines below it are added (`_with_detail`)."""
+    problem = Problem(assignment, (), facts.type)
+    commands = Schedule(parse_commands(schedule, planned=True))
+    return KernelStep(assignment.target.tensor, problem, commands, ()), facts
+
+
+def _with_detail(step: Node, line: str) -> Node:
+    """The kernel with what a line below it says."""
+    if not isinstance(step, KernelStep):
+        raise ValueError(f"Expected a kernel above the line {line}, found {step}")
+    word, _, rest = line.partition(" ")
+    problem, parts = step.problem, rest.split(", ")
+    match word:
+        case "makes":
+            return replace(step, target=rest)
+        case "reads":
+            pairs = (part.split(" as ") for part in parts)
+            return replace(step, sources=tuple((name, source) for source, name in pairs))
+        case "operands":
+            types = ((name, parse_type(type)) for name, type in (p.split(": ") for p in parts))
+            return replace(step, problem=replace(problem, operands=tuple(types)))
+        case "result":
+            return replace(step, problem=replace(problem, result=parse_type(rest)))
+        case "besides":
+            text, _, type = rest.rpartition(": ")
+            made = parse_typed(text)
+            side = (*problem.side, SideResult(made.target, parse_type(type), made.value))
+            return replace(step, problem=replace(problem, side=side))
+        case "sizes":
+            places = ((index, *place.rsplit(".", 1)) for index, place in _pairs(rest))
+            sizes = tuple((index, name, int(mode)) for index, name, mode in places)
+            return replace(step, sizes=sizes)
+        case _ if word in REASONS:
+            reason: dict[str, Any] = {word: _unescaped(rest)}
+            return replace(step, **reason)
+    return replace(step, problem=_with_sizes(problem, word, rest))
+
+
+def _with_sizes(problem: Problem, word: str, rest: str) -> Problem:
+    """The problem with what a line says of sizes."""
+    match word:
+        case "static":
+            static = tuple((index, int(size)) for index, size in _pairs(rest))
+            return replace(problem, static=static)
+        case "vast":
+            return replace(problem, vast=tuple(rest.split(", ")))
+    raise ValueError(f"Expected a line about a kernel, found {word} {rest}")
+
+
+def _move(found: re.Match[str]) -> Transformation:
+    """B = squeeze(source='A', axes=(0,))  →  Squeeze("B", "A", (0,))"""
+    kind = VERBS[found["verb"]]
+    call = ast.parse(f"f({found['arguments']})", mode="eval").body
+    if not isinstance(call, ast.Call):
+        raise SyntaxError(f"Expected arguments by name, found {found['arguments']}")
+    values = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    for each in fields(kind):
+        if each.type == "Format":
+            values[each.name] = parse_format(values[each.name])
+    step: Transformation = kind(target=found["target"], **values)
+    return step
+
+
+def parse_facts(text: str) -> Operand:
+    """The type, the shape and the number of entries of a tensor (`printer.facts_text`)."""
+    found = _FACTS.fullmatch(text)
+    if found is None:
+        raise ValueError(f"Expected the type, the shape and the entries of a tensor, found {text}")
+    shape = () if found["shape"] == "one number" else map(int, found["shape"].split(" by "))
+    joined = tuple(word == "yes" for word in (found["joined"] or "").split())
+    return Operand(parse_type(found["type"]), tuple(shape), float(found["entries"]), joined=joined)
+
+
+def parse_type(text: str) -> TensorType:
+    """The type of a tensor (`printer.type_text`): "ds/float64 from float32/int64"."""
+    form, values, *rest = text.split("/")
+    dtype, _, stored = values.partition(" from ")
+    fills = [word for word in rest if word.startswith(FILL_WORD)]
+    indices = [word for word in rest if word != "strided" and word not in fills]
+    for name in (dtype, stored or dtype):
+        np.dtype(name)
+    index_dtype = indices[0] if indices else "int32"
+    fill = "".join(fills).removeprefix(FILL_WORD)
+    return TensorType(parse_format(form), dtype, index_dtype, "strided" not in rest, stored, fill)
+
+
+def parse_format(text: str) -> Format:
+    """The format of its letters, where a mark stands before levels that come in any order."""
+    marks = re.findall(rf"({ANY_ORDER}?)[^{ANY_ORDER}]", text.partition(":")[0])
+    form = Format.parse(text.replace(ANY_ORDER, ""))
+    levels = (
+        replace(level, ordered=not mark) for level, mark in zip(form.levels, marks, strict=True)
+    )
+    return replace(form, levels=tuple(levels))
+
+
+def _unescaped(text: str) -> str:
+    r"""The text whose backslashes and ends of lines are written as `\\` and `\n`."""
+    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
+
+
+# ---------------------------------------------------------------- assignments
+
+
+def _number(expr: Expr) -> Expr:
+    """A negative number as one literal, as the compiler's own operators have it."""
+    match expr:
+        case Call(operator, (Literal(value, span, None),)) if operator == NEG:
+            return Literal(-value, span)
+    return expr
+
+
+def parse_typed(text: str) -> Assignment:
+    """The assignment whose numbers may have dtypes: "y[i] = int8(0) - A[i]"."""
+    return _TypedParser(tokenize(text)).assignment()
+
+
+class _TypedParser(Parser):
+    """Index notation with what the compiler alone writes: numbers with dtypes, its operators.
+
+    primary = … | dtype "(" ["-"] number ")" | operator "(" expression ")"
+    """
+
+    def primary(self) -> Expr:
+        word = self.token.text
+        if self.token.kind is not TokenKind.NAME or self.ahead(1).text != "(":
+            return super().primary()
+        if word in _OPERATORS:
+            self.take()
+            opening = self.take()
+            arguments = [self.nested(self.expression, opening)]
+            while len(arguments) < _OPERATORS[word].arity:
+                self.expect(",", "',' and the next argument")
+                arguments.append(self.nested(self.expression, opening))
+            self.expect(")", "')'")
+            return Call(_OPERATORS[word], tuple(map(_number, arguments)))
+        if not _is_dtype(word) or self.ahead(2).text in (")", "["):
+            return super().primary()
+        self.take()
+        return replace(self._typed_number(), dtype=np.dtype(word).name)
+
+    def _typed_number(self) -> Literal:
+        """The number in the parentheses that come next: -2, inf, True, (1+2j)."""
+        start = self.take()
+        depth, words = 1, list[str]()
+        while depth and self.token.kind is not TokenKind.END:
+            word = self.take().text
+            depth += (word == "(") - (word == ")")
+            words.append(word)
+        text = "".join(words[:-1])
+        for kind in (_truth, int, float, complex):
+            with suppress(ValueError):
+                return Literal(kind(text), start.span)
+        raise self.error("a number of a type")
+
+
+def _truth(text: str) -> bool:
+    """True or False. Raises ValueError for other texts."""
+    if text not in ("True", "False"):
+        raise ValueError(text)
+    return text == "True"
+
+
+def _is_dtype(word: str) -> bool:
+    """Whether a word is NumPy's name of a type of numbers."""
+    try:
+        return np.dtype(word).name == word
+    except TypeError:
+        return False

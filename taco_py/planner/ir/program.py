@@ -1,0 +1,304 @@
+"""Programs: named tensors made in order, of which some are wanted.
+
+    A, B, x                        given
+    T[k] = sum(j, B[k,j] * x[j])   a kernel that is yet to be planned (`Define`)
+    y[i] = sum(k, A[i,k] * T[k])
+
+Rules rewrite programs (`plan.rules`): they put temporaries, copies and kernels in the place of what
+is to be computed. Every program is a value; a rewritten one shares what did not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+
+import numpy as np
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.language.formats import Format
+from taco_py.language.legal.stored import count_lists, is_full
+from taco_py.language.notation.checks import accesses, operand_names
+from taco_py.language.notation.dtypes import DType
+from taco_py.language.notation.nodes import Access, Assignment, Expr
+from taco_py.language.problem import Problem, TensorType
+from taco_py.planner.ir.formats import temporary_format
+from taco_py.planner.ir.nodes import Gather, KernelStep, Operand, Step, Unfuse
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """An assignment whose kernel is yet to be planned.
+
+    note  why it is a step of its own, for explain(); "" where the user wrote it
+    """
+
+    assignment: Assignment
+    note: str = ""
+
+    @property
+    def target(self) -> str:
+        """The tensor that it makes."""
+        return self.assignment.target.tensor
+
+
+Node = Define | Step
+"""What a program is made of."""
+
+
+def reads(step: Node) -> Iterator[str]:
+    """The tensors that a step reads."""
+    match step:
+        case Define(assignment):
+            yield from operand_names(assignment)
+        case KernelStep():
+            yield from (step.source(name) for name, _ in step.problem.operands)
+        case Gather():
+            yield from (step.source, step.pattern)
+        case Unfuse():
+            yield from (step.source, *(tensor for tensor, _ in step.sizes))
+        case _:
+            yield step.source
+
+
+class _DTypes(Mapping[str, DType]):
+    """The dtypes of tensors, each looked up when it is asked for."""
+
+    def __init__(self, facts: Mapping[str, Operand]) -> None:
+        self._facts = facts
+
+    def __getitem__(self, name: str) -> DType:
+        return np.dtype(self._facts[name].type.dtype)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._facts)
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A program whose kernels are planned, and the loops of each.
+
+    loops  by the tensor that an assignment makes: the loop order of each of its terms; None where
+           the kernel runs over other indices than the assignment
+    text   the program before any rule
+    fused  the temporaries that are made inside the loops of their readers, and nowhere kept
+    """
+
+    program: Program
+    loops: Mapping[str, tuple[tuple[str, ...], ...] | None]
+    text: Program
+    fused: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Steps in order, each of which makes one tensor, and facts of every tensor.
+
+    steps    what is done, in order
+    facts    type, shape and entries of every tensor, given or made
+    results  the tensors that are wanted; rules see programs of one
+    sizes    the size of each index of the steps
+    static   the sizes that are compiled in, by index
+    after    assignments of the results, which become the last steps once all others are split
+    once     tensors whose elements are compared with each other: a step makes each of them, and
+             nothing computes them again (`rules/needed/compute_once.py`)
+    """
+
+    steps: tuple[Node, ...]
+    facts: Mapping[str, Operand] = field(hash=False)
+    results: tuple[str, ...]
+    sizes: Mapping[str, float] = field(hash=False)
+    static: tuple[tuple[str, int], ...] = ()
+    after: tuple[Define, ...] = ()
+    once: frozenset[str] = frozenset()
+
+    # ------------------------------------------------------------ looking
+
+    @property
+    def result(self) -> str:
+        """The tensor that is wanted, of a program of one result."""
+        (target,) = self.results
+        return target
+
+    @property
+    def defines(self) -> Iterator[Define]:
+        """The assignments whose kernels are yet to be planned."""
+        return (step for step in self.steps if isinstance(step, Define))
+
+    def define(self, target: str) -> Define:
+        """The assignment to one tensor."""
+        backwards = reversed(self.steps)  # the last one is asked for most
+        return next(s for s in backwards if isinstance(s, Define) and s.target == target)
+
+    @property
+    def kernels(self) -> Iterator[KernelStep]:
+        """The kernels that are planned."""
+        return (step for step in self.steps if isinstance(step, KernelStep))
+
+    def kernel(self, target: str) -> KernelStep:
+        """The kernel that makes one tensor."""
+        return next(each for each in self.kernels if each.target == target)
+
+    def with_kernel(self, kernel: KernelStep) -> Program:
+        """The program with another kernel for the same tensor."""
+        same = (isinstance(s, KernelStep) and s.target == kernel.target for s in self.steps)
+        steps = zip(self.steps, same, strict=True)
+        return replace(self, steps=tuple(kernel if found else step for step, found in steps))
+
+    @property
+    def last(self) -> Assignment:
+        """The assignment that makes the result."""
+        return self.define(self.result).assignment
+
+    @property
+    def temporaries(self) -> tuple[Define, ...]:
+        """The assignments but for those that make results."""
+        return tuple(each for each in self.defines if each.target not in self.results)
+
+    @property
+    def result_type(self) -> TensorType:
+        """How the result is stored."""
+        return self.facts[self.result].type
+
+    def only(self, target: str) -> Program:
+        """The program of one assignment alone, whose target is the result."""
+        return replace(self, steps=(self.define(target),), results=(target,))
+
+    def only_of(self, assignment: Assignment) -> Program:
+        """The program of an assignment to one of the tensors, which is the result."""
+        return replace(self, steps=(Define(assignment),), results=(assignment.target.tensor,))
+
+    def spliced(self, part: Program) -> Program:
+        """The program with the steps of `part` in place of the assignment to its result.
+
+        part  what `only` gave, rewritten
+        """
+        place = self._place(part.result)
+        steps = (*self.steps[:place], *part.steps, *self.steps[place + 1 :])
+        return replace(self, steps=steps, facts={**self.facts, **part.facts})
+
+    def _place(self, target: str) -> int:
+        """The place of the assignment to one tensor among the steps."""
+        places = reversed(range(len(self.steps)))
+        steps = self.steps
+        return next(k for k in places if isinstance(steps[k], Define) and steps[k].target == target)
+
+    def with_parts(self, part: Program) -> Program:
+        """The program with the temporaries of `part` before its result."""
+        steps = part.temporaries
+        facts = {step.target: part.facts[step.target] for step in steps}
+        return self.before(self.result, steps, facts) if steps else self
+
+    def readers(self, tensor: str) -> Iterator[Define]:
+        """The assignments that read a tensor."""
+        return (each for each in self.defines if tensor in operand_names(each.assignment))
+
+    @property
+    def dtypes(self) -> Mapping[str, DType]:
+        """The dtype of every tensor."""
+        return _DTypes(self.facts)
+
+    def is_full(self, tensor: str) -> bool:
+        """Whether a tensor stores every coordinate."""
+        return is_full(self.facts[tensor].type.format)
+
+    def is_sparse(self, access: Access) -> bool:
+        """Whether a tensor leaves coordinates out."""
+        return not self.is_full(access.tensor)
+
+    def lists(self, access: Access) -> int:
+        """How many levels of a tensor leave coordinates out."""
+        return count_lists(self.facts[access.tensor].type.format)
+
+    def usual_format(self, assignment: Assignment) -> Format:
+        """The format of a temporary where no other is better."""
+        return temporary_format(assignment, {n: f.type.format for n, f in self.facts.items()})
+
+    def problem(self, assignment: Assignment, value: Expr) -> Problem:
+        """`value` assigned to the target of `assignment`, a tensor stored as the result is."""
+        names = dict.fromkeys(access.tensor for access in accesses(value))
+        types = tuple((name, self.facts[name].type) for name in names)
+        return Problem(replace(assignment, value=value), types, self.result_type, self.static)
+
+    def fresh(self, wish: str) -> str:
+        """A name like `wish` that no tensor has."""
+        return Names(self.facts).fresh(wish)
+
+    # ------------------------------------------------------------ rewriting
+
+    @property
+    def without_entries(self) -> Program:
+        """The program without the coordinates of its operands, which are the user's memory."""
+        facts = {
+            name: each if each.entries is None else replace(each, entries=None)
+            for name, each in self.facts.items()
+        }
+        return replace(self, facts=facts)
+
+    @property
+    def without_unread(self) -> Program:
+        """The program without facts of tensors that no step reads or makes."""
+        used = {name for step in self.steps for name in (step.target, *reads(step))}
+        return replace(self, facts={n: each for n, each in self.facts.items() if n in used})
+
+    @property
+    def with_after(self) -> Program:
+        """The program with the assignments that come after all others; they make the results."""
+        if not self.after:
+            return self
+        read = {access.tensor for each in self.after for access in accesses(each.assignment.value)}
+        results = tuple(each.target for each in self.after if each.target not in read)
+        return replace(self, steps=(*self.steps, *self.after), results=results, after=())
+
+    def corrected(self, value: Expr, correct: Callable[[Access], Expr], why: str) -> Program:
+        """The program that makes another value first, and its result of that once all is split.
+
+        y[i] = written   →   y_0[i] = value,   and after all others   y[i] = correct(y_0[i])
+        """
+        written = self.last
+        first = Access(self.fresh(f"{self.result}_0"), written.target.indices)
+        make = Define(Assignment(first, value), why)
+        last = Define(replace(written, value=correct(first)), why)
+        return replace(
+            self,
+            steps=tuple(make if each.target == self.result else each for each in self.steps),
+            facts={**self.facts, first.tensor: self.facts[self.result]},
+            results=(first.tensor,),
+            after=(last, *self.after),
+        )
+
+    def with_facts(self, facts: Mapping[str, Operand]) -> Program:
+        """The program with facts of more tensors, or other ones."""
+        return replace(self, facts={**self.facts, **facts})
+
+    def with_assignment(self, assignment: Assignment) -> Program:
+        """The program with another assignment to the same tensor.
+
+        T[k] = B[k,j] * x[j]  →  T[k] = x[j] * B[k,j]
+        """
+        target = assignment.target.tensor
+        steps = tuple(
+            replace(step, assignment=assignment)
+            if isinstance(step, Define) and step.target == target
+            else step
+            for step in self.steps
+        )
+        return replace(self, steps=steps)
+
+    def noted(self, target: str, note: str) -> Program:
+        """The program with another note beside the assignment to one tensor."""
+        steps = tuple(
+            replace(step, note=note) if isinstance(step, Define) and step.target == target else step
+            for step in self.steps
+        )
+        return replace(self, steps=steps)
+
+    def before(self, target: str, steps: Sequence[Node], facts: Mapping[str, Operand]) -> Program:
+        """The program with more steps right before the assignment to `target`."""
+        place = self._place(target)
+        whole = (*self.steps[:place], *steps, *self.steps[place:])
+        return replace(self, steps=whole, facts={**self.facts, **facts})

@@ -1,0 +1,126 @@
+"""Two kernels as one: the names that the reader of a temporary has for what its maker reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from codegen.names import Names
+from taco_py.compiler.concrete.concretize import Order
+from taco_py.compiler.concrete.nodes import Forall, Sequence, Statement, Where
+from taco_py.compiler.iteration.graph import IterationGraph
+from taco_py.compiler.schedule.schedule import OPEN, Schedule
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.nodes import Access, Expr
+from taco_py.language.notation.tree import map_accesses
+from taco_py.language.problem import Problem
+from taco_py.planner.ir.nodes import KernelStep, TakeSide
+from taco_py.planner.ir.program import Node, Program
+from taco_py.planner.make_kernel import size_sources
+
+
+def is_plain(kernel: KernelStep) -> bool:
+    """Tell whether a kernel is made of loops in some order, and nothing is said of how they run."""
+    told = (kernel.looked_up, kernel.added, *kernel.schedule.on_loops.commands)
+    return kernel.schedule.make == OPEN.make and not any(told)
+
+
+def names_in_reader(maker: KernelStep, reader: KernelStep) -> dict[str, str]:
+    """Find the reader's name of each tensor that the maker reads, a new one where it does not read
+    it or reads it in another type."""
+    known = {(reader.source(name), type): name for name, type in reader.problem.operands}
+    names = Names((*dict(reader.problem.operands), reader.problem.assignment.target.tensor))
+    return {
+        name: known.get((maker.source(name), type)) or names.fresh(maker.source(name))
+        for name, type in maker.problem.operands
+    }
+
+
+def joined_problem(
+    maker: KernelStep,
+    reader: KernelStep,
+    exchanged: Callable[[Access], Expr],
+    tensors: Mapping[str, str],
+    indices: Mapping[str, str],
+) -> Problem:
+    """Make the reader's problem with a value in which the maker's stands for the temporary.
+
+    exchanged         what stands for an access of the reader
+    tensors, indices  the reader's names of what the maker reads and of its loops
+    """
+    problem, made = reader.problem, maker.problem
+    value = map_accesses(problem.assignment.value, exchanged)
+    side = []
+    for each in problem.side:
+        side.append(replace(each, value=map_accesses(each.value, exchanged)))
+    types = dict(problem.operands)
+    types.update((tensors[name], type) for name, type in made.operands)
+    names = dict.fromkeys(access.tensor for access in accesses(value))
+    static = {*problem.static, *((indices[i], size) for i, size in made.static)}
+    vast = dict.fromkeys((*problem.vast, *(indices[i] for i in made.vast)))
+    return replace(
+        problem,
+        assignment=replace(problem.assignment, value=value),
+        operands=tuple((name, types[name]) for name in names),
+        static=tuple(sorted(static)),
+        vast=tuple(vast),
+        side=tuple(side),
+    )
+
+
+def stores_besides(graph: IterationGraph) -> bool:
+    """Tell whether loops complete each side result of their problem once, all elements of it."""
+    plain = {loop.index for loop in graph.loops if loop.plain}
+    found = _stored_in(graph.statement, frozenset())
+    stored = [access for access, around in found if around == {*access.indices} <= plain]
+    return {side.target for side in graph.problem.side} == {*stored}
+
+
+def _stored_in(
+    statement: Statement, around: frozenset[str]
+) -> Iterator[tuple[Access, frozenset[str]]]:
+    """The elements of side results that workspaces are stored in, with the loops around each."""
+    match statement:
+        case Forall(index, body):
+            yield from _stored_in(body, around | {index})
+        case Where(workspace, consumer):
+            if workspace.stored is not None:
+                yield workspace.stored, around
+            yield from _stored_in(consumer, around)  # a producer runs where it is asked for
+        case Sequence(statements):
+            for each in statements:
+                yield from _stored_in(each, around)
+
+
+def joined(
+    program: Program,
+    maker: KernelStep,
+    reader: KernelStep,
+    problem: Problem,
+    orders: tuple[Order, ...],
+    tensors: Mapping[str, str],
+) -> Program:
+    """Put one kernel in the place of the maker of a temporary and its only reader.
+
+    problem  of the one kernel; what it stores besides for the first time is the temporary
+    tensors  the reader's names of what the maker reads
+    """
+    sources = {name: reader.source(name) for name, _ in reader.problem.operands}
+    sources.update((tensors[name], maker.source(name)) for name, _ in maker.problem.operands)
+    kernel = replace(
+        reader,
+        problem=problem,
+        schedule=Schedule.of_orders(orders),
+        sizes=size_sources(problem),
+        sources=tuple((n, sources[n]) for n, _ in problem.operands if sources[n] != n),
+    )
+    stays = len(problem.side) > len(reader.problem.side)
+    side = (TakeSide(maker.target, reader.target, len(reader.problem.side)),) if stays else ()
+    steps: list[Node] = []
+    for step in program.steps:
+        if step is not maker:
+            steps += (kernel, *side) if step is reader else (step,)
+    if stays:
+        return replace(program, steps=tuple(steps))
+    facts = {name: each for name, each in program.facts.items() if name != maker.target}
+    return replace(program, steps=tuple(steps), facts=facts)

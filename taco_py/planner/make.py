@@ -1,0 +1,364 @@
+"""One assignment over given operands → the steps that compute it.
+
+text → program (`plan.search`: rules in the order of the catalogue) → kernels (`plan.make_kernel`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from codegen.names import Names
+from codegen.records import dataclass
+from codegen.target import CUDA
+from taco_py.compiler.concrete.nodes import Race
+from taco_py.compiler.concrete.terms import accumulating, split_terms, sums_outside, whole_reduction
+from taco_py.compiler.schedule.commands import Parallelize, Serial
+from taco_py.compiler.schedule.distribute import check_types, multiply_out
+from taco_py.compiler.schedule.schedule import OPEN, Schedule
+from taco_py.compiler.ways.gpu_check import ATOMIC_SUMS, check_order, open_order
+from taco_py.compiler.ways.library_choice import Libraries
+from taco_py.compiler.ways.place_match import walk_of
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.compiler.ways.ways import in_loops_on, way_of
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.legal.stored import is_full
+from taco_py.language.notation.checks import all_indices, operand_names
+from taco_py.language.notation.compared_values import compared
+from taco_py.language.notation.nodes import Assignment
+from taco_py.planner.context import Context
+from taco_py.planner.ir.goal import Request, real_statistics
+from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.ir.program import Chosen, Define, Program
+from taco_py.planner.lookahead import Lookahead
+from taco_py.planner.make_kernel import kernel_in_loops_of_text
+from taco_py.planner.make_kernels import with_kernels
+from taco_py.planner.rules import catalogue
+from taco_py.planner.rules.needed.narrow_sums import has_narrow_sums
+from taco_py.planner.rules.needed.sum_in_chunks import check_together
+from taco_py.planner.search import Search, tried
+from taco_py.planner.unit_modes import squeezed
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to plan.
+
+    path       pairwise contractions in einsum's numbering, or None to choose
+    contract   False computes every product in one kernel
+    schedule   the user's commands, or None to choose
+    libraries  those whose routines may be called, or None for none
+    """
+
+    path: tuple[tuple[int, ...], ...] | None = None
+    contract: bool = True
+    schedule: Schedule | None = None
+    libraries: Libraries | None = None
+
+
+_DEFAULT = Options()
+FUSING = ("fuse_epilogue", "fuse_temporary", "inline_temporary")
+"""The rules by which tensors are made in the loops of others, and nowhere kept."""
+OF_ONE_RESULT = frozenset(("order_result", "contract_many", "fuse_modes"))
+"""The rules that change how a result is stored, which later assignments read."""
+READS_IN_OTHER_TYPES = frozenset(("widen_sums",))
+"""The rules that change the type in which tensors are read, for the whole program."""
+
+
+def make_plan(
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    request: Request,
+    options: Options = _DEFAULT,
+    unit_modes: Sequence[tuple[str, tuple[int, ...]]] = (),
+) -> Plan:
+    """The steps that compute `assignment`, whose sums are explicit and whose sizes agree.
+
+    unit_modes  modes of size 1 to take off operands first; `assignment` no longer has their indices
+
+    Raises ScheduleError when the schedule does not fit the assignment.
+    """
+    schedule = options.schedule
+    _check_written(schedule)
+    context = context_of(request, options)
+    program = _program(assignment, operands, context.goal, unit_modes)
+    if schedule is not None and (schedule.shapes or schedule.merges):
+        _check_compared(program)
+        return _in_loops_of_text(tried(catalogue.NORMAL, program, context), context, schedule)
+    split = split_assignment(program, context, schedule)
+    kernels, loops = with_kernels(split, context, split.result)
+    tidy = _with_threads(
+        tried(catalogue.TIDY, kernels, context), schedule, context.goal.machine.target
+    )
+    chosen = Chosen(split.without_entries, loops, program.without_entries)
+    return plan_of(tidy, split, context, chosen)
+
+
+def split_assignment(
+    program: Program, context: Context, schedule: Schedule | None = None
+) -> Program:
+    """The program after all rules that split its assignment.
+
+    What it compares with itself is made before, by steps of its own.
+    """
+    program = tried(catalogue.ONCE, program, context)
+    if not program.temporaries:
+        return _split(program, context, schedule)
+    left_out = context.goal.left_out | OF_ONE_RESULT
+    others = replace(context, goal=replace(context.goal, left_out=left_out, path=None))
+    for each in program.temporaries:
+        program = with_split(program, each.target, others)
+    return with_split(program, program.result, context, schedule)
+
+
+def with_split(
+    program: Program, target: str, context: Context, schedule: Schedule | None = None
+) -> Program:
+    """The program with one assignment in its cheapest form, split and stored well.
+
+    A tensor that another assignment reads or makes keeps its type.
+    """
+    alone = program.only(target)
+    own = _split(alone, context, schedule)
+    others = [each for each in program.defines if each.target != target]
+    shared = {n for each in others for n in (each.target, *operand_names(each.assignment))}
+    if any(own.facts[name].type != program.facts[name].type for name in shared):
+        goal = replace(context.goal, left_out=context.goal.left_out | READS_IN_OTHER_TYPES)
+        own = _split(alone, replace(context, goal=goal), schedule)
+    return replace(program.spliced(own), sizes={**program.sizes, **own.sizes})
+
+
+def _split(program: Program, context: Context, schedule: Schedule | None) -> Program:
+    """The program of one assignment after all rules that split it.
+
+    A reduction by another operator than a sum is one kernel: its rules are not those of sums.
+    """
+    if _is_carried(program, context):
+        return program
+    if _is_reduction(program):
+        program = _reduced(tried(catalogue.NORMAL, program, context), context)
+        if _is_reduction(program):
+            return tried(catalogue.ABSENT, program, context).with_after
+    prepared = tried(catalogue.PREPARATION, program, context)
+    split = Search().split_result(prepared, context)
+    if _marks_others(schedule, split.last) and not has_narrow_sums(prepared.last, prepared.facts):
+        check_together(prepared.last, prepared.facts, context.request(prepared, prepared.result))
+        split = prepared.with_assignment(sums_outside(prepared.last))
+    return tried(catalogue.ABSENT, split, context).with_after
+
+
+def _is_carried(program: Program, context: Context) -> bool:
+    """Whether a kernel finds places of extrema with value and place in one loop."""
+    if context.goal.machine.is_gpu or not context.may("carry_place"):
+        return False
+    return walk_of(program.problem(program.last, program.last.value)) is not None
+
+
+def _reduced(program: Program, context: Context) -> Program:
+    """The program of a reduction by another operator than a sum, in steps that its laws allow."""
+    program = tried(catalogue.REDUCTION, program, context)
+    for step in tuple(program.defines):
+        own = program.only(step.target)
+        if _is_reduction(own):
+            program = program.spliced(tried(catalogue.REDUCED, own, context))
+    return tried(catalogue.STORED, program, context)
+
+
+def _is_reduction(program: Program) -> bool:
+    """Whether a program reduces by another operator than a sum, into a value where it is dense."""
+    value = program.last.value
+    dense = program.is_full(program.result)
+    return whole_reduction(value) is not None or (dense and accumulating(value) is not None)
+
+
+def _check_compared(program: Program) -> None:
+    """Raise ScheduleError where one kernel would compare what it computes in two loops."""
+    if compared([program.last], program.dtypes).forms:
+        raise ScheduleError(
+            "Expected commands on the loops of one kernel, found a value that is compared with "
+            "itself, which a kernel of its own stores",
+            hint="compute the value first and use the result as an operand",
+        )
+
+
+def _check_written(schedule: Schedule | None) -> None:
+    """Raise ScheduleError for a command that planning alone gives."""
+    planned = () if schedule is None else schedule.compiler_commands
+    if planned:
+        raise ScheduleError(
+            f"Expected commands on loops, found {planned[0]}, which is for the compiler to choose",
+            hint="reorder(i,k,j) orders loops; loops alone make a kernel with commands on them",
+        )
+
+
+def program_of(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, options: Options
+) -> tuple[Program, Context]:
+    """The program of an assignment before its kernels are planned, and what it is made for."""
+    context = context_of(request, options)
+    return split_assignment(_program(assignment, operands, context.goal), context), context
+
+
+def context_of(request: Request, options: Options) -> Context:
+    """The goal of a call without the rules that its options leave out."""
+    request = replace(request, libraries=options.libraries, path=options.path)
+    if options.schedule is not None and options.schedule.marked:
+        request = request.as_written  # for these are the text's loops
+    request = replace(request, left_out=request.left_out | _left_out(request, options))
+    return Context(request, Lookahead(), Search())
+
+
+def _program(
+    assignment: Assignment,
+    operands: Mapping[str, Operand],
+    request: Request,
+    unit_modes: Sequence[tuple[str, tuple[int, ...]]] = (),
+) -> Program:
+    """The program of a text: its operands are given, and one assignment is to be computed."""
+    target = assignment.target
+    facts = {**operands, target.tensor: Operand(request.type, (), 0.0)}
+    program = Program((Define(assignment),), facts, (target.tensor,), {}, request.static)
+    program = squeezed(program, unit_modes)
+    sizes = real_statistics(program.last, program.facts, request.machine).sizes
+    shape = tuple(int(sizes.get(index, 1)) for index in target.indices)
+    result = Operand(request.type, shape, float(prod(shape)))
+    return replace(program.with_facts({target.tensor: result}), sizes=sizes)
+
+
+def plan_of(
+    planned: Program, split: Program, context: Context, chosen: Chosen | None = None
+) -> Plan:
+    """The plan of a program whose kernels are planned, with the reasons for it.
+
+    split   the program before its kernels were planned
+    chosen  the same with the loops of each kernel, where the planner chose them
+    """
+    _check_order(planned, context)
+    log = context.log
+    fused = [entry for rule in FUSING for entry in log.of(rule)]  # in the loops of others
+    targets = {step.target for step in planned.steps} | {entry.target for entry in fused}
+    notes = [f"{entry.target}: {entry.why}" for entry in log.of("contract_many")]
+    notes += [
+        f"{step.target}: {step.note}"
+        for step in split.temporaries
+        if step.note and step.target in targets
+    ]
+    notes += [f"{entry.target}: {entry.why}" for entry in fused]
+    if chosen is not None:
+        chosen = replace(chosen, fused=frozenset(entry.target for entry in fused))
+    forms = [
+        line
+        for entry in log.entries
+        if entry.rule in ("widen_sums", "correct_squares", "multiply_out") and entry.why
+        for line in entry.why.splitlines()
+    ]
+    last = split.facts[split.results[-1]].type
+    whole = len(split.results) == 1 and is_full(last.format)  # its modes may be fused
+    return Plan(
+        planned.without_unread.without_entries,
+        context.goal.type if whole else last,
+        tuple(notes),
+        context.effort.notes,
+        next((entry.why for entry in log.of("order_result")), ""),
+        tuple(forms),
+        any(log.of("multiply_out")),
+        machine=context.goal.machine,
+        chosen=chosen,
+        log=log,
+    )
+
+
+def _in_loops_of_text(program: Program, context: Context, schedule: Schedule) -> Plan:
+    """The kernel of a text whose loops the user names. Raises ScheduleError."""
+    if has_narrow_sums(program.last, program.facts):
+        raise ScheduleError(
+            "Expected sums in the result's own type under commands on loops, found one in a "
+            "narrower integer type, which must be computed first",
+            hint="convert the operands, or leave the schedule open",
+        )
+    assignment, schedule = _distributed(sums_outside(program.last), schedule, program.dtypes)
+    request = context.request(program, program.result)
+    check_together(assignment, program.facts, request)
+    own = program.with_assignment(assignment)
+    planned = kernel_in_loops_of_text(own, context, schedule, Names(program.facts))
+    return plan_of(planned, program, context)
+
+
+def _check_order(planned: Program, context: Context) -> None:
+    """Raise ScheduleError where a kernel adds in any order, and that is forbidden."""
+    if context.may(ATOMIC_SUMS):
+        return
+    for kernel in planned.kernels:
+        problem, way = kernel.problem, way_of(kernel.schedule.make)
+        inexact = problem.result.dtype.startswith(("float", "bfloat", "complex"))
+        shared = (c for c in kernel.schedule.commands if isinstance(c, Parallelize))
+        if way.on_gpu and way.lower is not None:
+            recipe = Recipe(problem, kernel.schedule)
+            check_order(problem, way.lower(recipe, CUDA).module)
+        elif inexact and any(command.race is Race.ATOMICS for command in shared):
+            raise open_order(problem, (problem.assignment.target.tensor,))
+
+
+def _left_out(request: Request, options: Options) -> frozenset[str]:
+    """The rules that a call's options leave out."""
+    names: set[str] = set()
+    if not request.any_order:
+        names.add("order_result")
+    if request.forms is False:
+        names |= catalogue.FORMS
+    if not request.look_up:
+        names |= catalogue.WALKED
+    if not options.contract:
+        names |= catalogue.ONE_KERNEL
+    if options.path is not None:
+        names |= catalogue.GIVEN_PATH
+    if options.schedule is not None:
+        names |= catalogue.UNDER_COMMANDS
+    return frozenset(names)
+
+
+def _marks_others(schedule: Schedule | None, last: Assignment) -> bool:
+    """Whether a command marks a loop that the last of several kernels does not have."""
+    marked = set() if schedule is None else schedule.marked
+    return not marked <= set(all_indices(last))
+
+
+def _distributed(
+    assignment: Assignment, schedule: Schedule, dtypes: Mapping[str, np.dtype[Any]]
+) -> tuple[Assignment, Schedule]:
+    """The assignment with the terms multiplied out that the schedule begins with, and the rest.
+
+    Sums inside the products of a command's term are around it, as in the assignment.
+    """
+    commands, rest = schedule.distributed
+    for command in commands:
+        term = replace(assignment, value=command.expression)
+        bodies = [each.body for each in split_terms(sums_outside(term).value)]
+        if len(bodies) == 1:
+            command = replace(command, expression=bodies[0])
+        assignment = multiply_out(assignment, command)
+        check_types(command, dtypes)
+    return assignment, rest
+
+
+def _with_threads(program: Program, schedule: Schedule | None, target: str) -> Program:
+    """The program as the schedule wants loops shared: none, or one of the last kernel's."""
+    if schedule is None:
+        return program
+    *before, last = program.kernels
+    others = Schedule((Serial(),)) if schedule.serial else OPEN
+    for step in before:
+        program = program.with_kernel(replace(step, schedule=step.schedule.then(others)))
+    commands = _with_commands(last.schedule, schedule, target)
+    return program.with_kernel(replace(last, schedule=commands))
+
+
+def _with_commands(own: Schedule, asked: Schedule, target: str) -> Schedule:
+    """A kernel's schedule and the user's commands: in loops where these name one of them."""
+    names_none = all(isinstance(command, Serial) for command in asked.commands)
+    return (own if names_none else own.with_way(in_loops_on(target))).then(asked.sharing)

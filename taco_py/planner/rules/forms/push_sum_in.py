@@ -1,0 +1,83 @@
+"""Push a sum into the one factor that has its index.
+
+    sum(j, sum(k, A[i,j] * B[i,k]))  →  sum(j, A[i,j]) * sum(k, B[i,k])
+
+Where the loops run as a dense array is stored, these are the sums that it stores innermost. Else
+they are all that may move. Sums into a factor with all indices, whose loops are as many either
+way, and into sparse factors, whose entries they may not make fewer, stay where moving them clearly
+costs more:
+
+    sum(j, k, T[i,j,k] * z[k])      stays where T is stored in this order: its sum over j would be a
+                                    matrix, made out of order
+    sum(j, s, E[i,s,j] * X[j,k])    stays where each i and j have one s, the place of j in row i
+"""
+
+from __future__ import annotations
+
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.order.streams import innermost_sums
+from taco_py.language.legal.stored import is_full
+from taco_py.language.notation.checks import accesses, free_indices
+from taco_py.language.notation.nodes import Expr
+from taco_py.planner.algebra.products import as_product, push_in
+from taco_py.planner.context import Context
+from taco_py.planner.ir.program import Program
+from taco_py.planner.rules.base import (
+    Candidate,
+    Gain,
+    Numbers,
+    Phase,
+    Rewrite,
+    Rule,
+    Site,
+    Trials,
+    terms,
+)
+from taco_py.planner.rules.term_price import term_price
+
+
+def apply(program: Program, site: Site, context: Context) -> Trials:
+    """Move the sums of a term into the factors that alone have their indices."""
+    expr = site.term(program)
+    dtypes = program.dtypes
+    (term, *more) = split_terms(expr)
+    only = None if more else innermost_sums(program.problem(program.last, expr), term)
+    moved = push_in(expr, dtypes, only)
+    if moved is expr:
+        return
+    if only is not None:
+        yield Rewrite(site.put(program, moved))
+        return
+    indices = set(free_indices(term.body))
+    product = as_product(term.body, dtypes)
+    factors = product.factors if product is not None else ()
+    others = [i for f in factors if set(free_indices(f)) != indices for i in free_indices(f)]
+    kept = push_in(expr, dtypes, set(others))
+    gain = Gain.SIMPLER
+    if kept == moved and _merges(program, term.body, term.reduced):
+        kept, gain = expr, Gain.DETOUR
+    if kept == moved:
+        yield Rewrite(site.put(program, moved))
+        return
+    stays, goes = (term_price(program, context, each) for each in (kept, moved))
+    before = program
+    program = yield Candidate(stays, goes, lambda: Rewrite(site.put(before, moved)), gain)
+    if program is before and kept is not expr:
+        yield Rewrite(site.put(program, kept))
+
+
+def _merges(program: Program, body: Expr, summed: tuple[str, ...]) -> bool:
+    """Whether a sum is over an index that a sparse operand alone has, and stores around another
+    sum's: what it adds up comes in no order, and may be as many entries as before."""
+    users = {index: [each for each in accesses(body) if index in each.indices] for index in summed}
+    for index, met in users.items():
+        if len(met) != 1 or is_full(form := program.facts[met[0].tensor].type.format):
+            continue
+        stored = form.stored(met[0].indices)
+        below = stored[stored.index(index) + 1 :]
+        if any(len(users.get(inner, ())) > 1 for inner in below):
+            return True
+    return False
+
+
+RULE = Rule("push_sum_in", Phase.FORMS, apply, terms, Numbers.ROUNDS | Numbers.SPECIALS)

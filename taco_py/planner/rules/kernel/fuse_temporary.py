@@ -1,0 +1,316 @@
+"""Make a temporary in the loops of the one kernel that reads it, a row at a time.
+
+    T[i,k] = sum(j, A[i,j] * X[j,k])    by loops(i,j,k)
+    H[i,k] = (T[i,k] + b[k]) / d[i]    by loops(i,k)
+    → H[i,k] = (sum(j, A[i,j] * X[j,k]) + b[k]) / d[i]    by loops(i,j,k)
+
+Both kernels begin with the same loops over indices of T. Inside of them the part of T that is left
+is a row, which is read before it leaves the nearest cache, or one number:
+
+    forall i ( where(forall k H[i,k] = (w[k] + b[k]) / d[i], forall j forall k w[k] += …) )
+
+T as a whole is neither written nor read, and one loop less is shared among threads. Whatever the
+reader does with T is as good as anything else: what it is made of is a sum, and nothing is moved
+through an operation. (Kjolstad et al. 2019, Tensor Algebra Compilation with Workspaces, section 3:
+loop fusion by workspaces.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import takewhile
+from math import prod
+
+import numpy as np
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.compiler.concrete.concretize import Order, repeated
+from taco_py.compiler.concrete.merged_order import merge_orders
+from taco_py.compiler.concrete.terms import Term, split_terms
+from taco_py.compiler.schedule.apply import loops_of
+from taco_py.compiler.schedule.loop_state import Loops
+from taco_py.compiler.schedule.parallel import check_shared
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.legal.absent import differs_where_absent
+from taco_py.language.legal.stored import is_full
+from taco_py.language.legal.types import has_special_values
+from taco_py.language.notation.checks import accesses, all_indices, rename
+from taco_py.language.notation.dtypes import expression_dtype
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.language.notation.operators import KEPT, SELECTED, VALUE
+from taco_py.language.notation.tree import walk
+from taco_py.language.problem import Problem, SideResult
+from taco_py.planner.context import Context
+from taco_py.planner.ir.nodes import KernelStep
+from taco_py.planner.ir.program import Program, reads
+from taco_py.planner.joined_kernels import (
+    is_plain,
+    joined,
+    joined_problem,
+    names_in_reader,
+    stores_besides,
+)
+from taco_py.planner.price import keeping
+from taco_py.planner.rules.base import (
+    Candidate,
+    Gain,
+    Numbers,
+    Outcome,
+    Phase,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    kernels,
+)
+
+ALIKE = 3
+"""Temporaries of one program that have one kernel, above which all of them stay: it is compiled
+once, and a chain of many products would have a kernel for each pair."""
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Make a dense temporary inside its only reader's loops, where these begin as its own do."""
+    pair = _pair(program, site.target)
+    if pair is None:
+        return None
+    if sum(each.problem == pair.maker.problem for each in program.kernels) > ALIKE:
+        return Refusal("many other temporaries are made by the same kernel, compiled once")
+    refusal = pair.refusal()
+    if refusal is not None:
+        return Refusal(refusal)
+    facts, machine = program.facts[site.target], context.goal.machine
+    sizes = dict(zip(pair.made.target.indices, facts.shape, strict=True))
+    row = tuple(index for index in sizes if index not in pair.shared)
+    length = prod(sizes[index] for index in row)
+    if length * np.dtype(facts.type.dtype).itemsize > machine.near_cache_bytes:
+        return Refusal(f"a row over {','.join(row)} is larger than the near caches")
+    again = min(_met_again(program, pair, kernel) for kernel in (pair.maker, pair.reader))
+    if again > machine.near_cache_bytes:
+        return Refusal(
+            f"both kernels read more again in each round of {','.join(pair.shared)} than "
+            "there is room for in the near caches"
+        )
+    rows = prod(sizes[index] for index in pair.shared)
+    each = machine.near_row_steps + machine.near_element_steps * length if row else 0.0
+
+    def rewrite() -> Rewrite:
+        how = f"in rows over {','.join(row)}" if row else "one by one"
+        around = ",".join(pair.shared)
+        last = "stores it besides" if pair.stays else "alone reads it"
+        why = f"made {how} in the loops over {around} of {pair.reader.target}, which {last}"
+        return Rewrite(_fused(program, pair), why)
+
+    return Candidate(keeping(facts, machine), rows * each, rewrite)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A kernel that makes a temporary, and the only one that reads it.
+
+    access  of the temporary in the reader
+    made    the maker's assignment in the names of the reader
+    order   of the maker's loops, in these names
+    stays   whether the temporary is a result, which is stored besides
+    tensors, indices  the reader's names of what the maker reads and of its loops
+    """
+
+    maker: KernelStep
+    reader: KernelStep
+    access: Access
+    made: Assignment
+    order: Order
+    tensors: Mapping[str, str]
+    indices: Mapping[str, str]
+    stays: bool
+
+    @property
+    def shared(self) -> Order:
+        """The loops over indices of the temporary with which both kernels begin."""
+        others = [order for term, order in self._terms() if self.access in accesses(term.body)]
+        columns = zip(self.order, *others, strict=False)
+        kept = takewhile(lambda column: len({*column}) == 1, columns)
+        begun = (first for first, *_ in kept)
+        return tuple(takewhile(self.access.indices.__contains__, begun))
+
+    def _terms(self) -> Iterator[tuple[Term, Order]]:
+        problem = self.reader.problem
+        return zip(split_terms(problem.assignment.value), self.reader.schedule.orders, strict=True)
+
+    def refusal(self) -> str | None:
+        """Why the temporary cannot be made inside the reader's loops, None where it can be."""
+        shared, target = self.shared, self.reader.target
+        if not shared:
+            return f"{target} has no loop around all of the loops that it is made in"
+        if shared[0] not in self.reader.problem.assignment.target.indices:
+            return f"{target} is summed over {shared[0]}: its threads would add up what they make"
+        if self._decides_what_is_stored:
+            return f"{target} stores elements where it is not 0, which is known before alone"
+        inner = self.order[len(shared) :]
+        if inner and inner[0] in self.access.indices:
+            return f"{target} does not go on over {inner[0]}"
+        if self.stays and not self._is_sum:
+            return "it is a result, and no sum"
+        if not self._meets_each_once(shared):
+            return f"loops over {','.join(shared)} do not meet each of its coordinates once"
+        orders = self.orders()
+        if orders is None:
+            return f"the loops of {target} inside {','.join(shared)} have another order"
+        problem = self.problem()
+        if len(split_terms(problem.assignment.value)) != len(orders):
+            return f"{target} would be put together with what it reads in loops of its own"
+        try:
+            graph = Loops(problem.assignment, orders).graph(problem)
+            check_shared(graph)
+        except ScheduleError as error:
+            return error.message
+        whole = stores_besides(graph)
+        return None if whole else f"the loops of {target} do not complete each element of it once"
+
+    @property
+    def _is_sum(self) -> bool:
+        """Whether it is 0 where nothing is added up, as a side result is at first."""
+        return isinstance(self.made.value, Reduce) and self.made.value.operator.additive
+
+    def _meets_each_once(self, shared: Order) -> bool:
+        """Whether the maker's shared loops go through whole dimensions, and the reader's come to no
+        coordinate again."""
+        maker, reader = self.maker, self.reader
+        graph = loops_of(maker.problem.assignment, maker.schedule).graph(maker.problem)
+        whole = all(loop.plain for loop in graph.loops[: len(shared)])
+        terms = split_terms(reader.problem.assignment.value)
+        return whole and not any(
+            repeated(reader.problem, term).intersection(shared) for term in terms
+        )
+
+    def orders(self) -> tuple[Order, ...] | None:
+        """The loops of the reader's terms, with those of the maker; None where these clash."""
+        found: list[Order] = []
+        for term, order in self._terms():
+            reads = self.access in accesses(term.body)
+            merged = merge_orders(self.order, order) if reads else order
+            if merged is None:
+                return None
+            found.append(merged)
+        return tuple(found)
+
+    def problem(self) -> Problem:
+        """What the reader computes, with what the maker computes in the place of the temporary."""
+        problem = self.reader.problem
+        made: Expr = self.made.value
+        if self._is_asked(problem) or self._is_spread:  # of the temporary, each element is there
+            made = Call(VALUE, (made,))
+
+        def exchanged(access: Access) -> Expr:
+            return made if access == self.access else access
+
+        whole = joined_problem(self.maker, self.reader, exchanged, self.tensors, self.indices)
+        if not self.stays:
+            return whole
+        assert isinstance(self.made.value, Reduce)  # `_pair` asked
+        taken = (*dict(whole.operands), whole.assignment.target.tensor)
+        name = Names((*taken, *(each.target.tensor for each in whole.side)))
+        target = Access(name.fresh(self.maker.target), self.access.indices)
+        side = SideResult(target, self.maker.problem.result, self.made.value)
+        return replace(whole, side=(*whole.side, side))
+
+    @property
+    def _decides_what_is_stored(self) -> bool:
+        """Whether a sparse result has an entry where the temporary is not 0, as kept(x, T) has, and
+        each element of both is made at once. Of T[i] it is known before the loop over j of C[i,j].
+        """
+        problem = self.reader.problem
+        indices = {*problem.assignment.target.indices}
+        if is_full(problem.result.format) or not indices <= {*self.access.indices}:
+            return False
+        calls = (node for node, _ in walk(problem.assignment.value) if isinstance(node, Call))
+        conditions = (
+            call.args[1] if call.operator == KEPT else call.args[0]
+            for call in calls
+            if call.operator in (KEPT, SELECTED)
+        )
+        return any(self.access in accesses(each) for each in conditions)
+
+    @property
+    def _is_spread(self) -> bool:
+        """Whether the reader adds an element of the temporary to several of its own.
+
+        What the maker adds up would be added to each of them: P[i,j] = A[i,j] - sum(k, A[i,k]).
+        """
+        further = {*self.reader.problem.assignment.target.indices}.difference(self.access.indices)
+        return bool(further) and any(term.body == self.access for term, _ in self._terms())
+
+    def _is_asked(self, problem: Problem) -> bool:
+        """Whether the reader would have another value where nothing is stored of the temporary."""
+        dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
+
+        def special(expr: Call) -> bool:
+            return has_special_values(expression_dtype(expr, dtypes))
+
+        return differs_where_absent(problem.assignment.value, self.access, special)
+
+
+def _pair(program: Program, name: str) -> _Pair | None:
+    """The kernels that make and read a temporary; None where these are not two plain nests of
+    loops, or where it is no dense sum that is read in one way."""
+    maker = program.kernel(name)
+    readers = [step for step in program.steps if name in reads(step)]
+    if len(readers) != 1:
+        return None
+    (reader,) = readers
+    if not isinstance(reader, KernelStep) or not (is_plain(maker) and is_plain(reader)):
+        return None
+    called = [each for each, _ in reader.problem.operands if reader.source(each) == name]
+    found = {a for a in accesses(reader.problem.assignment.value) if a.tensor in called}
+    if len(found) != 1:
+        return None
+    (access,) = found
+    made, types = maker.problem.assignment, dict(maker.problem.operands)
+    dtypes = {each: np.dtype(type.dtype) for each, type in types.items()}
+    if not isinstance(made.value, Reduce) or len(maker.schedule.orders) != 1:
+        return None
+    result = maker.problem.result
+    alike = dict(reader.problem.operands)[access.tensor] == result
+    if not alike or expression_dtype(made.value, dtypes).name != result.dtype:
+        return None
+    if not is_full(result.format) or not access.indices:
+        return None
+    tensors, indices = names_in_reader(maker, reader), _indices(maker, reader, access)
+    order = tuple(indices[index] for index in maker.schedule.orders[0])
+    made = rename(made, tensors, indices)
+    return _Pair(maker, reader, access, made, order, tensors, indices, name in program.results)
+
+
+def _indices(maker: KernelStep, reader: KernelStep, access: Access) -> dict[str, str]:
+    """The reader's name of each index of the maker, a new one for those that it sums over."""
+    names = Names(all_indices(reader.problem.assignment))
+    made = maker.problem.assignment
+    found = dict(zip(made.target.indices, access.indices, strict=True))
+    return {index: found.get(index) or names.fresh(index) for index in all_indices(made)}
+
+
+def _met_again(program: Program, pair: _Pair, kernel: KernelStep) -> float:
+    """The bytes of the operands of a kernel that it reads in each round of the shared loops."""
+    whole = pair.made if kernel is pair.maker else kernel.problem.assignment
+    read = {a for a in accesses(whole.value) if a != pair.access}
+    sources = {name: kernel.source(name) for name, _ in kernel.problem.operands}
+    if kernel is pair.maker:
+        sources = {pair.tensors[name]: source for name, source in sources.items()}
+    found = 0.0
+    for access in read:
+        if set(pair.shared).isdisjoint(access.indices):
+            facts = program.facts[sources[access.tensor]]
+            found += facts.stored * np.dtype(facts.type.dtype).itemsize
+    return found
+
+
+def _fused(program: Program, pair: _Pair) -> Program:
+    """The program with one kernel in the place of both."""
+    orders = pair.orders()
+    assert orders is not None  # `refusal` asked
+    return joined(program, pair.maker, pair.reader, pair.problem(), orders, pair.tensors)
+
+
+RULE = Rule("fuse_temporary", Phase.KERNEL, apply, kernels, Numbers.EXACT, Gain.DETOUR)

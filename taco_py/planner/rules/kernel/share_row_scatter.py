@@ -1,0 +1,40 @@
+"""Share a loop whose iterations add rows where entries say, to copies that are added up in order.
+
+    T[j,k] = sum(i, X[i,j] * G[i,k])    by loops(i,j,k)
+    → the same    by loops(i,j,k), parallelize(i,CPUThread,Ordered)
+
+The product of a transposed sparse matrix with a dense one, as of the weights of a layer that reads
+sparse features backward. The copies are of ranges of i that no number of threads changes, so the
+result has the same bits for any. It takes many entries for each element of the result.
+"""
+
+from __future__ import annotations
+
+from taco_py.compiler.concrete.nodes import ORDERED_COPIES, Race
+from taco_py.language.legal.stored import sparse_indices_of
+from taco_py.planner.context import Context
+from taco_py.planner.ir.nodes import KernelStep
+from taco_py.planner.ir.program import Program
+from taco_py.planner.rules.base import Gain, Numbers, Outcome, Phase, Rule, Site, kernels
+from taco_py.planner.scatters import scatter_of, share_scatter
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Share the outermost loop, over which rows are summed up, with a copy for each range of it."""
+    scatter = scatter_of(program, site, context)
+    if scatter is None or scatter.is_exact or not _adds_rows(scatter.kernel):
+        return None
+    return share_scatter(program, scatter, context, Race.ORDERED, ORDERED_COPIES)
+
+
+def _adds_rows(kernel: KernelStep) -> bool:
+    """Whether each entry of a sparse operand adds to a row of the result, which it chooses.
+
+    Rows that are summed up further inside stay in registers, and ranges would keep them from that.
+    """
+    _, *chosen, row = kernel.schedule.orders[0]
+    indices, listed = {*kernel.problem.assignment.target.indices}, sparse_indices_of(kernel.problem)
+    return row in indices - listed and bool(chosen) and indices & listed == {*chosen}
+
+
+RULE = Rule("share_row_scatter", Phase.KERNEL, apply, kernels, Numbers.ROUNDS, Gain.DENSE)

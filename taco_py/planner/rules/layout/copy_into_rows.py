@@ -1,0 +1,186 @@
+"""Copy dense tensors beside sparse ones so that the innermost loop runs along their rows.
+
+    Y[r,i] = sum(j, X[i,j] * H[r,j])
+    → H_jr is H stored as j,r;  Y[r,i] = sum(j, X[i,j] * H_jr[r,j])    stored as i,r
+
+A loop over an index that no sparse operand has can be the innermost one, and runs in vectors where
+every array stores that index last. Operands that store it elsewhere are copied before, and a dense
+result after, where loops and copies together are expected to cost clearly less than loops on the
+arrays as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.cost.machine import Machine
+from taco_py.compiler.order.orders import best_order
+from taco_py.language.formats import Format
+from taco_py.language.legal.stored import all_full, is_sparse
+from taco_py.language.notation.checks import accesses, all_indices
+from taco_py.language.notation.nodes import Access, Assignment
+from taco_py.language.notation.tree import map_accesses
+from taco_py.language.problem import TensorType
+from taco_py.planner.context import Context
+from taco_py.planner.ir.goal import Request, draft_of, real_statistics
+from taco_py.planner.ir.nodes import Cast, Operand
+from taco_py.planner.ir.program import Program
+from taco_py.planner.rules.base import (
+    Candidate,
+    Gain,
+    Outcome,
+    Phase,
+    Rewrite,
+    Rule,
+    Site,
+    assignments,
+)
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Store dense operands and the result along the innermost loop where that pays."""
+    request = context.request(program, site.target)
+    assignment = program.define(site.target).assignment
+    rows = in_rows(assignment, program.facts, request, Names(program.facts))
+    if rows is None:
+        return None
+    before = loops_cost(InRows(assignment, program.facts, request))
+
+    def rewrite() -> Rewrite:
+        costs = f"about {rows.cost:.2g} operations with copies, on the arrays as they are"
+        why = f"{rows.why}: {costs} {before:.2g}"
+        result = replace(program.facts[site.target], type=rows.request.type)
+        facts = {**rows.operands, site.target: result}
+        copies = tuple(replace(copy, reason=why) for copy in rows.copies)
+        changed = program.before(site.target, copies, facts)
+        return Rewrite(changed.with_assignment(rows.assignment), why)
+
+    return Candidate(before, rows.cost, rewrite)
+
+
+@dataclass(frozen=True, slots=True)
+class InRows:
+    """An assignment on copies of its dense operands, all operands, and what it costs.
+
+    request  for its result, which may be stored in another order
+    copies   of operands; none where it reads them as they are
+    cost     of the loops and the copies
+    why      what led to it, for explain()
+    """
+
+    assignment: Assignment
+    operands: Mapping[str, Operand]
+    request: Request
+    copies: tuple[Cast, ...] = ()
+    cost: float = 0.0
+    why: str = ""
+
+
+def in_rows(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
+) -> InRows | None:
+    """The cheapest copies that have the innermost index last; None where none can be made."""
+    as_it_is = InRows(assignment, operands, request)
+    met = {index for access in accesses(assignment.value) for index in access.indices}
+    if not request.look_up or not met.issuperset(assignment.target.indices):
+        return None  # other terms may have the rest, whose sizes are not known here
+    long = (i for i in _innermost(assignment, operands, request) if _fills_vectors(i, as_it_is))
+    options = [_along(index, as_it_is, names) for index in long]
+    return min(options, key=lambda option: option.cost, default=None)
+
+
+def _innermost(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request
+) -> Iterator[str]:
+    """The indices that no list of a sparse tensor has or leads to, and that a dense tensor stores
+    elsewhere than last, where any operand is sparse."""
+    types = {a: operands[a.tensor].type for a in accesses(assignment.value)}
+    if all_full(types.values()):
+        return
+    types[assignment.target] = request.type
+    led = {i for access, type in types.items() for i in _in_lists(type.format, access)}
+    for index in all_indices(assignment):
+        if index not in led and any(_lies_across(a, index, type) for a, type in types.items()):
+            yield index
+
+
+def _fills_vectors(index: str, given: InRows) -> bool:
+    """Whether a loop over an index is long enough to be faster in vectors."""
+    size = real_statistics(given.assignment, given.operands).sizes[index]
+    machine, added = given.request.machine, index in given.assignment.target.indices
+    return size >= (machine.copied_row_elements if added else machine.copied_sum_elements)
+
+
+def _in_lists(form: Format, access: Access) -> tuple[str, ...]:
+    """The indices of a tensor's levels down to the last that is not full."""
+    return form.stored(access.indices)[: form.depth]
+
+
+def _lies_across(access: Access, index: str, type: TensorType) -> bool:
+    """Whether the elements along an index of a dense tensor are no neighbours."""
+    if is_sparse(type.format) or access.indices.count(index) != 1:
+        return False
+    return type.format.stored(access.indices)[-1] != index or not type.unit_stride
+
+
+def _along(index: str, given: InRows, names: Names) -> InRows:
+    """The assignment on copies of all operands that do not store an index last, with its result
+    stored so too."""
+    assignment, known, cost = given.assignment, dict(given.operands), 0.0
+    why = f"the innermost loop runs along {index}"
+    steps: dict[Access, Cast] = {}
+    for access in dict.fromkeys(accesses(assignment.value)):
+        source = known[access.tensor]
+        if not _lies_across(access, index, source.type):
+            continue
+        form = _with_last(source.type.format, access.indices.index(index))
+        name = names.fresh(f"{access.tensor}_{''.join(form.stored(access.indices))}")
+        steps[access] = Cast(name, access.tensor, form, source.type.dtype, why)
+        type = replace(source.type, format=form, unit_stride=True, stored="")
+        known[name] = replace(source, type=type, joined=(True,) * (form.order - 1))
+        cost += copying(source.nnz, type, given.request.machine)
+
+    def copied(access: Access) -> Access:
+        return replace(access, tensor=steps[access].target) if access in steps else access
+
+    changed = replace(assignment, value=map_accesses(assignment.value, copied))
+    target, type = assignment.target, given.request.type
+    if _lies_across(target, index, type):
+        form = _with_last(type.format, target.indices.index(index))
+        sizes = real_statistics(assignment, given.operands).sizes
+        elements = prod((sizes[i] for i in target.indices), start=1.0)
+        cost += copying(elements, type, given.request.machine)
+        type = replace(type, format=form)
+    made = InRows(changed, known, replace(given.request, type=type), tuple(steps.values()), why=why)
+    return replace(made, cost=cost + loops_cost(made))
+
+
+def _with_last(form: Format, last: int) -> Format:
+    """A dense format with one mode stored last."""
+    return replace(form, mode_order=(*(mode for mode in form.mode_order if mode != last), last))
+
+
+def copying(elements: float, type: TensorType, machine: Machine) -> float:
+    """What a copy of a dense tensor in another order costs, in steps."""
+    near = elements * np.dtype(type.dtype).itemsize <= machine.near_cache_bytes
+    each = machine.copied_element_seconds if near else machine.far_copied_element_seconds
+    return (machine.plan_step_seconds + elements * each) / machine.step_seconds
+
+
+def loops_cost(made: InRows) -> float:
+    """What the best loops of all terms cost."""
+    assignment, request = made.assignment, made.request
+    known = real_statistics(assignment, made.operands, request.machine)
+    draft = draft_of(assignment, made.operands, request)
+    terms = split_terms(assignment.value)
+    return sum(best_order(draft, term, known, request.effort).cost for term in terms)
+
+
+RULE = Rule("copy_into_rows", Phase.LAYOUT, apply, assignments, gain=Gain.DENSE)

@@ -1,0 +1,93 @@
+"""Copy small dense factors into the order of the array that loops run through.
+
+    C[b,a,d] = A[b,a] * v[d,a]
+    → v_ad is v stored as a,d;  C[b,a,d] = A[b,a] * v_ad[d,a]
+
+The innermost loop then reads neighbours of them, and indices that lie together can be fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from codegen.names import Names
+from taco_py.compiler.concrete.terms import map_terms, split_terms
+from taco_py.compiler.order.streams import stream_order
+from taco_py.language.formats import dense
+from taco_py.language.legal.stored import is_full_problem
+from taco_py.language.notation.checks import accesses, all_indices
+from taco_py.language.notation.nodes import Access, Assignment
+from taco_py.language.notation.tree import map_accesses
+from taco_py.language.problem import Problem
+from taco_py.planner.algebra.products import flatten
+from taco_py.planner.ir.goal import Request, problem_of, real_statistics
+from taco_py.planner.ir.nodes import Cast, Operand
+from taco_py.planner.rules.base import Phase, Rule, StepsBefore, result, with_steps_before
+
+
+def line_up(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
+) -> StepsBefore | None:
+    """Read copies of factors that are small and lie across the innermost loop."""
+    order = walked_order(assignment, operands, request)
+    if order is None:
+        return None
+    sizes = real_statistics(assignment, operands).sizes
+    volume, machine = prod(sizes[index] for index in order), request.machine
+    steps: dict[Access, Cast] = {}
+    facts = dict(operands)
+    for access in dict.fromkeys(accesses(assignment.value)):
+        source = operands[access.tensor]
+        modes = source.type.format.mode_order
+        across = order[-1] in access.indices and access.indices[modes[-1]] != order[-1]
+        least = max(machine.small_factor_iterations, machine.small_factor_ratio * source.nnz)
+        if across and volume >= least:
+            steps[access] = step = _copied(access, order, source, names)
+            type = replace(source.type, format=step.format, unit_stride=True, stored="")
+            joined = (True,) * (len(access.indices) - 1)
+            facts[step.target] = Operand(type, source.shape, source.nnz, joined=joined)
+
+    if not steps:
+        return None
+
+    def lined(access: Access) -> Access:
+        return replace(access, tensor=steps[access].target) if access in steps else access
+
+    changed = replace(assignment, value=map_accesses(assignment.value, lined))
+    first, *_ = copies = tuple(steps.values())
+    return StepsBefore(changed, facts, copies, first.reason)
+
+
+def walked_order(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request
+) -> tuple[str, ...] | None:
+    """The indices as the one dense array stores them that has all of them: a factor, or the result
+    where nothing is summed."""
+    dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
+    value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
+    return _order(problem_of(replace(assignment, value=value), operands, request))
+
+
+def _order(problem: Problem) -> tuple[str, ...] | None:
+    (term, *more) = split_terms(problem.assignment.value)
+    if more or not is_full_problem(problem):
+        return None
+    target = problem.assignment.target
+    if len(target.indices) > 1 and {*target.indices} == {*all_indices(problem.assignment)}:
+        return problem.stored(target)
+    return stream_order(problem, term.body, term.reduced)
+
+
+def _copied(access: Access, order: tuple[str, ...], source: Operand, names: Names) -> Cast:
+    wanted = sorted(range(len(access.indices)), key=lambda mode: order.index(access.indices[mode]))
+    form = replace(dense(len(wanted)), mode_order=tuple(wanted))
+    target = names.fresh(f"{access.tensor}_{''.join(access.indices[mode] for mode in wanted)}")
+    why = f"loops run in the order {','.join(order)}, the innermost across it"
+    return Cast(target, access.tensor, form, source.type.dtype, why)
+
+
+RULE = Rule("copy_small_across", Phase.LAYOUT, with_steps_before(line_up), result)

@@ -1,0 +1,99 @@
+"""Copy operands without empty rows into formats with a dense root, whose rows are looked up.
+
+A matrix that stores no empty rows (DCSR, COO) is walked from its root; below a loop over another
+operand its rows must be searched for among the other's coordinates. A copy with a dense root (CSR),
+which shares coordinates and values with DCSR, has each row at hand:
+
+    C[i,j] = sum(k, A[i,k] * B[k,j])    A and B in DCSR
+    → B_rows is B in CSR;  C[i,j] = sum(k, A[i,k] * B_rows[k,j])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.cost.machine import Machine
+from taco_py.compiler.order.orders import best_order, needs_copy
+from taco_py.data.convert.convert import describe
+from taco_py.language.formats import Format
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.nodes import Access, Assignment
+from taco_py.language.notation.tree import map_accesses
+from taco_py.planner.context import Context
+from taco_py.planner.ir.formats import with_dense_root
+from taco_py.planner.ir.goal import Request, draft_of, statistics
+from taco_py.planner.ir.nodes import Operand, Reformat
+from taco_py.planner.ir.program import Program
+from taco_py.planner.rules.base import Gain, Phase, Rule, Site, StepsBefore, Trials, assignments
+
+
+def apply(program: Program, site: Site, context: Context) -> Trials:
+    """Read copies with dense roots where looking rows up costs clearly less than searching."""
+    for access in dict.fromkeys(accesses(program.define(site.target).assignment)):
+        copy = _looked_up(program, site, context, access)
+        if copy is not None:
+            program = yield copy.outcome(program, site.target)
+
+
+def _looked_up(
+    program: Program, site: Site, context: Context, access: Access
+) -> StepsBefore | None:
+    """The assignment on a copy of one operand with a dense root; None where it cannot be read."""
+    assignment, operands = program.define(site.target).assignment, program.facts
+    source = operands[access.tensor]
+    form = with_dense_root(source.type.format)
+    if form is None or not _meets(assignment, access, form):
+        return None
+    request = context.request(program, site.target)
+    target = program.fresh(f"{access.tensor}_rows")
+    with_copy = {**operands, target: replace(source, type=replace(source.type, format=form))}
+    changed = _reading(assignment, access, target)
+    before, _ = _best(assignment, operands, request)
+    after, copied = _best(changed, with_copy, request)
+    if target in copied:
+        return None
+    why = f"its rows are looked up: {describe(source.type.format, form)}"
+    copy = Reformat(target, access.tensor, form, why, source.type.index_dtype)
+    cost = rows_cost(source, form, request.machine)
+    return StepsBefore(changed, with_copy, (copy,), why, before, after + cost)
+
+
+def _meets(assignment: Assignment, access: Access, form: Format) -> bool:
+    """Whether another access has the index of the rows, so that they can be searched for."""
+    row = access.indices[form.mode_order[0]]
+    return any(row in a.indices for a in accesses(assignment) if a != access)
+
+
+def rows_cost(source: Operand, form: Format, machine: Machine) -> float:
+    """What a copy in `form` costs, which shares all but the root with anything but a list."""
+    rows = machine.dense_root_row_steps * source.shape[form.mode_order[0]]
+    entries = source.nnz if source.type.format.is_coo else 0.0
+    return rows + machine.transposed_entry_steps * entries
+
+
+def _reading(assignment: Assignment, old: Access, tensor: str) -> Assignment:
+    """The assignment that reads `tensor` where it reads `old`."""
+
+    def read(access: Access) -> Access:
+        return replace(access, tensor=tensor) if access == old else access
+
+    return replace(assignment, value=map_accesses(assignment.value, read))
+
+
+def _best(
+    assignment: Assignment, operands: Mapping[str, Operand], request: Request
+) -> tuple[float, frozenset[str]]:
+    """What the best loops cost with the copies that they need, and the tensors copied."""
+    known = statistics(assignment, operands, request.machine)
+    draft = draft_of(assignment, operands, request)
+    cost, copied = 0.0, set[str]()
+    for term in split_terms(assignment.value):
+        best = best_order(draft, term, known, request.effort)
+        cost += best.cost
+        copied |= {a.tensor for a in accesses(term.body) if needs_copy(draft, term, a, best.order)}
+    return cost, frozenset(copied)
+
+
+RULE = Rule("dense_root", Phase.LAYOUT, apply, assignments, gain=Gain.DETOUR)

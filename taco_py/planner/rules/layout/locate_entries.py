@@ -1,0 +1,233 @@
+"""Locate the entries of sparse operands where another is walked, instead of merging both.
+
+    y[i] = sum(j, A[i,j] * x[j])      A a coordinate list, x a sparse vector
+    → x_at[j,u] of x[j];  y[i] = sum(j, sum(u, A[i,j] * x_at[j,u]))
+
+Walking A and x together goes through x again for each row of A, and a list is sorted for it first.
+In x_at each coordinate of x has its entries at hand, one or none: its levels are dense but for the
+last, whose index u is 0. Unlike an array with zeros in between, it tells a stored zero from none,
+which an infinity beside it needs; integers have none, and are read from such an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from codegen.names import Names
+from codegen.records import dataclass
+from taco_py.compiler.concrete.terms import map_terms, split_terms, summed
+from taco_py.compiler.cost.machine import Machine
+from taco_py.compiler.order.orders import best_order
+from taco_py.data.convert.locate import located_format
+from taco_py.language.formats import dense
+from taco_py.language.legal.stored import is_full, is_sparse
+from taco_py.language.legal.types import has_special_values
+from taco_py.language.notation.checks import accesses, all_indices
+from taco_py.language.notation.dtypes import expression_dtype
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
+from taco_py.language.notation.tree import map_accesses, walk
+from taco_py.planner.context import Context
+from taco_py.planner.ir.goal import Request, draft_of, statistics
+from taco_py.planner.ir.nodes import Locate, Operand, Reformat
+from taco_py.planner.ir.program import Program
+from taco_py.planner.rules.base import (
+    Candidate,
+    Gain,
+    Phase,
+    Rewrite,
+    Rule,
+    Site,
+    Trials,
+    assignments,
+)
+
+
+def apply(program: Program, site: Site, context: Context) -> Trials:
+    """Read copies in which entries are located where that costs clearly less than merging."""
+    if not context.goal.look_up:
+        return
+    before = program
+    draft = _Found.of(program, site, context)
+    able = [a for a in dict.fromkeys(accesses(draft.assignment)) if _may(draft, a)]
+    for access in able:
+        program = yield _located_in(program, site, context, (access,))
+    if program is before and len(able) > 1:  # a list is sorted as long as one of them is merged
+        yield _located_in(program, site, context, able)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is computed where some operands are looked up, and the steps that make their copies."""
+
+    assignment: Assignment
+    operands: Mapping[str, Operand]
+    request: Request
+    steps: tuple[Locate | Reformat, ...] = ()
+
+    @staticmethod
+    def of(program: Program, site: Site, context: Context) -> _Found:
+        """The assignment at a site on its operands as they are."""
+        assignment = program.define(site.target).assignment
+        return _Found(assignment, program.facts, context.request(program, site.target))
+
+    @property
+    def cost(self) -> float:
+        """What the best loops cost with the copies that they need."""
+        known = statistics(self.assignment, self.operands, self.request.machine)
+        draft = draft_of(self.assignment, self.operands, self.request)
+        terms = split_terms(self.assignment.value)
+        return sum(best_order(draft, term, known, self.request.effort).cost for term in terms)
+
+
+def _located_in(
+    program: Program, site: Site, context: Context, looked_up: Sequence[Access]
+) -> Candidate:
+    """The assignment at a site on copies of operands in which their entries are located."""
+    found = before = _Found.of(program, site, context)
+    exact = _is_exact(program, site.target)
+    cost, machine, names = 0.0, before.request.machine, Names(program.facts)
+    for access in looked_up:
+        source = found.operands[access.tensor]
+        cost += _making(source, machine)
+        if not exact:
+            cost += _asking(source, machine) * _lookups(found.assignment, access, found.operands)
+        found = (_from_array if exact else _one_by_one)(found, access, names)
+    cost += found.cost
+    merged = before.cost
+
+    def rewrite() -> Rewrite:
+        why = (
+            f"about {cost:.2g} operations where its entries are looked up, {merged:.2g} where they "
+            "are merged with others"
+        )
+        steps = tuple(replace(step, reason=why) for step in found.steps)
+        changed = program.before(site.target, steps, found.operands)
+        changed = replace(changed, static=found.request.static)
+        return Rewrite(changed.with_assignment(found.assignment), why)
+
+    return Candidate(merged, cost, rewrite)
+
+
+def _from_array(before: _Found, access: Access, names: Names) -> _Found:
+    """From an array with zeros in between."""
+    source, target = before.operands[access.tensor], names.fresh(f"{access.tensor}_at")
+    made = _full(source)
+    step = Reformat(target, access.tensor, made.type.format, "", source.type.index_dtype)
+    assignment = _reading(before.assignment, access, replace(access, tensor=target))
+    operands = {**before.operands, target: made}
+    return _Found(assignment, operands, before.request, (*before.steps, step))
+
+
+def _one_by_one(before: _Found, access: Access, names: Names) -> _Found:
+    """From a copy in which each coordinate has its entries, one or none."""
+    source, target = before.operands[access.tensor], names.fresh(f"{access.tensor}_at")
+    unit = Names(all_indices(before.assignment)).fresh("u")
+    new = replace(access, tensor=target, indices=(*access.indices, unit))
+    step = Locate(target, access.tensor, access.indices, "")
+    assignment = _reading(before.assignment, access, new, unit)
+    operands = {**before.operands, target: _located(source)}
+    request = replace(before.request, static=(*before.request.static, (unit, 1)))
+    return _Found(assignment, operands, request, (*before.steps, step))
+
+
+def _is_exact(program: Program, target: str) -> bool:
+    """Whether nothing that is multiplied by zero is anything else: integers and booleans, which
+    have no infinity. A stored zero is another thing than none where that is asked, and where
+    results list what is stored."""
+    value = program.define(target).assignment.value
+    asking = (each.assignment.value for each in program.defines)
+    values = [value] if program.is_full(target) else [value, *asking]
+    if any(isinstance(e, Call) and e.operator.at_absent for each in values for e, _ in walk(each)):
+        return False
+    lists = not program.is_full(target) and not all(map(program.is_full, program.results))
+    return not lists and not has_special_values(expression_dtype(value, program.dtypes))
+
+
+def _may(found: _Found, access: Access) -> bool:
+    """Whether an operand may be looked up: where others walk its indices, its elements are not too
+    many, terms are linear in it, and it does not say which elements of the result are stored."""
+    assignment, operands = found.assignment, found.operands
+    source, result = operands[access.tensor], found.request.type.format
+    if is_full(source.type.format) or prod(source.shape) > found.request.machine.dense_elements:
+        return False
+    others = [
+        a for a in accesses(assignment) if a != access and is_sparse(operands[a.tensor].type.format)
+    ]
+    walked = {index for other in others for index in other.indices}
+    if not walked.issuperset(access.indices):
+        return False
+    stored = {} if is_full(result) else result.stored(assignment.target.indices)
+    if any(index in access.indices for index in stored):
+        return False
+    return all(_is_linear(term.body, access) for term in split_terms(assignment.value))
+
+
+def _is_linear(expr: Expr, access: Access) -> bool:
+    """Whether an expression that reads `access` is a product with it, or a quotient of such one."""
+    if access not in accesses(expr) or expr == access:
+        return True
+    if not isinstance(expr, Call) or expr.operator.additive:
+        return False
+    with_it = [place for place, arg in enumerate(expr.args) if access in accesses(arg)]
+    return len(with_it) == 1 and all(
+        expr.operator.linear[place] and _is_linear(expr.args[place], access) for place in with_it
+    )
+
+
+def _full(source: Operand) -> Operand:
+    """The operand as an array, whose elements are at hand as those that are looked up are."""
+    form = dense(len(source.shape))
+    return replace(source, type=replace(source.type, format=form), entries=None)
+
+
+def _located(source: Operand) -> Operand:
+    type = replace(source.type, format=located_format(len(source.shape)))
+    return replace(source, type=type, shape=(*source.shape, 1), entries=None)
+
+
+def _making(source: Operand, machine: Machine) -> float:
+    """What it costs to find the place of each element."""
+    vector = len(source.shape) == 1
+    each = machine.temporary_entry_steps if vector else machine.transposed_entry_steps
+    return machine.dense_root_row_steps * prod(source.shape) + each * source.nnz
+
+
+def _asking(source: Operand, machine: Machine) -> float:
+    """What it costs to find out whether an entry is there."""
+    there = min(1.0, source.nnz / max(1, prod(source.shape)))
+    return machine.misprediction_steps * min(there, 1.0 - there)
+
+
+def _lookups(assignment: Assignment, access: Access, operands: Mapping[str, Operand]) -> float:
+    """How often an operand is looked up."""
+    full = {**operands, access.tensor: _full(operands[access.tensor])}
+    known = statistics(assignment, full)
+    terms = (term for term in split_terms(assignment.value) if access in accesses(term.body))
+    return sum(
+        known.iterations(t.body, frozenset(i for a in accesses(t.body) for i in a.indices))
+        for t in terms
+    )
+
+
+def _reading(assignment: Assignment, old: Access, new: Access, unit: str = "") -> Assignment:
+    """The assignment that reads `new` where it reads `old`, summed over its index `unit`."""
+
+    def read(term: Expr) -> Expr:
+        if old not in accesses(term):
+            return term
+        found = map_accesses(term, lambda access: new if access == old else access)
+        return _innermost(found, unit) if unit else found
+
+    return replace(assignment, value=map_terms(assignment.value, read))
+
+
+def _innermost(expr: Expr, index: str) -> Expr:
+    """The term with one sum more, inside those around it."""
+    if isinstance(expr, Reduce) and expr.operator.additive:
+        return replace(expr, body=_innermost(expr.body, index))
+    return summed(expr, (index,))
+
+
+RULE = Rule("locate_entries", Phase.LAYOUT, apply, assignments, gain=Gain.DETOUR)

@@ -1,0 +1,71 @@
+"""Find places of extrema in steps of their own, value and place carried through one loop.
+
+    y[i] = min(j, place(logical_or(A[i,j] == max(k, A[i,k]), A[i,j] != A[i,j]), p[j], n)) - 1
+    → T[i] = min(j, place(logical_or(A[i,j] == max(k, A[i,k]), A[i,j] != A[i,j]), p[j], n))
+      y[i] = T[i] - 1
+
+of the text y[i] = argmax(j, A[i,j]) - 1. What is an assignment as a whole stays one: a kernel of
+`ways/places` makes it. Elsewhere loops compare each element with the extremum of its line, which is
+another temporary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+
+from taco_py.compiler.ways.place_match import place_of, walk_of
+from taco_py.language.legal.stored import is_full
+from taco_py.language.notation.checks import accesses, free_indices
+from taco_py.language.notation.nodes import Access, Assignment, Expr, Reduce
+from taco_py.language.notation.tree import children, exchange
+from taco_py.language.problem import Problem, TensorType
+from taco_py.planner.context import Context
+from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.ir.program import Define, Program
+from taco_py.planner.rules.base import Phase, Rewrite, Rule, Site, Trials, whole
+
+WHY = "value and place are found in one loop"
+
+
+def apply(program: Program, site: Site, context: Context) -> Trials:
+    """Put each place of an extremum inside an expression in a temporary."""
+    if context.goal.machine.is_gpu:
+        return
+    for target in [each.target for each in program.defines]:
+        while (found := _first(program, target)) is not None:
+            place, made, facts = found
+            changed = program.before(target, (Define(made, WHY),), {made.target.tensor: facts})
+            own = changed.define(target).assignment
+            value = exchange(own.value, place, made.target)
+            program = yield Rewrite(changed.with_assignment(replace(own, value=value)), WHY)
+
+
+def _first(program: Program, target: str) -> tuple[Expr, Assignment, Operand] | None:
+    """The first place inside of an assignment that one loop can find, the step and its facts."""
+    own = program.define(target).assignment
+    for place in _inside(own.value):
+        name = program.fresh("T")
+        made = Assignment(Access(name, free_indices(place)), place)
+        form = program.usual_format(made)
+        if place is own.value or not is_full(form):
+            continue
+        type = TensorType(form, "int64", program.facts[target].type.index_dtype)
+        operands = {a.tensor for a in accesses(place)}
+        types = tuple((each, program.facts[each].type) for each in sorted(operands))
+        if walk_of(Problem(made, types, type, program.static)) is None:
+            continue
+        shape = tuple(int(program.sizes[index]) for index in made.target.indices)
+        return place, made, Operand(type, shape, float(prod(shape)))
+    return None
+
+
+def _inside(expr: Expr) -> Iterator[Expr]:
+    if isinstance(expr, Reduce) and place_of(expr) is not None:
+        yield expr
+    for child in children(expr):
+        yield from _inside(child)
+
+
+RULE = Rule("carry_place", Phase.NEEDED, apply, whole)

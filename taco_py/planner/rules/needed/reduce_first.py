@@ -1,0 +1,72 @@
+"""Compute reductions by other operators than sums first, where more than they is computed.
+
+    y[i] = x[i] * max(j, A[i,j])
+    → T[i] = max(j, A[i,j]);  y[i] = x[i] * T[i]
+
+What is left are sums and products, which other rules move, multiply out and pair. A temporary that
+is read in the loops it would be made in need not be stored (`fuse_temporary`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from taco_py.compiler.concrete.inner_sums import exchange_equal
+from taco_py.compiler.concrete.terms import accumulating, whole_reduction
+from taco_py.language.notation.checks import free_indices
+from taco_py.language.notation.nodes import Expr, Reduce
+from taco_py.language.notation.tree import children
+from taco_py.planner.context import Context
+from taco_py.planner.ir.program import Program
+from taco_py.planner.rules.base import Numbers, Phase, Rewrite, Rule, Site, Trials, result
+from taco_py.planner.temporaries import with_temporary
+
+WHY = "it reduces by another operator than a sum"
+
+
+def apply(program: Program, site: Site, context: Context) -> Trials:
+    """Put each reduction by another operator in a temporary, the innermost first."""
+    while (found := next(_inside(program), None)) is not None:
+        changed, access = with_temporary(program, context, found, free_indices(found), WHY)
+        value = exchange_equal(program.last.value, found, access)
+        assignment = replace(program.last, value=value)
+        program = yield Rewrite(changed.with_assignment(assignment), WHY)
+
+
+def _inside(program: Program) -> Iterator[Expr]:
+    """The reductions by other operators inside an expression, the innermost first; not the one that
+    it is as a whole, or that a dense result is put together from."""
+    expr = program.last.value
+    into = accumulating(expr) if program.is_full(program.result) else None
+    whole = whole_reduction(expr)
+    if whole is not None:
+        yield from _within(_body(whole))
+    elif into is not None:
+        for part in children(expr):
+            if isinstance(part, Reduce) and part.operator == into:
+                part = _body(part)
+            yield from _within(part)
+    else:
+        yield from _within(expr)
+
+
+def _within(expr: Expr) -> Iterator[Expr]:
+    reduce = whole_reduction(expr)
+    if reduce is not None:  # with what says that it is absent where nothing is reduced
+        yield from _within(_body(reduce))
+        yield expr
+        return
+    for child in children(expr):
+        yield from _within(child)
+
+
+def _body(reduce: Reduce) -> Expr:
+    """What reductions by one operator inside each other reduce."""
+    body = reduce.body
+    while isinstance(body, Reduce) and body.operator == reduce.operator:
+        body = body.body
+    return body
+
+
+RULE = Rule("reduce_first", Phase.NEEDED, apply, result, Numbers.EXACT)

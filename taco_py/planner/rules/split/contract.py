@@ -1,0 +1,263 @@
+"""Contract products of three or more tensors in turn, where that costs less than one kernel.
+
+    y[i] = sum(j, k, A[i,j] * B[j,k] * x[k])
+    → T[j] = sum(k, B[j,k] * x[k]);  y[i] = sum(j, A[i,j] * T[j])
+
+All steps but the last make temporaries. Most steps are pairs; a product that a sparse factor
+samples is a step of more, as S·U·V is in (S·U·V)·X. Orders come from `algebra.contraction_trees`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+from codegen.records import dataclass
+from taco_py.compiler.concrete.terms import Term, reductions, split_terms
+from taco_py.language.notation.checks import free_indices
+from taco_py.language.notation.dtypes import expression_dtype
+from taco_py.language.notation.nodes import Assignment, Call, Expr
+from taco_py.language.notation.operators import FILLED
+from taco_py.planner.algebra.contraction_trees import near_trees
+from taco_py.planner.algebra.products import Product, as_product, typed_first
+from taco_py.planner.algebra.rings import sum_of_products
+from taco_py.planner.context import Context
+from taco_py.planner.ir.goal import LEAST_SIZE
+from taco_py.planner.ir.program import Program
+from taco_py.planner.rules.base import (
+    Candidate,
+    Gain,
+    Numbers,
+    Outcome,
+    Phase,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    terms,
+)
+from taco_py.planner.temporaries import with_temporary
+
+Path = tuple[tuple[int, ...], ...]
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Take the product of a term apart along the cheapest path, or the one that the user gave.
+
+    It stays whole where it is no product of three tensors, where nothing is summed between them, or
+    where a step's own type would wrap or round differently, or its temporary would be too large.
+    """
+    chain = _chain(program, site)
+    if chain is None:
+        return None
+    if context.goal.path is not None:
+        return _along(program, site, context, chain, context.goal.path)
+    if not chain.term.reduced:
+        return None
+    best = _cheapest(program, context, chain)
+    if best is None:
+        return Refusal("no path costs less than one kernel")
+    full = replace(context, full=best.full)
+
+    def rewrite() -> Rewrite:
+        why = _why(program, full, chain, best)
+        changed, value = chain.follow(program, full, best.path, why)
+        return Rewrite(site.put(changed, value), why)
+
+    shallow = chain.depth(best.path) < len(chain.indices)
+    gain = Gain.SIMPLER if shallow else Gain.DETOUR
+    return Candidate(best.one_kernel, best.cost, rewrite, gain)
+
+
+def _chain(program: Program, site: Site) -> _Chain | None:
+    """The product at a site; None where it has no three tensors."""
+    expr = site.term(program)
+    found = sum_of_products(expr, program.dtypes) or _of_numbers(program, expr)
+    if found is None:
+        return None
+    term, product = found
+    if any(True for _ in reductions(term.body)):
+        return None
+    tensors = replace(product, factors=tuple(f for f in product.factors if free_indices(f)))
+    if len(tensors.factors) < 3:
+        return None
+    numbers = tuple(f for f in product.factors if not free_indices(f))
+    chain = _Chain(replace(program.last, value=expr), term, tensors, numbers)
+    whole = chain.around(product.over(term.body, term.reduced))
+    return replace(chain, assignment=replace(chain.assignment, value=whole))
+
+
+def _of_numbers(program: Program, expr: Expr) -> tuple[Term, Product] | None:
+    """The one term that an expression is, and its product; None where it is none."""
+    (term, *more) = split_terms(expr)
+    product = as_product(term.body, program.dtypes)
+    if more or term.negative or not term.operator.additive or product is None:
+        return None
+    return term, product
+
+
+def _along(program: Program, site: Site, context: Context, chain: _Chain, path: Path) -> Outcome:
+    """Contract along a path that was given."""
+    draft, _ = chain.follow(program.only_of(chain.assignment), context, path, "")
+    if not chain.keeps_type(draft):
+        return Refusal("a step's own type would wrap or round differently")
+    program, value = chain.follow(program, context, path, "the contraction order was given")
+    return Rewrite(site.put(program, value))
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """A product to be contracted in turn.
+
+    assignment  of the product with its sums
+    term        the sums and what is under them
+    tensors     the factors that have indices
+    numbers     those that have none
+    """
+
+    assignment: Assignment
+    term: Term
+    tensors: Product
+    numbers: tuple[Expr, ...]
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The indices that are not summed."""
+        return tuple(dict.fromkeys(self.assignment.target.indices))
+
+    @property
+    def indices(self) -> frozenset[str]:
+        """The indices of the product and of what it is assigned to."""
+        return frozenset(self.kept).union(*(free_indices(f) for f in self.tensors.factors))
+
+    def around(self, sum_: Expr) -> Expr:
+        """A sum in the place of the whole one: absent where nothing is added up, as that is."""
+        match self.assignment.value:
+            case Call(operator, (_, zero)) if operator == FILLED:
+                return Call(FILLED, (sum_, zero))
+        return sum_
+
+    def follow(
+        self, program: Program, context: Context, path: Path, why: str
+    ) -> tuple[Program, Expr]:
+        """Contract along `path`, but for the last product, which is in the value that is left."""
+        rest, whole = list(self.tensors.factors), expression_dtype(self.term.body, program.dtypes)
+        for pair in path:
+            chosen = [rest[k] for k in pair]
+            left = [f for k, f in enumerate(rest) if k not in pair]
+            if not left:
+                break
+            needed = {i for f in left for i in free_indices(f)} | set(self.kept)
+            product = self.tensors.of(typed_first(chosen, whole, program.dtypes))
+            keep = tuple(i for i in free_indices(product) if i in needed)
+            inside = (i for i in free_indices(product) if i not in needed)
+            made = self.tensors.first(product, inside)
+            program, access = with_temporary(program, context, made, keep, why)
+            rest = [*left, access]
+        value = self.tensors.of(typed_first((*self.numbers, *rest), whole, program.dtypes))
+        remaining = set(free_indices(value))
+        outer = (i for i in self.term.reduced if i in remaining)
+        return program, self.around(self.tensors.over(value, outer))
+
+    def keeps_type(self, draft: Program) -> bool:
+        """Whether each step's product is of the whole product's type, so that it is not rounded
+        and does not wrap sooner."""
+        dtypes = draft.dtypes
+        whole = expression_dtype(self.term.body, dtypes)
+        return all(dtypes[step.target] == whole for step in draft.temporaries)
+
+    def cost_along(
+        self, program: Program, context: Context, path: Path, limit: float = inf
+    ) -> float:
+        """The cost of the kernels of a path with their temporaries; infinite where temporaries
+        alone cost more than the `limit`, or one is too large or of a type of its own."""
+        draft = program.only_of(self.assignment)
+        draft, value = self.follow(draft, context, path, "")
+        if not self.keeps_type(draft):
+            return inf
+        stored = (draft.facts[step.target].stored for step in draft.temporaries)
+        if any(elements > context.goal.memory for elements in stored):
+            return inf
+        last = replace(self.assignment, value=value)
+        return context.costs.program(draft.with_assignment(last), context, limit)
+
+    def depth(self, path: Path) -> int:
+        """The loops of the deepest kernel along a path."""
+        groups = [frozenset(free_indices(factor)) for factor in self.tensors.factors]
+        deepest = 0
+        for pair in path:
+            loops = frozenset[str]().union(*(groups[k] for k in pair))
+            groups = [g for k, g in enumerate(groups) if k not in pair]
+            needed = frozenset(self.kept).union(*groups)
+            deepest = max(deepest, len(loops if groups else loops | needed))
+            groups.append(loops & needed)
+        return deepest
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """The path that costs least.
+
+    full    whether its temporaries of one index are dense
+    pairs   the best path of pairs alone, where this one has larger steps
+    """
+
+    path: Path
+    full: bool
+    pairs: Path | None
+    cost: float
+    one_kernel: float
+
+
+def _cheapest(program: Program, context: Context, chain: _Chain) -> _Best | None:
+    """The cheapest path; None where all are clearly dearer than one kernel.
+
+    One kernel and several are compared by what all their loops, merges and copies cost. Loops that
+    are nested less deep are asymptotically better, and those of one kernel are then kept only where
+    they are clearly cheaper, as otherwise the steps must be. (Ahrens et al. 2022, section 7: the
+    least depth.)
+    """
+    goal, stats = context.goal, context.statistics(program, chain.assignment.value)
+    if goal.memory < inf:
+        limit = f"intermediates of at most {goal.memory:.10g} elements each"
+        goal.effort.parts.append(f"only orders with {limit} were compared")
+    trees = near_trees(stats, chain.tensors, chain.kept, goal.effort, goal.memory)
+    whole = context.costs.kernel(program, chain.assignment, context)
+    gain, quickest = goal.machine.detour_gain, goal.machine.quickest_steps
+    least, best = whole * gain, None
+    pairs, *_ = trees
+    for full in (False, True):
+        for tree in trees:
+            if quickest * tree.cost >= least:
+                continue
+            cost = chain.cost_along(program, replace(context, full=full), tree.path, least)
+            if cost < least:
+                least = cost
+                other = pairs.path if tree.most > 2 else None
+                best = _Best(tree.path, full, other, cost, whole)
+    return best
+
+
+def _why(program: Program, context: Context, chain: _Chain, best: _Best) -> str:
+    """What the path and one kernel cost on the operands as large as they are; and the best pairs,
+    where the path has larger steps."""
+    larger, real = context.real(program, chain.assignment.value)
+    steps = chain.cost_along(larger, real, best.path)
+    whole = context.costs.kernel(larger, chain.assignment, real)
+    how, beside = "in pairs", ""
+    if best.pairs is not None:
+        how = f"in steps of up to {max(map(len, best.path))} factors"
+        pairs = chain.cost_along(larger, real, best.pairs)
+        beside = f", {pairs:.2g} in pairs" if pairs < inf else "; pairs are too large or would wrap"
+    if steps < whole:
+        return f"{how} about {steps:.2g} operations instead of {whole:.2g} in one kernel{beside}"
+    text = f"{how} about {steps:.2g} operations, in one kernel {whole:.2g}{beside}"
+    small = chain.cost_along(program, context, best.path)
+    if small < context.costs.kernel(program, chain.assignment, context):
+        return f"{text}; planned for sizes of {LEAST_SIZE} and more, where they take fewer"
+    return f"{text}, but in loops nested less deep, which pays the more the larger the operands"
+
+
+RULE = Rule(
+    "contract", Phase.SPLIT, apply, terms, Numbers.ROUNDS | Numbers.SPECIALS, gain=Gain.DETOUR
+)

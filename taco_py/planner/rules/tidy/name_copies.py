@@ -1,0 +1,72 @@
+"""Name a copy that a kernel reads as its source, so that equal kernels are shared.
+
+    Y[i,r] = sum(j, X[i,j] * H_jr[r,j])
+    →  Y[i,r] = sum(j, X[i,j] * H[r,j])
+
+H_jr is H stored as j,r. The kernel that reads it by the name of H is the one of a call whose H is
+stored so, and is compiled once for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from taco_py.language.notation.checks import rename
+from taco_py.planner.context import Context
+from taco_py.planner.ir.nodes import Cast, KernelStep, Reformat
+from taco_py.planner.ir.program import Program
+from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site
+
+
+def apply(program: Program, site: Site, context: Context) -> Outcome:
+    """Give copies the names of what they are copies of in one kernel."""
+    kernel = program.kernel(site.target)
+    names = _names(_copies(program), kernel)
+    return Rewrite(program.with_kernel(_renamed(kernel, names))) if names else None
+
+
+def reading_copies(program: Program) -> Iterator[Site]:
+    """The kernels that read copies under names of their own."""
+    copies = _copies(program)
+    found = [each.target for each in program.kernels if copies and _names(copies, each)]
+    return iter(map(Site, found))
+
+
+def _copies(program: Program) -> dict[str, str]:
+    """What each copy is a copy of."""
+    return {s.target: s.source for s in program.steps if isinstance(s, Cast | Reformat)}
+
+
+def _names(copies: Mapping[str, str], kernel: KernelStep) -> dict[str, str]:
+    """The operands of a kernel that are copies, and what they are copies of, where nothing else in
+    the kernel has this name."""
+    taken = {kernel.problem.assignment.target.tensor, kernel.target}
+    taken |= {name for name, _ in kernel.problem.operands}
+    found: dict[str, str] = {}
+    for name, _ in kernel.problem.operands:
+        source = copies.get(name)
+        if source is not None and kernel.source(name) == name and source not in taken:
+            found[name] = source
+            taken.add(source)
+    return found
+
+
+def _renamed(step: KernelStep, names: dict[str, str]) -> KernelStep:
+    """The kernel with other names of its operands."""
+    problem = step.problem
+    renamed = replace(
+        problem,
+        assignment=rename(problem.assignment, names),
+        operands=tuple((names.get(name, name), type) for name, type in problem.operands),
+    )
+    return replace(
+        step,
+        problem=renamed,
+        sizes=tuple((i, names.get(tensor, tensor), mode) for i, tensor, mode in step.sizes),
+        sources=(*step.sources, *((new, old) for old, new in names.items())),
+        schedule=step.schedule.reading(names),
+    )
+
+
+RULE = Rule("name_copies", Phase.TIDY, apply, reading_copies)

@@ -1,0 +1,131 @@
+"""Several assignments → one plan with several results.
+
+    z[i] = sum(j, A[i,j] * x[j]);  s = sum(i, z[i] * z[i])      results z and s
+
+Each assignment is planned as a temporary is; its readers know its facts. Names, copies and equal
+steps are shared by all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from codegen.names import Names
+from taco_py.compiler.cost.estimate import result_size
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.language.legal.stored import is_sparse
+from taco_py.language.notation.checks import operand_names, rename
+from taco_py.language.notation.dtypes import expression_dtype
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.notation.operators import Number
+from taco_py.language.problem import TensorType
+from taco_py.planner.context import Context
+from taco_py.planner.ir.formats import temporary_format
+from taco_py.planner.ir.goal import Request, real_statistics
+from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.ir.program import Chosen, Define, Program
+from taco_py.planner.make import OF_ONE_RESULT, Options, context_of, plan_of, with_split
+from taco_py.planner.make_kernels import with_kernels
+from taco_py.planner.rules import catalogue
+from taco_py.planner.search import tried
+
+_DEFAULT = Options()
+
+
+def plan_statements(
+    statements: Sequence[Assignment],
+    operands: Mapping[str, Operand],
+    types: Mapping[str, TensorType],
+    request: Request,
+    results: Sequence[str] | None = None,
+    options: Options = _DEFAULT,
+) -> Plan:
+    """Plan assignments in order, each of which may read operands and the targets before it.
+
+    types    how targets are stored; of others the format is chosen
+    request  its `type` says the index type of temporaries
+    results  the tensors that are wanted, the others are temporaries; by default all with a type
+    """
+    request = replace(request, left_out=request.left_out | OF_ONE_RESULT)
+    context = context_of(request, options)
+    wanted = tuple(types) if results is None else tuple(results)
+    text = program = _program(statements, operands, types, wanted, context)
+    program = tried(catalogue.STATEMENTS, program, context)
+    for define in tuple(program.defines):
+        program = with_split(program, define.target, context)
+    kernels, loops = with_kernels(program, context)
+    chosen = Chosen(program.without_entries, loops, text.without_entries)
+    return plan_of(tried(catalogue.TIDY, kernels, context), program, context, chosen)
+
+
+def _program(
+    statements: Sequence[Assignment],
+    operands: Mapping[str, Operand],
+    types: Mapping[str, TensorType],
+    results: tuple[str, ...],
+    context: Context,
+) -> Program:
+    """The program of assignments, with the facts that are expected of each target."""
+    targets = [statement.target.tensor for statement in statements]
+    if len(set(targets)) < len(targets) or not {*types, *results} <= set(targets):
+        raise InternalError(f"Expected results {list(results)} among targets, found {targets}")
+    facts = dict(operands)
+    sizes: dict[str, float] = {}
+    defines: list[Define] = []
+    for statement in statements:
+        statement, known = _of_own_sizes(statement, facts, sizes, context)
+        sizes.update(known)
+        facts[statement.target.tensor] = _facts(statement, facts, types, context)
+        defines.append(Define(statement))
+    return Program(tuple(defines), facts, results, sizes, context.goal.static)
+
+
+def _of_own_sizes(
+    statement: Assignment,
+    facts: Mapping[str, Operand],
+    sizes: Mapping[str, float],
+    context: Context,
+) -> tuple[Assignment, Mapping[str, float]]:
+    """The assignment and the sizes of its indices, renamed where another one has other sizes.
+
+    y[i] = x[i];  z[i] = v[i], where v is longer  →  z[i_1] = v[i_1]
+    """
+    own = real_statistics(statement, facts, context.goal.machine).sizes
+    names = Names({*sizes, *own})
+    new = {i: names.fresh(i) for i, size in own.items() if sizes.get(i, size) != size}
+    if not new:
+        return statement, own
+    return rename(statement, indices=new), {new.get(i, i): size for i, size in own.items()}
+
+
+def _facts(
+    statement: Assignment,
+    facts: Mapping[str, Operand],
+    types: Mapping[str, TensorType],
+    context: Context,
+) -> Operand:
+    """The type, the shape and the expected entries of the target of one assignment."""
+    target, value = statement.target, statement.value
+    type = types.get(target.tensor)
+    if type is None:
+        form = temporary_format(statement, {n: f.type.format for n, f in facts.items()})
+        read = {name: np.dtype(facts[name].type.dtype) for name in operand_names(statement)}
+        dtype = expression_dtype(value, read).name
+        type = TensorType(form, dtype, context.goal.type.index_dtype)
+    stats = real_statistics(statement, facts, context.goal.machine)
+    shape = tuple(int(stats.sizes[index]) for index in target.indices)
+    entries = float(prod(shape))
+    if is_sparse(type.format):
+        entries = min(entries, result_size(stats, value, target.indices))
+    return Operand(type, shape, entries)
+
+
+def fills_of(operands: Mapping[str, Operand]) -> dict[str, Number]:
+    """Find the fill values of operands that leave elements out, where they are not 0."""
+    types = {name: operand.type for name, operand in operands.items()}
+    return {name: type.fill_value.item() for name, type in types.items() if type.fill}

@@ -1,0 +1,138 @@
+"""Temporaries: parts of an assignment computed first, and inner sums by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+
+from taco_py.compiler.concrete.terms import summed
+from taco_py.compiler.cost.estimate import result_size
+from taco_py.language.formats import dense
+from taco_py.language.legal.needed_places import asked_where, kept_where
+from taco_py.language.legal.stored import is_full, is_sparse
+from taco_py.language.legal.stored_places import StoredPlaces
+from taco_py.language.notation.checks import free_indices
+from taco_py.language.notation.dtypes import DType, expression_dtype
+from taco_py.language.notation.nodes import Access, Assignment, Expr, Reduce
+from taco_py.language.notation.tree import children, map_children
+from taco_py.language.problem import TensorType
+from taco_py.planner.context import Context
+from taco_py.planner.ir.goal import real_statistics
+from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.ir.program import Define, Program
+
+
+def where_asked(program: Program, expr: Expr, part: Expr, made: Expr | None = None) -> Expr:
+    """Write a dense part of an expression where sparse operands beside it ask for it.
+
+    sum(k, Q[i,k] * K[j,k]) of M[i,j] * exp(sum(…))   →   kept(sum(…), stored(M[i,j]))
+
+    made  what the part is written as
+    """
+    value = part if made is None else made
+    stored = StoredPlaces({name: (False,) * len(f.shape) for name, f in program.facts.items()})
+    for name in program.facts:
+        stored.note(name, 0 if is_sparse(program.facts[name].type.format) else None)
+    if len(free_indices(part)) < 2 or stored.fill(part) == 0:
+        return value
+    where = asked_where(stored, expr, part)
+    return kept_where(value, sorted(where, key=str)) if where else value
+
+
+def with_temporary(
+    program: Program,
+    context: Context,
+    value: Expr,
+    keep: Sequence[str],
+    why: str,
+    dtype: DType | None = None,
+) -> tuple[Program, Access]:
+    """Assign `value`, summed over all indices but `keep`, to a new tensor before the result.
+
+        y[i] = A[i,j] * sum(k, B[j,k])
+        → T[j] = sum(k, B[j,k]);  y[i] = A[i,j] * sum(k, B[j,k]),  and the access T[j]
+
+    dtype  the type that the sum is added up in, where that is not its own
+    """
+    value = summed(value, (i for i in free_indices(value) if i not in keep))
+    target = Access(program.fresh("T"), tuple(keep))
+    assignment = Assignment(target, value)
+    facts = described(program, context, assignment)
+    if dtype is not None:
+        facts = replace(facts, type=replace(facts.type, dtype=dtype.name))
+    if is_full(facts.type.format) and is_sparse(program.usual_format(assignment)):
+        fill = fill_of(program, context, value, keep)
+        cheap = (
+            "for" if fill >= context.goal.machine.full_share else "which is cheaper here, though"
+        )
+        why = f"{why}; dense, {cheap} {fill:.0%} of it is expected to be there"
+    name = target.tensor
+    return program.before(program.result, (Define(assignment, why),), {name: facts}), target
+
+
+def described(program: Program, context: Context, assignment: Assignment) -> Operand:
+    """The facts that are expected of the target of `assignment`, a temporary."""
+    key = (Operand, program.result_type, context.full, *context.key(program, assignment))
+    return context.effort.recall(key, lambda: _described(program, context, assignment))
+
+
+def _described(program: Program, context: Context, assignment: Assignment) -> Operand:
+    value, keep, machine = assignment.value, assignment.target.indices, context.goal.machine
+    sizes = real_statistics(Assignment(Access("", ()), value), program.facts, machine).sizes
+    shape = tuple(int(sizes[i]) for i in keep)
+    nnz = result_size(context.statistics(program, value), value, keep)
+    dtype = expression_dtype(value, program.dtypes).name
+    form = program.usual_format(assignment)
+    if is_sparse(form) and _better_dense(program, context, assignment, shape):
+        form = dense(len(keep))
+    return Operand(TensorType(form, dtype, program.result_type.index_dtype), shape, nnz)
+
+
+def _better_dense(
+    program: Program, context: Context, assignment: Assignment, shape: Sequence[int]
+) -> bool:
+    """Whether a temporary is so full that coordinates cost more than the zeros between them, or is
+    asked to be dense.
+
+    Not where the result is sparse: its entries would be those of all the zeros too.
+    """
+    machine = context.goal.machine
+    if prod(shape) > machine.dense_elements or is_sparse(program.result_type.format):
+        return False
+    if context.full and len(shape) == 1:
+        return True
+    return (
+        fill_of(program, context, assignment.value, assignment.target.indices) >= machine.full_share
+    )
+
+
+def fill_of(program: Program, context: Context, value: Expr, keep: Sequence[str]) -> float:
+    """The share of the elements of `value` over `keep` that is expected to be stored."""
+    stats = context.statistics(program, value)
+    return result_size(stats, value, keep) / max(stats.volume(frozenset(keep)), 1.0)
+
+
+def program_of_sum(program: Program, sum_: Reduce) -> Program:
+    """A program whose result is an inner sum, dense where the whole result is dense.
+
+    y[i] = A[i,j] * sum(k, B[j,k])  →  [j] = sum(k, B[j,k])
+    """
+    own = Assignment(Access("", free_indices(sum_)), sum_)
+    whole = program.result_type
+    order = len(own.target.indices)
+    form = dense(order) if is_full(whole.format) else program.usual_format(own)
+    facts = {**program.facts, "": Operand(replace(whole, format=form), (), 0.0)}
+    return replace(program, steps=(Define(own),), facts=facts, results=("",))
+
+
+def through_children(
+    program: Program, expr: Expr, visit: Callable[[Program, Expr], tuple[Program, Expr]]
+) -> tuple[Program, Expr]:
+    """The expression with `visit` applied to each child, which may put temporaries before it."""
+    new: list[Expr] = []
+    for child in children(expr):
+        program, changed = visit(program, child)
+        new.append(changed)
+    rest = iter(new)
+    return program, map_children(expr, lambda _: next(rest))

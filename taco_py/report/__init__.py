@@ -1,0 +1,1 @@
+"""What a plan does, why, and how far from the limits of the machine."""

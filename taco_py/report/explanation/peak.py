@@ -1,0 +1,35 @@
+"""The line of `explain()` about memory: what there is at once where it is most.
+
+memory    up to 76.2 kB at once: C in the format ds (up to 73.2 kB), the workspace w (3.0 kB)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from taco_py.compiler.driver import CompiledKernel
+from taco_py.data.kernels import KERNELS
+from taco_py.data.storage.tensor_data import TensorData
+from taco_py.language.diagnostics.memory_errors import bytes_text
+from taco_py.planner.ir.plan import Plan
+from taco_py.running.execute.peak_memory import moments
+
+
+def told_peak(
+    plan: Plan,
+    kernels: Sequence[CompiledKernel],
+    tensors: Mapping[str, TensorData],
+    threads: int,
+) -> Iterator[str]:
+    """Say what a plan takes at most at once, besides its operands, and the limit that there is."""
+    steps = zip(plan.kernels, kernels, strict=True)
+    compiled = {(step.target, "evaluate"): kernel for step, kernel in steps}
+    found = tuple(moments(plan, tensors, compiled, threads, False))
+    if not found:
+        return
+    peak = max(found, key=lambda moment: moment.most)
+    up_to = "up to " if peak.least < peak.most else ""
+    listed = ", ".join(f"{part.what} {part.told}" for part in peak.parts(True))
+    limit = KERNELS.memory.limit
+    allowed = "" if limit is None else f"; allowed are {bytes_text(limit)}"
+    yield f"memory    {up_to}{bytes_text(peak.most)} at once: {listed or 'nothing'}{allowed}"

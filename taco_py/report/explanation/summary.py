@@ -1,0 +1,221 @@
+"""The first lines of `explain()`: what runs, how long it takes, what may differ in numbers.
+
+Those of `y[i] = A[i,j] * (sum(k, C[j,k] * z[k]) - b[j])`:
+
+    runs      2 kernels, 0 copies
+    expected  4.5e-06 s, in one kernel as the text has it 1.9e-04 s
+    largest   temporary T, about 2e+02 elements
+    limit     2 threads
+    numbers   may differ by NaN and infinity beside what is not stored (hoist_sum)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
+
+from codegen.target import CUDA
+from taco_py.compiler.concrete.terms import sums_outside
+from taco_py.compiler.cost.effort import Effort
+from taco_py.compiler.cost.machine import Machine
+from taco_py.compiler.ways.ways import way_of
+from taco_py.language.legal.absent import fill_of
+from taco_py.language.legal.types import computes_exactly
+from taco_py.language.notation.checks import accesses
+from taco_py.planner.algebra.normalize import normal_form
+from taco_py.planner.context import Context
+from taco_py.planner.ir.goal import Request, real_statistics
+from taco_py.planner.ir.nodes import (
+    Cast,
+    Gather,
+    KernelStep,
+    Locate,
+    Operand,
+    Reformat,
+    TakeValues,
+)
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.ir.program import Chosen, Program
+from taco_py.planner.lookahead import Lookahead
+from taco_py.planner.rules.base import Numbers
+from taco_py.planner.rules.catalogue import CATALOGUE
+from taco_py.planner.search import Search
+
+MOST_LOOPS = 64
+"""Loops of one kernel up to which its time is estimated: that of more nobody would wait for."""
+COPIES = Reformat | Cast | Gather | Locate | TakeValues
+
+
+def summary(plan: Plan, limit: int) -> Iterator[str]:
+    """Five lines for everybody, and a sixth where a result might be expected to be sparse.
+
+    limit  the most threads that a call may use
+    """
+    kernels = len(plan.kernels)
+    copies = sum(isinstance(step, COPIES) for step in plan.steps)
+    yield f"runs      {_count(kernels, 'kernel')}, {_count(copies, 'copy', 'copies')}"
+    yield f"expected  {_expected(plan)}"
+    yield f"largest   {_largest(plan.chosen)}"
+    yield f"limit     {_limit(plan, limit)}"
+    yield f"numbers   {numbers(plan)}"
+    if dense := dense_reason(plan):
+        yield f"result    dense, for {dense}"
+
+
+def _limit(plan: Plan, limit: int) -> str:
+    """The most threads that there are."""
+    if plan.machine.is_gpu:
+        return f"{CUDA.most_threads} threads and {CUDA.shared_bytes} shared bytes a block"
+    return _count(limit, "thread")
+
+
+def dense_reason(plan: Plan) -> str:
+    """Say why a matrix or tensor of sparse operands is stored densely; "" where it need not be."""
+    if plan.chosen is None or not plan.result.format.is_dense or plan.result.format.order < 2:
+        return ""
+    text = plan.chosen.text
+    if len(text.results) > 1:
+        return ""
+    value = text.define(text.result).assignment.value
+    if all(text.is_full(access.tensor) for access in accesses(value)):
+        return ""
+    fill = fill_of(value, lambda a: None if text.is_full(a.tensor) else 0, text.dtypes)
+    if fill is None:
+        return "operands without a fill value say what it is where sparse ones store nothing"
+    if fill == 0:
+        return ""
+    return f"it is {fill} where nothing is stored; of Tensors it has that for its fill value"
+
+
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number} {one if number == 1 else several or one + 's'}"
+
+
+def _expected(plan: Plan) -> str:
+    """The expected seconds of the program and of the text's own loops."""
+    chosen = plan.chosen
+    if chosen is None:
+        return "not estimated: a schedule says which loops there are"
+    if plan.machine.is_gpu:
+        return _expected_on_gpu(plan)
+    ours = f"{_seconds(chosen.program, plan):.1e} s"
+    if len(chosen.text.sizes) > MOST_LOOPS:
+        return ours
+    text = chosen.text
+    for define in text.defines:
+        text = text.with_assignment(sums_outside(normal_form(define.assignment, text.facts)))
+    where = "in one kernel" if len(text.steps) == 1 else "in one kernel for each statement"
+    if chosen.program.steps == text.steps:
+        return f"{ours}, {where} as the text has it"
+    return f"{ours}, {where} as the text has it {_seconds(text, plan):.1e} s"
+
+
+def expected_of(plan: Plan, facts: Mapping[str, Operand]) -> float | None:
+    """Return the expected seconds of a plan, None where they are not estimated.
+
+    facts  of the operands: where they have other sizes than those that it was made for, plans with
+           temporaries are not estimated again
+    """
+    if plan.chosen is None:
+        return None
+    if any(facts[name].shape != each.shape for name, each in plan.program.facts.items()):
+        resized = _resized(plan, facts)
+        return None if resized is None or plan.machine.is_gpu else _seconds(resized, plan)
+    if not plan.machine.is_gpu:
+        return _seconds(plan.chosen.program, plan)
+    prices = [*_prices_on_gpu(plan)]
+    known = [seconds for seconds in prices if seconds is not None]
+    return sum(known) if prices and len(known) == len(prices) else None
+
+
+def _resized(plan: Plan, facts: Mapping[str, Operand]) -> Program | None:
+    """The chosen program over operands with these facts; None where it makes temporaries."""
+    assert plan.chosen is not None
+    program = plan.chosen.program
+    if len(program.steps) != 1 or [*program.kernels]:
+        return None
+    sizes = dict(program.sizes)
+    for access in accesses(program.last.value):
+        sizes.update(zip(access.indices, map(float, facts[access.tensor].shape), strict=True))
+    known = {name: facts[name] for name in program.facts if name in facts}
+    return replace(program.with_facts(known), sizes=sizes)
+
+
+def _prices_on_gpu(plan: Plan) -> Iterator[float | None]:
+    """The expected seconds of each kernel, None where there are no figures."""
+    for kernel in plan.kernels:
+        names = (name for name, _ in kernel.problem.operands)
+        facts = {name: plan.program.facts[kernel.source(name)] for name in names}
+        stats = real_statistics(kernel.problem.assignment, facts, plan.machine)
+        priced = way_of(kernel.schedule.make).priced
+        yield priced and priced(kernel.problem, kernel.schedule, stats)
+
+
+def _expected_on_gpu(plan: Plan) -> str:
+    """The expected seconds of kernels, of which there are figures for dense results alone."""
+    prices = [*_prices_on_gpu(plan)]
+    known = [seconds for seconds in prices if seconds is not None]
+    if not known:
+        return "not estimated: there are no figures for such kernels of a GPU"
+    some, rest = "kernels", ""
+    if len(known) < len(prices):
+        some, rest = f"{len(known)} of {len(prices)} kernels", "; no figures for the others"
+    return f"{sum(known):.1e} s in {some} of a GPU, without copies to it and back{rest}"
+
+
+def expected_seconds(plan: Plan, goal: Request) -> float:
+    """Return what the kernels of a plan are expected to take in the ways that make each fastest.
+
+    goal  what the plan was made for: libraries that may be called, searches that were made
+    """
+    assert plan.chosen is not None
+    context = Context(goal, Lookahead(), Search(), known=real_statistics)
+    program = plan.chosen.program
+    steps = context.costs.program(program, context)
+    return _planned(program, plan.machine) + steps * plan.machine.step_seconds
+
+
+def _seconds(program: Program, plan: Plan) -> float:
+    goal = Request(plan.result, effort=Effort(), machine=plan.machine)
+    context = Context(goal, Lookahead(), Search(), known=real_statistics)
+    steps = context.costs.in_loops(program, context)
+    return _planned(program, plan.machine) + steps * plan.machine.step_seconds
+
+
+def _planned(program: Program, machine: Machine) -> float:
+    return sum(_planned_seconds(kernel, program, machine) for kernel in program.kernels)
+
+
+def _planned_seconds(kernel: KernelStep, program: Program, machine: Machine) -> float:
+    """The expected seconds of a kernel that was planned when its step was made: all of it dense."""
+    shapes = {name: program.facts[kernel.source(name)].shape for name, _ in kernel.problem.operands}
+    products = prod(float(shapes[name][mode]) for _, name, mode in kernel.sizes)
+    steps = machine.quickest_steps if way_of(kernel.schedule.make).reuses else 1.0
+    return machine.plan_step_seconds + products * steps * machine.step_seconds
+
+
+def _largest(chosen: Chosen | None) -> str:
+    """The largest temporary tensor."""
+    if chosen is None:
+        return "no temporary"
+    temporaries = (step.target for step in chosen.program.temporaries)
+    made = [target for target in temporaries if target not in chosen.fused]
+    made += [kernel.target for kernel in chosen.program.kernels]
+    stored = {target: chosen.program.facts[target].stored for target in made}
+    if not stored:
+        return "no temporary"
+    name = max(stored, key=lambda target: stored[target])
+    return f"temporary {name}, about {stored[name]:.2g} elements"
+
+
+def numbers(plan: Plan) -> str:
+    """What the rules that were taken may change in numbers, and which rules these are."""
+    facts = (plan.program.facts.get(name) for name in plan.program.results)
+    types = [plan.result, *(each.type for each in facts if each is not None)]
+    if all(computes_exactly(type.dtype) for type in types):
+        return "are those of the text"
+    rules = [r for r in dict.fromkeys(rule for rule, _ in CATALOGUE) if any(plan.log.of(r.name))]
+    changes = {change: [r.name for r in rules if change in r.numbers] for change in Numbers}
+    parts = [f"{change.words} ({', '.join(names)})" for change, names in changes.items() if names]
+    return f"may differ by {'; '.join(parts)}" if parts else "are those of the text"

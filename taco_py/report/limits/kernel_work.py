@@ -1,0 +1,278 @@
+"""What a kernel cannot do without: operations, and the bytes of each array, on given operands.
+
+    y[i] = sum(j, A[i,j] * x[j]) with A in CSR, 1000 entries
+    → 2000 operations; A's values and coordinates once, y once, the elements of x that are met
+
+All of it is counted from below: where two sparse operands meet, nobody knows how often they do, and
+no operation is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from math import prod
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.compiler.concrete.terms import Term, split_terms, sums_outside
+from taco_py.compiler.cost.spread import Entries
+from taco_py.data.storage.by_level.level_tree import is_usual
+from taco_py.language.legal.stored import is_full
+from taco_py.language.legal.types import is_complex
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.nodes import Access, Call, Expr, Reduce
+from taco_py.language.notation.tree import walk
+from taco_py.language.problem import Problem
+from taco_py.planner.ir.nodes import KernelStep, Operand
+from taco_py.report.limits.window_unions import Unions
+
+COMPLEX = 4
+"""Operations on numbers that one on complex numbers takes, for its products."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One access of a kernel to an array.
+
+    indices  of the modes as they are stored, the outermost first
+    extents  how many coordinates of each index are met, at least
+    item     bytes of an element, or of an entry with its coordinate if something needs that
+    listed   whether something needs the coordinate of an entry: another operand or a dense result
+             has its index
+    entries  that are stored; 0 of a dense array
+    rows     positions of each level, of a sparse operand; () where they are not known
+    unit     whether neighbours along the last index lie side by side
+    unions   which coordinates rows of a sparse operand have together, None where nobody knows
+    """
+
+    tensor: str
+    indices: tuple[str, ...]
+    extents: tuple[float, ...]
+    item: int
+    entries: float = 0.0
+    rows: tuple[float, ...] = ()
+    unit: bool = True
+    sparse: bool = False
+    listed: bool = False
+    unions: Unions | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def bytes(self) -> float:
+        """The bytes that are read or written, at least once."""
+        return self.item * (self.entries if self.sparse else prod(self.extents))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a kernel does at least.
+
+    sizes    of each index
+    flops    operations on numbers
+    arrays   that it reads and writes, by the name of their memory; one that is accessed twice is
+             there twice
+    walked   the sparse operand whose entries the loops run over, None where there is none, or
+             several
+    several  whether several sparse operands meet
+    """
+
+    problem: Problem
+    sizes: Mapping[str, float]
+    flops: float
+    arrays: tuple[Counted, ...]
+    walked: Counted | None
+    several: bool
+
+    @property
+    def bytes(self) -> float:
+        """The bytes that move at least: each array once."""
+        most: dict[str, float] = {}
+        for each in self.arrays:
+            most[each.tensor] = max(most.get(each.tensor, 0.0), each.bytes)
+        return sum(most.values())
+
+
+def work_of_step(
+    step: KernelStep, facts: Mapping[str, Operand], memory: Mapping[str, str] | None = None
+) -> Work:
+    """What a kernel does at least on operands with these facts, which go by the plan's names.
+
+    memory  behind each of the kernel's operands, of `operand_memory`; None if each has its own
+    """
+    problem = step.problem
+    known = {name: facts[step.source(name)] for name, _ in problem.operands}
+    sizes = {index: float(known[name].shape[mode]) for index, name, mode in step.sizes}
+    found = tuple(dict.fromkeys(accesses(problem.assignment.value)))
+    sparse = [each for each in found if not is_full(problem.type_of(each.tensor).format)]
+    several = len(sparse) > 1
+    walked = None if several or not sparse else _walked(problem, sparse[0], found, known)
+    met = _met(sparse, walked, sizes, known)
+    listed = frozenset(index for each in sparse for index in each.indices)
+    arrays = [_counted(problem, each, met, listed) for each in found if each not in sparse]
+    target = problem.assignment.target
+    if is_full(problem.result.format):
+        arrays.append(_counted(problem, target, met, listed))
+    if walked is not None:
+        arrays.append(walked)
+    flops = 0.0 if several else _flops(problem, sizes, walked)
+    return Work(problem, sizes, flops, _in_memory(arrays, memory or {}), walked, several)
+
+
+def _in_memory(arrays: Sequence[Counted], memory: Mapping[str, str]) -> tuple[Counted, ...]:
+    """The arrays by the names of their memory, without dense ones of no certain extent."""
+    named = (replace(each, tensor=memory.get(each.tensor, each.tensor)) for each in arrays)
+    return tuple(each for each in named if each.tensor or each.sparse)
+
+
+def _walked(
+    problem: Problem, access: Access, every: Sequence[Access], known: Mapping[str, Operand]
+) -> Counted:
+    """The entries of the only sparse operand."""
+    type, operand = problem.type_of(access.tensor), known[access.tensor]
+    indices = problem.stored(access)
+    listed = _needs_coordinates(problem, access, every)
+    item = np.dtype(type.element).itemsize + listed * np.dtype(type.index_dtype).itemsize
+    entries = float(operand.nnz)
+    rows = _rows(operand)
+    extents = tuple(float(operand.shape[access.indices.index(index)]) for index in indices)
+    unions = None
+    if operand.entries is not None and is_usual(operand.type.format):
+        unions = Unions(operand.entries)
+    return Counted(access.tensor, indices, extents, item, entries, rows, True, True, listed, unions)
+
+
+def _needs_coordinates(problem: Problem, access: Access, every: Sequence[Access]) -> bool:
+    """Whether loops over entries have to read the last level's coordinates: a dense operand or
+    result has the index, and the level lists them.
+
+    y[i] = A[i,j]  no        y[j] = A[i,j]  yes        y[i] = A[i,j] * x[j]  yes
+    """
+    form = problem.type_of(access.tensor).format
+    if form.levels[-1].full or not is_usual(form):
+        return False
+    last = problem.stored(access)[-1]
+    target = problem.assignment.target
+    dense = [each for each in every if each != access]
+    dense += [target] * is_full(problem.result.format)
+    return any(last in each.indices for each in dense)
+
+
+def _rows(operand: Operand) -> tuple[float, ...]:
+    """The positions of each level; of those that nobody has counted, what sizes and entries say."""
+    form, shape = operand.type.format, operand.shape
+    sizes = [float(shape[mode]) for mode in form.mode_order]
+    if operand.entries is not None:
+        return tuple(_counts(operand.entries, sizes))
+    kinds = [level.full for level in form.levels]
+    if kinds[:-1] == [True] * (len(kinds) - 1):  # rows of which each is there, then a list
+        return (*(prod(sizes[: at + 1]) for at in range(len(sizes) - 1)), float(operand.nnz))
+    return ()
+
+
+def _counts(entries: Entries, sizes: Sequence[float]) -> Iterator[float]:
+    """The positions of each level of data that are there."""
+    count = 1.0
+    last = len(sizes) - 1
+    for at, (size, level) in enumerate(zip(sizes, entries.data.levels, strict=True)):
+        if at == last:
+            yield float(entries.data.nnz)
+            return
+        count = count * size if level.crd is None else float(level.crd.size)
+        yield count
+
+
+def _met(
+    sparse: Sequence[Access],
+    walked: Counted | None,
+    sizes: Mapping[str, float],
+    known: Mapping[str, Operand],
+) -> dict[str, float]:
+    """How many coordinates of each index are met, at least.
+
+    All of an index that no sparse operand has; of its others those that store something, or as many
+    as a row has on average. A row that may be empty is not met, be it that a dense level has it.
+    """
+    met = dict(sizes)
+    for access in sparse:
+        for index in access.indices:
+            met[index] = min(1.0, known[access.tensor].nnz)
+    if walked is None:
+        return met
+    (access,) = sparse
+    entries = known[access.tensor].entries
+    levels = known[access.tensor].type.format.levels
+    above = 1.0
+    for at, (index, level) in enumerate(zip(walked.indices, levels, strict=True)):
+        rows = walked.rows[at] if at < len(walked.rows) else 0.0
+        if not level.full or all(each.full for each in levels[at:]):
+            met[index] = max(met[index], min(sizes[index], rows / above if above else 0.0))
+        above = rows
+        mode = access.indices.index(index)
+        if entries is not None and entries.known(mode) and entries.exact(mode):
+            met[index] = max(met[index], entries.spread(mode).distinct)
+    return met
+
+
+def _counted(
+    problem: Problem, access: Access, met: Mapping[str, float], listed: frozenset[str]
+) -> Counted:
+    """A dense array; of several indices of a sparse operand no more is certain than of one.
+
+    A[i,j] * D[i,j] with A diagonal   →   n elements of D, though all i and all j are met
+    """
+    shared = sorted(listed.intersection(access.indices), key=lambda index: -met[index])
+    met = {**met, **dict.fromkeys(shared[1:], min(1.0, met[shared[0]] if shared else 1.0))}
+    type, indices = problem.type_of(access.tensor), problem.stored(access)
+    size = np.dtype(type.element).itemsize
+    unit = type.unit_stride
+    return Counted(access.tensor, indices, tuple(met[i] for i in indices), size, unit=unit)
+
+
+def _flops(problem: Problem, sizes: Mapping[str, float], walked: Counted | None) -> float:
+    """Operations of all terms, at least."""
+    each = COMPLEX if is_complex(problem.result.dtype) else 1
+    whole = sums_outside(problem.assignment)
+    return each * sum(_of_term(term, sizes, walked) for term in split_terms(whole.value))
+
+
+def _of_term(term: Term, sizes: Mapping[str, float], walked: Counted | None) -> float:
+    """A product and its sum for each point of the two factors that meet in most points; of other
+    terms an operation for each point of what is largest.
+
+    sum(k, sum(l, T[i,k,l] * C[k,r] * D[l,r]))   →   2 · entries of T · size of r
+    """
+    if any(isinstance(node, Reduce) for node, _ in walk(term.body)):
+        return 0.0
+    found = tuple(dict.fromkeys(accesses(term.body)))
+    calls = [node for node, _ in walk(term.body) if isinstance(node, Call)]
+    if not found or not calls:
+        return max((_points(each.indices, sizes, walked) for each in found), default=0.0) * bool(
+            term.reduced
+        )
+    pairs = [(*a.indices, *b.indices) for n, a in enumerate(found) for b in found[n + 1 :]]
+    pairs = pairs or [each.indices for each in found]
+    if walked is not None and not _restricts(term.body, walked):
+        return 0.0
+    points = max(_points(indices, sizes, walked) for indices in pairs)
+    return points * (2.0 if term.reduced and _is_product(term.body) else 1.0)
+
+
+def _restricts(body: Expr, walked: Counted) -> bool:
+    """Whether the only sparse operand is a factor of a product, so that the entries are all that
+    counts."""
+    return _is_product(body) and any(a.tensor == walked.tensor for a in accesses(body))
+
+
+def _is_product(body: Expr) -> bool:
+    calls = [node for node, _ in walk(body) if isinstance(node, Call)]
+    return bool(calls) and all(call.operator.distributes for call in calls)
+
+
+def _points(indices: Sequence[str], sizes: Mapping[str, float], walked: Counted | None) -> float:
+    """The points over indices, of which those that the sparse operand has are its entries."""
+    whole = set(indices)
+    if walked is None:
+        return prod(sizes[index] for index in whole)
+    others = prod(sizes[index] for index in whole.difference(walked.indices))
+    return others * (walked.entries if whole.issuperset(walked.indices) else 1.0)

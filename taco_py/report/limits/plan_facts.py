@@ -1,0 +1,47 @@
+"""The facts of a plan's tensors that a bound may go by: no more than is certain of temporaries.
+
+T[i,k] = A[i,k] + D[i,k];  C[i,j] = T[i,k] * B[k,j]     planned for 100 × 100, called with 200
+→ facts of A, B and D, and none of T
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from taco_py.language.legal.stored import is_full
+from taco_py.planner.ir.nodes import KernelStep, Operand
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.ir.program import reads
+
+
+def facts_for_bounds(plan: Plan, given: Mapping[str, Operand] | None) -> dict[str, Operand]:
+    """Return the facts of operands, and of what steps make if that is certain.
+
+    given  of the operands, where they are not those that the plan was made for
+    """
+    planned, given = plan.program.facts, given or {}
+    made = {step.target for step in plan.steps}
+    others = {name: each for name, each in planned.items() if name not in made}
+    found = {**others, **given}
+    if all(_alike(found[name], each) for name, each in others.items()):
+        found.update(_certain(plan))
+    return found
+
+
+def _alike(one: Operand, other: Operand) -> bool:
+    return one.shape == other.shape and one.stored == other.stored
+
+
+def _certain(plan: Plan) -> Iterator[tuple[str, Operand]]:
+    """What steps make, but for sparse results of kernels, whose entries are estimated."""
+    estimated: set[str] = set()
+    for step in plan.steps:
+        if isinstance(step, KernelStep):
+            unsure = not is_full(step.problem.result.format)
+        else:
+            unsure = not estimated.isdisjoint(reads(step))
+        if unsure:
+            estimated.add(step.target)
+        else:  # which entries there are, the operands that it was planned for say alone
+            yield step.target, replace(plan.program.facts[step.target], entries=None)

@@ -1,0 +1,1 @@
+"""Plans carried out: steps, calls made before, kernels for others to compile."""

@@ -1,0 +1,242 @@
+"""Tensors in the memory of a device, and results that stay there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from taco_py.arguments.results.hand_out import handed_out
+from taco_py.data.interop.in_order import with_order
+from taco_py.data.storage.pack import is_sorted, is_unique
+from taco_py.data.storage.tensor_data import TensorData, arrays_of, mapped, on_host, stores_all
+from taco_py.data.tensors.stored_facts import StoredFacts
+from taco_py.language.diagnostics.errors import DeviceError, OperandTypeError
+
+if TYPE_CHECKING:
+    from codegen.devices.device_array import DeviceArray
+
+
+class DeviceTensor(StoredFacts):
+    """Hold an immutable tensor in the memory of a GPU, as `tp.device` and calls over it make it.
+
+    >>> dA = tp.device(sp.csr_array([[1.0, 0.0], [2.0, 3.0]]), target="cuda-emulated")
+    >>> dy = tp.einsum("ij,j->i", dA, np.array([1.0, 1.0]))
+    >>> dy
+    DeviceTensor(shape=(2,), format='d', nnz=2, dtype=float64, target='cuda-emulated')
+    >>> dy.to_host()
+    array([1., 5.])
+
+    Calls over it compute on its device, and what they return stays there. A dense one is taken in
+    place by CuPy, torch, numba and JAX (`__cuda_array_interface__`, `__dlpack__`).
+    """
+
+    __slots__ = ("_data", "_kind", "_signature", "_target")
+    __array_ufunc__ = None
+
+    def __init__(self, data: TensorData, kind: str, target: str) -> None:
+        """data    arrays of the device
+        kind    what `to_host` gives: "ndarray", "tensor", or scipy's "csr_array", "coo_matrix" …
+        target  the device's name
+        """
+        self._data = data
+        self._kind = kind
+        self._target = target
+        self._signature: tuple[object, ...] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of its arrays on the device."""
+        return sum(array.nbytes for array in arrays_of(self._data))
+
+    @property
+    def nnz(self) -> int:
+        """Return the number of values on the device, which are not looked at.
+
+        Zeros and what fills the format up are among them.
+        """
+        return self._data.nnz
+
+    @property
+    def target(self) -> str:
+        """Return the name of the device, as `target=` has it."""
+        return self._target
+
+    @property
+    def kind(self) -> str:
+        """Return what `to_host` gives: "ndarray", "tensor" or one of scipy's names."""
+        return self._kind
+
+    @property
+    def data(self) -> TensorData:
+        """Return the arrays. Raises DeviceError where their memory was given back."""
+        self.require_memory()
+        return self._data
+
+    def over(self, data: TensorData) -> DeviceTensor:
+        """Return a tensor of the same kind on the same device, of other arrays of it."""
+        return DeviceTensor(data, self._kind, self._target)
+
+    def to_host(self) -> Any:
+        """Copy to the host, as what it was there, or as what such a result is there.
+
+        Raises DeviceError for one that was freed, or where a kernel failed that computes it.
+        """
+        from taco_py.compiler.devices import refusals
+
+        with refusals():
+            return handed_out(self.data, self._kind)
+
+    def free(self) -> None:
+        """Give the memory back now; it is given back too when nothing refers to the tensor.
+
+        Using it afterwards is an error. Memory that another library owns stays.
+        """
+        from taco_py.compiler.devices import refusals
+
+        with refusals():
+            for array in self._arrays():
+                if not array.buffer.is_free:
+                    array.buffer.free()
+
+    def require_memory(self) -> None:
+        """Raise DeviceError where the memory was given back."""
+        if any(array.buffer.is_free for array in self._arrays()):
+            raise DeviceError(
+                f"Expected a tensor in the memory of {self._target}, found one that was freed: "
+                f"{self!r}",
+                hint="free tensors when nothing needs them any more",
+            )
+
+    def _arrays(self) -> list[Any]:
+        """Its arrays, which are those of a device."""
+        return [*arrays_of(self._data)]
+
+    def examined(self) -> TensorData:
+        """Return the arrays with the order of their coordinates, which is looked up once."""
+        self._data = examined(self.data)
+        return self._data
+
+    def signature(self) -> tuple[object, ...]:
+        """Return all that calls over it depend on, but for its elements."""
+        if self._signature is None:
+            data = self._data
+            self._signature = (
+                DeviceTensor,
+                self._target,
+                self._kind,
+                data.shape,
+                str(data.format),
+                tuple(level.ordered for level in data.format.levels),
+                stores_all(data).fill,
+                data.sorted,
+                data.unique,
+                *((a.dtype, a.shape, a.strides) for a in arrays_of(data)),
+            )
+        return self._signature
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The memory of a dense one, for other libraries."""
+        found: dict[str, Any] = self._lent("__cuda_array_interface__")
+        return found
+
+    @property
+    def __dlpack__(self) -> Any:
+        """A capsule of a dense one's memory, for other libraries."""
+        return self._lent("__dlpack__")
+
+    @property
+    def __dlpack_device__(self) -> Any:
+        """Where a dense one's memory is."""
+        return self._lent("__dlpack_device__")
+
+    def _lent(self, protocol: str) -> Any:
+        """What the array of a dense one offers. Raises AttributeError where it offers nothing."""
+        found = getattr(self.data.values, protocol, None)
+        if found is None or not self.format.is_dense:
+            raise AttributeError(
+                f"Expected a dense tensor on a GPU for {protocol}, found {self!r}; a sparse one is "
+                "several arrays"
+            )
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        """Refused, so that nothing is copied to the host by accident."""
+        raise OperandTypeError(
+            f"Expected an array on the host, found {self!r}",
+            hint="call .to_host(), which copies it",
+        )
+
+    def __float__(self) -> NoReturn:
+        """Refused, as `int`, `bool` and `complex` are: a number is copied to the host by name."""
+        raise OperandTypeError(
+            f"Expected a number on the host, found {self!r}",
+            hint="call .to_host(), which copies it: float(s.to_host())",
+        )
+
+    __int__ = __bool__ = __complex__ = __index__ = __float__
+
+    def __reduce__(self) -> NoReturn:
+        """Refused: what is pickled or copied is of the host."""
+        raise OperandTypeError(
+            f"Expected a tensor on the host to copy or to pickle, found {self!r}",
+            hint="call .to_host(), which copies it",
+        )
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a tensor without modes")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return (
+            f"DeviceTensor(shape={self.shape}, format={str(self.format)!r}, nnz={self.nnz}, "
+            f"dtype={self.dtype}, target={self._target!r})"
+        )
+
+
+def examined(data: TensorData) -> TensorData:
+    """The tensor with what is known of its coordinates, which are looked at where nobody has."""
+    if data.sorted is not None and data.unique is not None:
+        return data
+    seen = with_order(on_host(data))
+    is_ordered = is_sorted(seen) if seen.sorted is None else seen.sorted
+    is_distinct = is_unique(seen) if seen.unique is None else seen.unique
+    return replace(data, sorted=is_ordered, unique=is_distinct)
+
+
+def uploaded(data: TensorData, target: str) -> TensorData:
+    """The tensor in the memory of a device, in arrays of its own. Raises DeviceError.
+
+    Of arrays that the host reads between kernels a copy stays there.
+    """
+    from taco_py.running.execute.residence import Residence
+
+    there = Residence(target)
+
+    def on_device(array: Any) -> DeviceArray:
+        if isinstance(array, np.ndarray):
+            return there.copied(array)
+        own: DeviceArray = there.array(array)
+        own.constant = own.constant or own.buffer.is_own  # for nothing changes it any more
+        return own
+
+    found = mapped(data, on_device)
+    for own, level in zip(found.levels, data.levels, strict=True):
+        if isinstance(level.pos, np.ndarray):
+            own.pos.mirror = level.pos.copy()  # type: ignore[union-attr]
+    return found
+
+
+def place_of(objects: Iterable[Any]) -> str:
+    """The device that operands of a call are on, "" where all are on the host."""
+    return next(iter(targets_of(objects)), "")
+
+
+def targets_of(objects: Iterable[Any]) -> tuple[str, ...]:
+    """The devices that operands are on, each once."""
+    found = (obj.target for obj in objects if isinstance(obj, DeviceTensor))
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,122 @@
+"""A plan's sparse result in two phases: its structure first, its values as often as they change.
+
+A last kernel that makes the sparse result itself has a variant that only assembles, and one that is
+given the structure. The kernels before it are run as they are, for their results are not kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from taco_py.data.storage.check import check_lengths
+from taco_py.data.storage.tensor_data import TensorData, with_index_dtype
+from taco_py.language.diagnostics.errors import StructureError
+from taco_py.language.fill import Fill
+from taco_py.language.phase import ASSEMBLE, COMPUTE
+from taco_py.planner.ir.nodes import KernelStep
+from taco_py.planner.ir.plan import Plan
+from taco_py.running.execute.assemble_result import plain
+from taco_py.running.execute.run import (
+    ASSEMBLE_AGAIN,
+    Execution,
+    begin,
+    compute,
+    index_dtype_of,
+    run,
+    run_step,
+    shape_of,
+)
+
+
+def assemble(plan: Plan, execution: Execution) -> TensorData:
+    """The structure of the result, with values of zero."""
+    last = _before_last(plan, execution)
+    if last is None:
+        whole = run(plan, execution)
+        return replace(whole, values=np.zeros_like(whole.values))
+    return compute(last, execution, None, ASSEMBLE)
+
+
+def recompute(plan: Plan, execution: Execution, pattern: TensorData) -> TensorData:
+    """The values of the result for the structure `pattern`, whose index arrays it shares.
+
+    Raises StructureError where the operands make another structure.
+    """
+    last = _before_last(plan, execution)
+    if last is None:
+        return _on_pattern(run(plan, execution), pattern)
+    operands = {name: execution.tensors[last.source(name)] for name, _ in last.problem.operands}
+    shape, form = shape_of(last, operands), last.problem.result.format
+    if pattern.shape != shape or str(pattern.format) != str(plain(form)):
+        raise _of_another_kind(shape, str(plain(form)), pattern)
+    require_fill(pattern, last.problem.result.fill)
+    check_lengths(pattern)
+    try:
+        found = compute(last, execution, None, COMPUTE, _as_counted(last, execution, pattern))
+    except StructureError:
+        _on_pattern(compute(last, execution, None), pattern)  # says where they differ
+        raise
+    return replace(pattern, values=found.values)
+
+
+def _before_last(plan: Plan, execution: Execution) -> KernelStep | None:
+    """The kernel that makes a sparse result, when all that it needs has been made; None and
+    nothing done where there is no such kernel."""
+    *before, last = plan.steps
+    if not isinstance(last, KernelStep) or last.problem.result.format.is_dense:
+        return None
+    begin(plan, execution)
+    for step in before:
+        execution.tensors[step.target] = run_step(step, execution, False)
+    return last
+
+
+def _as_counted(last: KernelStep, execution: Execution, pattern: TensorData) -> TensorData:
+    """The pattern in the index type that the kernel will have."""
+    wanted = last.problem.result.index_dtype
+    if wanted != index_dtype_of(pattern) == "int64":
+        execution.wide.add(last.target)
+        wanted = "int64"
+    return with_index_dtype(pattern, wanted)
+
+
+def _on_pattern(whole: TensorData, pattern: TensorData) -> TensorData:
+    """The values of `whole` with the index arrays of `pattern`, which say the same."""
+    require_fill(pattern, whole.fill)
+    if pattern.shape != whole.shape or str(pattern.format) != str(whole.format):
+        raise _of_another_kind(whole.shape, str(whole.format), pattern)
+    if pattern.values.shape != whole.values.shape:
+        raise StructureError(
+            f"Expected a pattern of {whole.values.size} entries, as these operands make, found "
+            f"one of {pattern.values.size}",
+            hint=ASSEMBLE_AGAIN,
+        )
+    for number, (made, given) in enumerate(zip(whole.levels, pattern.levels, strict=True)):
+        for name in ("pos", "crd"):
+            one, other = getattr(made, name), getattr(given, name)
+            if one is not None and (other is None or not np.array_equal(one, other)):
+                raise StructureError(
+                    f"Expected the pattern that these operands make, found other coordinates "
+                    f"({name} of level {number})",
+                    hint=ASSEMBLE_AGAIN,
+                )
+    return replace(pattern, values=whole.values)
+
+
+def require_fill(pattern: TensorData, fill: Fill) -> None:
+    """Raise StructureError for a pattern whose other elements have another value."""
+    if pattern.fill != fill:
+        raise StructureError(
+            f"Expected a pattern with the fill value {fill or 0}, found {pattern.fill or 0}",
+            hint="make it by assemble() with the same operands",
+        )
+
+
+def _of_another_kind(shape: tuple[int, ...], form: str, pattern: TensorData) -> StructureError:
+    return StructureError(
+        f"Expected a pattern of shape {shape} in the format {form}, found shape {pattern.shape} "
+        f"in {str(pattern.format) or 'no format, a scalar'}",
+        hint="make it by assemble() with the same operands",
+    )

@@ -1,0 +1,432 @@
+"""What a plan takes at once, before it begins: results, workspaces, temporaries, converted copies.
+
+    y[i] = A[i,j] * x[j], y dense         8 · i bytes
+    C[i,j] = A[i,k] * B[k,j], C in CSR    from 4 · (i + 1) bytes to
+                                          4 · (i + 1) + 12 · min(i · j, nnz(A) · nnz(B)),
+                                          and 13 · j bytes of workspaces for each thread
+    (A x) + (A y), T = A x a temporary    T until it is read for the last time
+
+Of sparse tensors that are still to be made there are two numbers, the least and the most that they
+take. Where the most is more than is allowed, their arrays are watched while they grow (`spare`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from codegen.passes.local_arrays import evaluated_size
+from codegen.records import dataclass
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.cost.machine import Machine
+from taco_py.compiler.driver import CompiledKernel
+from taco_py.data.storage.room import stored_most
+from taco_py.data.storage.tensor_data import TensorData
+from taco_py.language.diagnostics.memory_errors import Part
+from taco_py.language.legal.absent import arg_fill, differing, fill_of
+from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.language.problem import Problem
+from taco_py.planner.ir.nodes import (
+    Cast,
+    Fuse,
+    Gather,
+    KernelStep,
+    Reformat,
+    Squeeze,
+    Step,
+    TakeSide,
+    TakeSize,
+    TakeValues,
+    Unfuse,
+)
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.ir.program import reads
+from taco_py.running.execute.step_shapes import shape_made
+from taco_py.running.execute.work import Bound, bounds
+
+VIEWS = Fuse | Unfuse | Squeeze
+"""Steps whose result is in the memory of what they read."""
+READY = VIEWS | TakeSide | TakeSize
+"""Steps that make nothing: also those that take what a kernel has made already."""
+LISTED = 4
+"""Arrays that people are told of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Bytes of one array or tensor: at least and at most."""
+
+    what: str
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What there is while `step` is carried out; `made` is what it makes.
+
+    held    what steps before have made and later ones read
+    inside  workspaces and copies of the step's own
+    """
+
+    step: Step
+    made: Amount
+    held: tuple[Amount, ...]
+    inside: tuple[Amount, ...]
+
+    @property
+    def amounts(self) -> tuple[Amount, ...]:
+        """All of it, the largest first."""
+        found = (self.made, *self.held, *self.inside)
+        return tuple(sorted((a for a in found if a.most), key=lambda a: a.most, reverse=True))
+
+    @property
+    def least(self) -> int:
+        """Bytes that it takes at least."""
+        return sum(a.least for a in self.amounts)
+
+    @property
+    def most(self) -> int:
+        """Bytes that it takes at most."""
+        return sum(a.most for a in self.amounts)
+
+    def parts(self, most: bool) -> list[Part]:
+        """The largest amounts and the sum of the others, for people.
+
+        most  whether the most that they may be
+        """
+        sizes = [
+            (a.what, a.most if most else a.least, most and a.least < a.most) for a in self.amounts
+        ]
+        found = [Part(*each) for each in sizes if each[1]]
+        if len(found) <= LISTED:
+            return found
+        shown, rest = found[: LISTED - 1], found[LISTED - 1 :]
+        size, up_to = sum(part.size for part in rest), any(part.up_to for part in rest)
+        return [*shown, Part(f"{len(rest)} others", size, up_to)]
+
+    def spare(self, limit: int) -> int:
+        """Bytes that are left for the result of the step."""
+        return max(0, limit - sum(a.most for a in (*self.held, *self.inside)))
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What is known of a tensor: its shape, and how many entries it has at least and at most."""
+
+    shape: tuple[int, ...]
+    least: int
+    most: int
+    itemsize: int
+
+
+def moments(
+    plan: Plan,
+    tensors: Mapping[str, TensorData],
+    kernels: Mapping[tuple[str, str], CompiledKernel],
+    threads: int,
+    out: bool,
+) -> Iterator[Moment]:
+    """What there is at each step of a plan, as far as shapes are known before it runs.
+
+    kernels  by target and phase, those that are compiled: what they take besides is known of them
+    threads  the most that may run
+    out      whether the last result is written to an array of the user's
+    """
+    known = _extents(tensors)
+    unread, held, memory = last_reads(plan), dict[str, Amount](), _Memory(owners_of(plan), set())
+    for number, step in enumerate(plan.steps, 1):
+        found = _of_step(step, known, kernels, threads, plan.machine)
+        if found is None:
+            continue
+        made, inside, extent = found
+        if out and number == len(plan.steps):
+            made = replace(made, least=0, most=0)
+        yield Moment(step, made, tuple(held.values()), inside)
+        held[step.target], known[step.target] = made, extent
+        if isinstance(step, KernelStep):
+            known.update(_extents_besides(step, known))
+        for name in memory.freed(unread.get(number, ())):
+            held.pop(name, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """Whose memory a plan's steps use, and what nobody reads any more.
+
+    owners  of each view
+    unread  tensors and views that were read for the last time
+    """
+
+    owners: dict[str, str]
+    unread: set[str]
+
+    def freed(self, names: Iterable[str]) -> Iterator[str]:
+        """The tensors whose memory is free once these are read no more either."""
+        self.unread.update(names)
+        for owner in {self.owners.get(name, name) for name in names}:
+            views = {view for view, own in self.owners.items() if own == owner}
+            if owner in self.unread and views <= self.unread:
+                yield from (owner, *views)
+
+
+def moment_of(
+    step: Step,
+    tensors: Mapping[str, TensorData],
+    held: tuple[Amount, ...],
+    kernels: Mapping[tuple[str, str], CompiledKernel],
+    threads: int,
+    machine: Machine,
+) -> Moment | None:
+    """What there is at a step whose operands exist; None where they do not."""
+    found = _of_step(step, _extents(tensors), kernels, threads, machine)
+    return None if found is None else Moment(step, found[0], held, found[1])
+
+
+def _extents(tensors: Mapping[str, TensorData]) -> dict[str, Extent]:
+    return {
+        name: Extent(data.shape, data.nnz, data.nnz, data.dtype.itemsize)
+        for name, data in tensors.items()
+    }
+
+
+def owners_of(plan: Plan) -> dict[str, str]:
+    """Whose memory each view of a plan is in."""
+    owners: dict[str, str] = {}
+    for step in plan.steps:
+        if isinstance(step, VIEWS):
+            owners[step.target] = owners.get(step.source, step.source)
+    return owners
+
+
+def last_reads(plan: Plan) -> dict[int, list[str]]:
+    """The temporaries that no step reads any more, by the number of the last that does."""
+    made = {step.target for step in plan.steps} - {*plan.program.results}
+    last = {
+        name: number
+        for number, step in enumerate(plan.steps, 1)
+        for name in reads(step)
+        if name in made
+    }
+    found: dict[int, list[str]] = {}
+    for name, number in last.items():
+        found.setdefault(number, []).append(name)
+    return found
+
+
+Made = tuple[Amount, tuple[Amount, ...], Extent]
+
+
+def _of_step(
+    step: Step,
+    known: Mapping[str, Extent],
+    kernels: Mapping[tuple[str, str], CompiledKernel],
+    threads: int,
+    machine: Machine,
+) -> Made | None:
+    """What a step makes, what it takes besides, and what is known of its target then."""
+    if isinstance(step, KernelStep):
+        if any(step.source(name) not in known for name, _ in step.problem.operands):
+            return None
+        return _of_kernel(step, known, kernels.get((step.target, "evaluate")), threads, machine)
+    if isinstance(step, TakeSide):
+        return _of_side(step, known)
+    if step.source not in known:
+        return None
+    source = known[step.source]
+    shapes = {name: each.shape for name, each in known.items()}
+    shape = shape_made(step, source.shape, source.most, shapes)
+    if shape is None:
+        return None
+    if isinstance(step, VIEWS | TakeSize):
+        return Amount(step.target, 0, 0), (), replace(source, shape=shape)
+    if not isinstance(step, Reformat | Gather | Cast):
+        size = source.most * source.itemsize if isinstance(step, TakeValues) else 0
+        return Amount(f"the copy {step.target}", size, size), (), replace(source, shape=shape)
+    itemsize = np.dtype(step.dtype).itemsize if isinstance(step, Cast) else source.itemsize
+    index = np.dtype(getattr(step, "index_dtype", "int32")).itemsize
+    extent = replace(source, itemsize=itemsize, shape=shape)
+    size = stored_most(extent.shape, extent.most, step.format, itemsize, index)
+    least = size if step.format.is_dense else 0
+    made = Amount(f"{step.target}, a copy in the format {step.format}", least, size)
+    columns = 0 if step.format.is_dense else 8 * len(extent.shape) * extent.most
+    return made, (Amount("its coordinates", 0, columns),), extent
+
+
+def _of_kernel(
+    step: KernelStep,
+    known: Mapping[str, Extent],
+    kernel: CompiledKernel | None,
+    threads: int,
+    machine: Machine,
+) -> Made:
+    """What a kernel makes, and its workspaces where it is compiled."""
+    problem = step.problem
+    operands = {name: known[step.source(name)] for name, _ in problem.operands}
+    sizes = {index: operands[name].shape[mode] for index, name, mode in step.sizes}
+    shape = tuple(sizes[i] for i in problem.assignment.target.indices)
+    type = problem.result
+    itemsize, index = np.dtype(type.dtype).itemsize, np.dtype(type.index_dtype).itemsize
+    several = threads > 1 and (kernel is None or kernel.threaded)
+    several = several and _iterations(problem, operands, sizes) >= machine.parallel_iterations
+    what = f"{step.target} in the format {type.format}" if type.format.order else step.target
+    if type.format.is_dense:
+        size = prod(shape) * itemsize
+        made, extent = Amount(what, size, size), Extent(shape, prod(shape), prod(shape), itemsize)
+    else:
+        entries = most_entries(problem, operands, sizes)
+        size = stored_most(shape, entries, type.format, itemsize, index)
+        least = stored_most(shape, 0, type.format, itemsize, index)
+        made = Amount(what, least, size * (2 if several else 1))  # threads copy their parts
+        extent = Extent(shape, 0, entries, itemsize)
+    used = threads if several else 1
+    inside = () if kernel is None else _inside(kernel, operands, sizes, used)
+    sides = (each.most * each.itemsize for each in _extents_besides(step, known).values())
+    return made, (*inside, *(Amount("a side result", size, size) for size in sides)), extent
+
+
+def _extents_besides(step: KernelStep, known: Mapping[str, Extent]) -> dict[str, Extent]:
+    """What is known of the dense results that a kernel stores besides, by name of `_besides`."""
+    found = {}
+    for number, side in enumerate(step.problem.side):
+        sizes = {index: known[step.source(name)].shape[mode] for index, name, mode in step.sizes}
+        shape = tuple(sizes[index] for index in side.target.indices)
+        count, itemsize = prod(shape), np.dtype(side.type.dtype).itemsize
+        found[_besides(step.target, number)] = Extent(shape, count, count, itemsize)
+    return found
+
+
+def _besides(target: str, number: int) -> str:
+    """A name for what the kernel of `target` stores besides, which no tensor has."""
+    return f"{target}/{number}"
+
+
+def _of_side(step: TakeSide, known: Mapping[str, Extent]) -> Made | None:
+    """What is known of a result that a kernel has stored besides, which stays."""
+    extent = known.get(_besides(step.source, step.number))
+    if extent is None:
+        return None
+    size = extent.most * extent.itemsize
+    return Amount(step.target, size, size), (), extent
+
+
+def _inside(
+    kernel: CompiledKernel, operands: Mapping[str, Extent], sizes: Mapping[str, int], threads: int
+) -> tuple[Amount, ...]:
+    """The arrays of a kernel's own, those of all threads together."""
+    values = {"threads": threads}
+    for parameter, source in kernel.parameters:
+        if source is not None and source.what == "size":
+            values[parameter.name] = sizes[source.index]
+    found = []
+    for name, each, text in kernel.arrays:
+        try:
+            size = evaluated_size(text, values)
+        except KeyError:  # of a size that the kernel computes
+            continue
+        size = max(0, size) * (threads if each else 1)
+        times = f" of {threads} threads" if each and threads > 1 else ""
+        found.append(Amount(f"the workspace {name}{times}", size, size))
+    return tuple(found)
+
+
+# ---------------------------------------------------------------- entries
+
+
+def most_entries(problem: Problem, operands: Mapping[str, Extent], sizes: Mapping[str, int]) -> int:
+    """How many entries a sparse result has at most.
+
+    A[i,k] * B[k,j]   →   the least of nnz(A) · nnz(B), nnz(A) · j, i · j
+    """
+    target = problem.assignment.target.indices
+    count = 0
+    for term in split_terms(problem.assignment.value):
+        factors = _factors(term.body, problem)
+        cover = None if factors is None else _covered(factors, target, operands, sizes)
+        found = _most(bounds(replaced(problem, term.body)), operands, sizes)
+        where = _entries(term.body, problem, operands, sizes)
+        count += min(each for each in (found, cover, where) if each is not None)
+    if all(level.unique for level in problem.result.format.levels):
+        return min(count, prod(sizes[i] for i in target))
+    return count
+
+
+def _entries(
+    value: Expr, problem: Problem, operands: Mapping[str, Extent], sizes: Mapping[str, int]
+) -> int | None:
+    """How many elements of a result differ from its fill value at most; None where that is unknown.
+
+    kept(sum(k, Q[i,k] * K[j,k]), stored(M[i,j]))   →   nnz(M)
+    """
+
+    def fill(access: Access) -> int | None:
+        return None if problem.type_of(access.tensor).format.is_dense else 0
+
+    if isinstance(value, Literal):
+        return 0
+    if isinstance(value, Reduce):
+        return _entries(value.body, problem, operands, sizes)
+    if isinstance(value, Access):
+        others = {*problem.assignment.target.indices} - {*value.indices}
+        known = fill(value) is not None
+        return operands[value.tensor].most * prod(sizes[i] for i in others) if known else None
+    if fill_of(value, fill) is None:
+        return None
+    own = [arg_fill(value.operator, arg, fill_of(arg, fill)) for arg in value.args]
+    counts = []
+    for group in differing(value.operator, own):
+        found = [_entries(value.args[place], problem, operands, sizes) for place in group]
+        known_counts = [each for each in found if each is not None]
+        if len(known_counts) == len(found):
+            counts.append(sum(known_counts))
+    return min(counts, default=None)
+
+
+def replaced(problem: Problem, value: Expr) -> Problem:
+    """The problem of one term alone."""
+    return replace(problem, assignment=replace(problem.assignment, value=value))
+
+
+def _most(
+    found: tuple[Bound, ...], operands: Mapping[str, Extent], sizes: Mapping[str, int]
+) -> int:
+    counts = ((operands[b.tensor].most if b.tensor else 1, b.indices) for b in found)
+    return sum(count * prod(sizes[i] for i in indices) for count, indices in counts)
+
+
+def _iterations(problem: Problem, operands: Mapping[str, Extent], sizes: Mapping[str, int]) -> int:
+    """How many iterations its loops have at most."""
+    return _most(bounds(problem), operands, sizes)
+
+
+def _factors(value: Expr, problem: Problem) -> list[Access] | None:
+    """The sparse factors of a product; None for anything else."""
+    if isinstance(value, Reduce):
+        return _factors(value.body, problem)
+    if isinstance(value, Access):
+        return [] if problem.type_of(value.tensor).format.is_dense else [value]
+    if not isinstance(value, Call) or any(a != 0 for a in value.operator.annihilators[:2]):
+        return None
+    if len(value.operator.annihilators) < 2:
+        return None
+    inside = [_factors(arg, problem) for arg in value.args]
+    return [a for each in inside for a in each or ()]  # what is no product restricts nothing
+
+
+def _covered(
+    factors: list[Access],
+    target: tuple[str, ...],
+    operands: Mapping[str, Extent],
+    sizes: Mapping[str, int],
+) -> int | None:
+    """The product of entries of factors that have all indices of the target between them, and of
+    the sizes of those that none has."""
+    left, count = set(target), 1
+    for access in sorted(factors, key=lambda a: operands[a.tensor].most):
+        if not left.isdisjoint(access.indices):
+            count *= operands[access.tensor].most
+            left -= {*access.indices}
+    return count * prod(sizes[i] for i in left)

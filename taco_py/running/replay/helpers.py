@@ -1,0 +1,118 @@
+"""What a short way calls besides kernels, as plain data that a later process reads.
+
+    Helper("taco_py.arguments.results.hand_out:handed_out", {"kind": "csr_array"})
+    ->  functools.partial(taco_py.arguments.results.hand_out.handed_out, kind="csr_array")
+
+The modules named here import nothing of the compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from codegen.records import dataclass
+from taco_py.language.diagnostics.errors import InternalError
+from taco_py.language.formats import Format
+
+PLACES = frozenset(
+    f"taco_py.{module}:{name}"
+    for module, names in {
+        "convert.in_type": ("in_type", "values_in_type"),
+        "execute.new_array": ("new_array",),
+        "interop.in_order": ("in_order",),
+        "interop.numpy_arrays": ("from_numpy",),
+        "interop.scipy_arrays": ("from_scipy", "is_ascending", "is_canonical"),
+        "interop.transforms": (
+            "diagonal", "located", "size_of", "fused", "reformatted", "gathered", "values_of",
+            "squeeze", "cast",
+        ),
+        "storage.by_level.index_checks": ("are_sound", "in_range", "is_known"),
+        "storage.grown": ("of_grown",),
+        "storage.tensor_data": (
+            "arrays_of", "converted_to", "dense_data", "number_of", "row_major",
+        ),
+        "values.results.hand_out": ("handed_out",),
+        "values.shown_modes": ("show_array", "show_sparse"),
+        "values.tensor": ("operand_data",),
+    }.items()
+    for name in names
+)  # fmt: skip
+"""The functions that short ways call: what is kept on disk names no others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A function with some of its arguments.
+
+    place     its module and its name
+    keywords  plain data and formats
+    """
+
+    place: str
+    keywords: Mapping[str, Any] | None = None
+
+    def function(self) -> Callable[..., Any]:
+        """The function itself, imported. Raises InternalError for one that is not in `PLACES`."""
+        if self.place not in PLACES:
+            raise InternalError(f"Expected a function of short ways, found {self.place!r:.80}")
+        module, _, name = self.place.partition(":")
+        found: Callable[..., Any] = getattr(import_module(module), name)
+        return partial(found, **self.keywords) if self.keywords else found
+
+
+def resolved(more: Mapping[str, Any]) -> dict[str, Any]:
+    """Each by its name, helpers as functions."""
+    return {name: m.function() if isinstance(m, Helper) else m for name, m in more.items()}
+
+
+def to_plain(more: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The same as data for JSON; None where something is neither a helper nor a format."""
+    plain: dict[str, Any] = {}
+    for name, each in more.items():
+        if isinstance(each, Format):
+            plain[name] = _format_to_plain(each)
+        elif isinstance(each, Helper):
+            keywords = each.keywords or {}
+            plain[name] = [each.place, {key: _argument(value) for key, value in keywords.items()}]
+        else:
+            return None
+    return plain
+
+
+def from_plain(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse of `to_plain`. Raises what reading wrong data raises."""
+    more: dict[str, Any] = {}
+    for name, each in plain.items():
+        if isinstance(each, dict):
+            more[name] = _format_from_plain(each)
+        else:
+            place, keywords = each
+            more[name] = Helper(place, {key: _given(value) for key, value in keywords.items()})
+    return more
+
+
+def _argument(value: Any) -> Any:
+    return _format_to_plain(value) if isinstance(value, Format) else value
+
+
+def _given(plain: Any) -> Any:
+    """The argument that plain data stand for: lists were tuples."""
+    if isinstance(plain, list):
+        return tuple(map(_given, plain))
+    return _format_from_plain(plain) if isinstance(plain, dict) else plain
+
+
+def _format_to_plain(format: Format) -> dict[str, Any]:
+    """Its letters, which do not say which levels are ordered, and that."""
+    return {"format": str(format), "ordered": [level.ordered for level in format.levels]}
+
+
+def _format_from_plain(plain: Mapping[str, Any]) -> Format:
+    format = Format.parse(plain["format"])
+    pairs = zip(format.levels, plain["ordered"], strict=True)
+    levels = tuple(replace(level, ordered=ordered) for level, ordered in pairs)
+    return Format(levels, format.mode_order)

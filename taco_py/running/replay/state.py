@@ -1,0 +1,221 @@
+"""What is known while the text of a short way is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from codegen.records import dataclass
+from taco_py.arguments.operands import Given
+from taco_py.arguments.results.result_table import ResultKind
+from taco_py.compiler.driver import CompiledKernel
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.nodes import Access, Assignment
+from taco_py.language.problem import TensorType
+from taco_py.planner.ir.nodes import (
+    Fuse,
+    KernelStep,
+    Squeeze,
+    TakeSide,
+    TakeSize,
+    TakeValues,
+    Unfuse,
+)
+from taco_py.planner.ir.plan import Plan
+from taco_py.running.replay.calls_together import KernelCall
+from taco_py.running.replay.operand_text import Reading
+from taco_py.running.replay.taken_again import NewArray
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One of the results of a call, the tensor `target`.
+
+    out  the name and the dtype of the array that it is written to, None if it is returned
+    """
+
+    target: str
+    kind: ResultKind
+    out: tuple[str, np.dtype[Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """What a call does.
+
+    objects  the user's operands, by name
+    kernels  one for each kernel of the plan
+    out      the dtype of the array that the result is written to, None if it is returned
+    begin    the operand that is `out` itself, as `y` is in y += value, or ""
+    axes     of the result in the order in which they are wanted, () for that of `assignment`
+    half     the 16-bit type that the result is rounded to, or ""
+    before   the statements before `assignment`, in order
+    begun    for other operands that are arrays for results, the names of these
+    several  the results of a call that returns a tuple, () for the one of `assignment`
+    """
+
+    assignment: Assignment
+    objects: Mapping[str, Any]
+    given: Mapping[str, Given]
+    plan: Plan
+    kernels: tuple[CompiledKernel, ...]
+    kind: ResultKind
+    out: np.dtype[Any] | None = None
+    begin: str = ""
+    axes: tuple[int, ...] = ()
+    half: str = ""
+    before: tuple[Assignment, ...] = ()
+    several: tuple[Wanted, ...] = ()
+    begun: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def results(self) -> tuple[Wanted, ...]:
+        """What the call hands out."""
+        if self.several:
+            return self.several
+        out = None if self.out is None else ("out", self.out)
+        return (Wanted(self.plan.steps[-1].target, self.kind, out),)
+
+    @property
+    def outs(self) -> dict[str, np.dtype[Any]]:
+        """The dtypes of the arrays that results are written to, by the names of the arguments."""
+        return dict(each.out for each in self.results if each.out is not None)
+
+    def kind_of(self, target: str) -> str:
+        """How a tensor is handed out; "" for one that is none of the results."""
+        return next((each.kind.kind for each in self.results if each.target == target), "")
+
+    def type_of(self, name: str) -> TensorType | None:
+        """The type that a kernel takes the tensor `name` as, None if none does."""
+        for step in self.plan.kernels:
+            for operand, type in step.problem.operands:
+                if step.source(operand) == name:
+                    return type
+        return self.given[name].operand.type if name in self.given else None
+
+    def is_transformed(self, name: str) -> bool:
+        """Whether a step that is no kernel reads the tensor `name`."""
+        others = KernelStep | Fuse | Unfuse | TakeSize | TakeSide
+        steps = (step for step in self.plan.steps if not isinstance(step, others))
+        return any(step.source == name for step in steps)
+
+    def needs_distinct(self, name: str) -> bool:
+        """Whether a step that is no kernel relies on its coordinates being distinct."""
+        steps = (step for step in self.plan.steps if isinstance(step, TakeValues))
+        return any(step.source == name and step.distinct for step in steps)
+
+    def needs_order(self, name: str) -> bool:
+        """Whether a kernel relies on the order of its coordinates."""
+        return any(
+            step.source(operand) == name and (ordered or unique)
+            for step, kernel in zip(self.plan.kernels, self.kernels, strict=True)
+            for operand, ordered, unique in kernel.requirements
+        )
+
+    @property
+    def direct(self) -> bool:
+        """Whether the last kernel may write into `out`."""
+        last = self.plan.steps[-1]
+        return isinstance(last, KernelStep) and last.problem.result.dtype == self.out
+
+
+@dataclass(slots=True)
+class CallState:
+    """What the lines written so far have made and looked at.
+
+    readings  of each tensor that exists so far, by name
+    shapes    the variables with the sizes of what statements make
+    more      what the text calls, by the name it has there
+    checked   conditions that have been written
+    side      the array of each side result and its sizes, by the kernel's target and its number
+    new       the lines that make arrays for dense results, by tensor
+    calls     the lines that call kernels which may run beside others, by the number of the step
+    """
+
+    task: Task
+    readings: dict[str, Reading] = field(default_factory=dict)
+    shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    more: dict[str, Any] = field(default_factory=dict)
+    checked: set[str] = field(default_factory=set)
+    side: dict[tuple[str, int], tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    new: dict[str, NewArray] = field(default_factory=dict)
+    calls: dict[int, KernelCall] = field(default_factory=dict)
+
+    def accesses(self, statement: Assignment) -> Iterator[tuple[Access, tuple[str, ...]]]:
+        """The accesses of a statement with the sizes of their modes, but for modes of size 1 that
+        are taken off."""
+        off = {s.source: s.axes for s in self.task.plan.steps if isinstance(s, Squeeze)}
+        for access in accesses(statement):
+            name = access.tensor
+            sizes = self.shapes[name] if name in self.shapes else self.readings[name].sizes
+            axes = off.get(name, ())
+            yield access, tuple(size for axis, size in enumerate(sizes) if axis not in axes)
+
+    def sizes(self, statement: Assignment | None = None) -> dict[str, str]:
+        """The variable that has the size of each index of a statement, by default the last one."""
+        found: dict[str, str] = {}
+        for access, sizes in self.accesses(statement or self.task.assignment):
+            for index, size in zip(access.indices, sizes, strict=True):
+                found.setdefault(index, size)
+        return found
+
+    def disagreeing(self) -> Iterator[str]:
+        """That two uses of an index in one statement differ in its size."""
+        for statement in (*self.task.before, self.task.assignment):
+            sizes = self.sizes(statement)
+            yield from sizes_disagree(self.accesses(statement), sizes)
+            target = statement.target
+            self.shapes[target.tensor] = tuple(sizes[index] for index in target.indices)
+
+    def give_up(self, wrong: Sequence[str]) -> Iterator[str]:
+        """Return None where one of the conditions holds that are not known to be false."""
+        found = [condition for condition in dict.fromkeys(wrong) if condition not in self.checked]
+        self.checked.update(found)
+        if found:
+            yield "if ("
+            yield "    " + "\n            or ".join(found)
+            yield "):"
+            yield "    return None"
+
+    def fused_shape(self) -> str:
+        """What gives the result the modes that the assignment says, where the plan fused some."""
+        wanted = self.task.assignment.target.indices
+        last = self.task.plan.kernels[-1].problem.assignment.target.indices
+        sizes = self.sizes()
+        return f".reshape({listed(sizes[i] for i in wanted)})" if len(last) < len(wanted) else ""
+
+    def out_apart(self) -> Iterator[str]:
+        """That `out` surely shares no memory with arrays of the user's operands."""
+        for name in self.task.objects:
+            for array in filter(None, self.readings[name].arrays.split(", ")):
+                several = array.startswith("*")
+                yield f"apart(out, {array})" if several else f"not meets(out, {array})"
+
+
+def says_order(reading: Reading, ordered: bool, unique: bool) -> str:
+    """The expression for whether coordinates are as asked, "" where they have to be put so."""
+    if unique:
+        return reading.canonical
+    return reading.ordered if ordered else "True"
+
+
+def sizes_disagree(
+    found: Iterator[tuple[Access, tuple[str, ...]]], sizes: Mapping[str, str]
+) -> Iterator[str]:
+    """That two uses of an index differ in its size."""
+    for access, own in found:
+        for index, size in zip(access.indices, own, strict=True):
+            if size != sizes[index]:
+                yield f"{size} != {sizes[index]}"
+
+
+def listed(parts: Iterable[str]) -> str:
+    """A tuple.
+
+    >>> listed(["a0_0"])
+    '(a0_0, )'
+    """
+    return f"({''.join(f'{part}, ' for part in parts)})"

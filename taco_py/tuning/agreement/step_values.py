@@ -1,0 +1,179 @@
+"""What each step of a plan makes of tensors of terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+from typing import assert_never
+
+import numpy as np
+
+from taco_py.language.formats import Format
+from taco_py.language.legal.stored import is_full
+from taco_py.language.notation.nodes import Expr
+from taco_py.language.problem import TensorType
+from taco_py.planner.ir.nodes import (
+    Cast,
+    Fuse,
+    Gather,
+    KernelStep,
+    Locate,
+    Reformat,
+    Squeeze,
+    Step,
+    TakeDiagonal,
+    TakeSide,
+    TakeSize,
+    TakeValues,
+    Unfuse,
+)
+from taco_py.planner.ir.program import Define, Program
+from taco_py.tuning.agreement.entry_terms import NOTHING, Atoms
+from taco_py.tuning.agreement.term_arrays import Array, Terms, evaluate, filled, in_type
+
+Made = Mapping[str, Terms]
+Side = dict[tuple[str, int], Terms]
+
+
+def program_value(program: Program, leaves: Made, atoms: Atoms) -> Terms:
+    """The result of a program over operands of terms."""
+    known: dict[str, Terms] = dict(leaves)
+    side: Side = {}
+    for step in program.steps:
+        assert not isinstance(step, Define)
+        known[step.target] = _made(step, program, known, side, atoms)
+    return known[program.result]
+
+
+def _made(  # noqa: C901 - a table
+    step: Step, program: Program, known: Made, side: Side, atoms: Atoms
+) -> Terms:
+    """What a step makes."""
+    if isinstance(step, KernelStep):
+        return _kernel(step, known, side, atoms)
+    if isinstance(step, TakeSide):
+        return side[step.source, step.number]
+    source = known[step.source]
+    match step:
+        case Reformat(format=form):
+            return with_form(source, form)
+        case Gather():
+            return _gathered(step, source, known[step.pattern])
+        case TakeDiagonal(labels=labels):
+            return _on_both(source, lambda array: _diagonal(array, labels))
+        case Squeeze(axes=axes):
+            return _on_both(source, lambda array: array.squeeze(axes))
+        case Locate():
+            return _on_both(source, lambda array: array[..., None])
+        case TakeValues():
+            return _values(source, program.facts[step.source].type.format)
+        case TakeSize(mode=mode, dtype=dtype):
+            number = filled((), atoms.number(source.array.shape[mode]))
+            return Terms(number, np.asarray(True), None, np.dtype(dtype))
+        case Fuse(groups=groups):
+            return _on_both(source, lambda array: _fused(array, groups))
+        case Unfuse(sizes=sizes):
+            shape = tuple(known[name].array.shape[mode] for name, mode in sizes)
+            return _on_both(source, lambda array: array.reshape(shape))
+        case Cast(dtype=dtype):
+            return in_type(atoms, source, np.dtype(dtype))
+        case _:
+            assert_never(step)
+
+
+def _on_both(source: Terms, function: object) -> Terms:
+    """A tensor whose terms and places go through a function of arrays."""
+    assert callable(function)
+    return replace(source, array=function(source.array), stored=function(source.stored))
+
+
+def _diagonal(array: Array, labels: tuple[str, ...]) -> Array:
+    names = list(labels)
+    for name in dict.fromkeys(labels):
+        while names.count(name) > 1:
+            first = names.index(name)
+            second = names.index(name, first + 1)
+            place = names[:second].index(name)
+            if array.shape[first] != array.shape[second]:
+                raise ValueError(f"Expected modes {name} of one size")
+            array = np.moveaxis(np.diagonal(array, axis1=first, axis2=second), -1, place)
+            del names[second]
+    return array
+
+
+def _fused(array: Array, groups: tuple[tuple[int, ...], ...]) -> Array:
+    shape = tuple(prod(array.shape[axis] for axis in group) for group in groups)
+    return array.transpose([axis for group in groups for axis in group]).reshape(shape)
+
+
+def _values(source: Terms, form: Format) -> Terms:
+    """The stored terms in the order in which they are stored."""
+    order = form.mode_order
+    array, stored = source.array.transpose(order), source.stored.transpose(order)
+    values = array[stored]
+    return Terms(values, np.ones(values.shape, bool), None, source.dtype)
+
+
+def with_form(source: Terms, form: Format) -> Terms:
+    """A tensor in another format: below the last level of lists everything is stored."""
+    if is_full(form):
+        array = filled(source.array.shape, NOTHING)
+        array[source.stored] = source.array[source.stored]
+        return Terms(array, np.ones(array.shape, bool), None, source.dtype)
+    stored = whole_blocks(source.stored, form)
+    array = filled(source.array.shape, NOTHING)
+    array[source.stored] = source.array[source.stored]
+    return Terms(array, stored, 0, source.dtype)
+
+
+def whole_blocks(stored: Array, form: Format) -> Array:
+    """Where a format stores something that has to store these places."""
+    last = max(k for k, level in enumerate(form.levels) if not level.full)
+    axes = tuple(form.mode_order[last + 1 :])
+    return np.broadcast_to(stored.any(axis=axes, keepdims=True), stored.shape) if axes else stored
+
+
+def _gathered(step: Gather, source: Terms, pattern: Terms) -> Terms:
+    """The blocks of a dense tensor where a pattern stores something."""
+    order = step.format.mode_order
+    others = tuple(mode for mode in range(pattern.stored.ndim) if mode not in step.modes)
+    places = np.asarray(pattern.stored.any(axis=others))
+    rest = [mode for mode in range(pattern.stored.ndim) if mode not in others]
+    places = places.transpose([rest.index(mode) for mode in step.modes])
+    places = places.reshape(places.shape + (1,) * (len(order) - places.ndim))
+    stored = source.array.transpose(order)
+    places = np.broadcast_to(places, stored.shape).transpose(np.argsort(order))
+    array = filled(source.array.shape, NOTHING)
+    array[places] = source.array[places]
+    return Terms(array, places, 0, source.dtype)
+
+
+def _kernel(step: KernelStep, known: Made, side: Side, atoms: Atoms) -> Terms:
+    """What a kernel makes; its side results are noted."""
+    problem = step.problem
+    leaves = {
+        name: in_type(atoms, known[step.source(name)], np.dtype(type.dtype))
+        for name, type in problem.operands
+    }
+    for number, each in enumerate(problem.side):
+        side[step.target, number] = stored_as(
+            each.value, each.target.indices, each.type, leaves, atoms
+        )
+    assignment = problem.assignment
+    indices = assignment.target.indices
+    return stored_as(assignment.value, indices, problem.result, leaves, atoms)
+
+
+def stored_as(
+    value: Expr, indices: tuple[str, ...], type: TensorType, leaves: Made, atoms: Atoms
+) -> Terms:
+    """The value of an expression as a tensor of a type: fill values where a dense one has them."""
+    found = evaluate(value, indices, leaves, atoms)
+    form = type.format
+    if is_full(form):
+        found = replace(found, stored=np.ones(found.array.shape, bool), fill=None)
+    else:
+        stored = np.broadcast_to(found.stored, found.array.shape)
+        found = replace(found, stored=whole_blocks(stored, form), fill=0)
+    return in_type(atoms, found, np.dtype(type.dtype))

@@ -1,0 +1,178 @@
+"""A call tuned: plans are searched for, timed on its operands, and kept in a store.
+
+text, operands, options  →  key, space  →  search on a bench  →  records in the store  →  best plan
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from codegen.records import dataclass
+from taco_py.arguments.operands import give
+from taco_py.arguments.settings import Settings
+from taco_py.data.kernels import KERNELS
+from taco_py.language.diagnostics.errors import OperandTypeError
+from taco_py.report.limits.operand_memory import OperandMemory, operand_memory
+from taco_py.report.limits.plan_bound import least_seconds
+from taco_py.running.device_tensor import place_of
+from taco_py.tuning.bench.bench_here import BenchHere
+from taco_py.tuning.bench.bench_process import bench_process
+from taco_py.tuning.bench.call_key import key_of_call
+from taco_py.tuning.bench.call_space import space_of
+from taco_py.tuning.bench.plan_bench import PlanBench
+from taco_py.tuning.bench.text_key import KeyedCall, keyed_call
+from taco_py.tuning.bench.tuning_store import TuningStore
+from taco_py.tuning.measure.operand_file import UnpassableError
+from taco_py.tuning.searches.search_table import search_of
+from taco_py.tuning.searches.store_lessons import lessons_in
+from taco_py.tuning.session.tuning_session import Attempt, Bench, Bound, Limits, Outcome, Session
+from taco_py.tuning.space.axis import NO_OPTIONS
+from taco_py.tuning.store.tuning_record import OK, SLOWER, TuningKey, TuningRecord
+
+Watch = Callable[[Attempt, int, float], None]
+"""Is told each plan that was tried, how many were, and the seconds that are over."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tuned:
+    """What tuning a call has found: its key, and how the search went.
+
+    where  why plans ran in this process, "" where they did not
+    """
+
+    key: TuningKey
+    outcome: Outcome
+    search: str
+    where: str = ""
+
+
+def tunable(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -> KeyedCall:
+    """The call of a text over operands, whose plans may be searched for.
+
+    options  the arguments of `evaluate` by name
+
+    Raises what the call raises, and OperandError for calls that have no key.
+    """
+    _refuse_devices(objects)
+    return keyed_call(text, objects, options)
+
+
+def _refuse_devices(objects: Mapping[str, Any]) -> None:
+    """Raise OperandTypeError for operands in the memory of a GPU."""
+    for name, each in objects.items():
+        if place_of((each,)):
+            raise OperandTypeError(
+                f"Expected operands on the host, where plans are timed, found {name} on a GPU",
+                hint="tune with .to_host(); plans of GPUs are not searched for yet",
+            )
+
+
+def tune_text(
+    text: str,
+    objects: Mapping[str, Any],
+    options: Mapping[str, Any],
+    *,
+    trials: int,
+    seconds: float,
+    search: str,
+    seed: int,
+    store: TuningStore,
+    watch: Watch | None = None,
+    bound: Bound | None = None,
+    isolated: bool = True,
+) -> Tuned:
+    """Search for the fastest plan of a call, time it on its operands, and keep what was found.
+
+    options  the arguments of `evaluate` by name: format, dtype, threads, semiring, …
+    trials   plans that are run at most, and seconds for all of it
+    search   a name of `searches.search_table`
+    store    takes a record of each plan as soon as it was tried
+    bound    the least seconds that a plan can take, which prunes; by default that of the limits of
+             this processor
+    isolated whether plans run in a process of their own
+
+    Raises what the call raises. An interrupt ends the search, and what was found is kept.
+    """
+    begin, start = monotonic(), search_of(search)
+    call = tunable(text, objects, options)
+    key = key_of_call(call.assignment, call.objects, call.settings)
+    found = space_of(call.assignment, call.objects, call.settings)
+    content = call.assignment, call.objects, _with_threads(call.settings)
+    with _bench(content, isolated) as (bench, where):
+        session = Session(
+            found.space,
+            bench,
+            found.price,
+            Limits(trials, seconds),
+            bound or partial(least_seconds, threads=call.settings.threads, memory=_memory(call)),
+            _recording(key, store, watch),
+            begin=begin,
+        )
+        outcome = session.run(start, seed, lessons_in(store.file).weights)
+    return Tuned(key, outcome, search, where)
+
+
+@contextmanager
+def _bench(content: tuple[Any, ...], isolated: bool) -> Iterator[tuple[Bench, str]]:
+    """Where the plans of a call run, and why that is this process, "" where it is not."""
+    if not isolated:
+        yield BenchHere(PlanBench(*content)), "in this process, as asked"
+        return
+    with ExitStack() as stack:
+        try:
+            bench: Bench = stack.enter_context(bench_process(content))
+            why = ""
+        except UnpassableError as error:
+            bench = BenchHere(PlanBench(*content))
+            why = f"in this process, for the call cannot be passed to another one: {error}"
+        yield bench, why
+
+
+def _memory(call: KeyedCall) -> OperandMemory:
+    """Which operands share memory."""
+    return operand_memory({name: each.data for name, each in give(call.objects).items()})
+
+
+def _with_threads(settings: Settings) -> Settings:
+    """The settings with the threads of this process, which the other one does not know."""
+    return replace(settings, threads=settings.threads or KERNELS.cores)
+
+
+def _recording(key: TuningKey, store: TuningStore, watch: Watch | None) -> Watch:
+    """Write each attempt down, then tell it."""
+
+    def record(attempt: Attempt, trials: int, seconds: float) -> None:
+        store.add(*records_of(key, attempt))
+        if watch is not None:
+            watch(attempt, trials, seconds)
+
+    return record
+
+
+def records_of(key: TuningKey, attempt: Attempt) -> tuple[TuningRecord, ...]:
+    """The records of an attempt, and of the plan that it took turns with: of the two one is "ok".
+
+    One that was beaten before takes no part unless the last comparison says so.
+    """
+    timed = attempt.timed
+    own = TuningRecord(
+        key,
+        attempt.text,
+        attempt.label,
+        timed.seconds,
+        timed.spread,
+        timed.trials,
+        timed.result,
+        timed.note,
+    )
+    won = timed.result == OK
+    if not attempt.rival or timed.rival is None or not (won or attempt.last):
+        return (own,)
+    word = SLOWER if won else OK
+    label = NO_OPTIONS if attempt.last else "the best before"
+    return own, TuningRecord(key, attempt.rival, label, timed.rival, 0.0, timed.trials, word)

@@ -1,0 +1,107 @@
+"""The plan of a call that nobody has tuned: the best of its space by price, within a time.
+
+    price of a plan (`space.plan_price`)  ×  what its options were worth in other calls, where the
+                                             store has enough trials of these
+
+Nothing is run. The plan that is chosen without this stays unless another one is expected to be
+clearly faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from random import Random
+from time import monotonic
+
+from codegen.records import dataclass
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.tuning.bench.call_space import CallSpace
+from taco_py.tuning.searches.learned_factors import corrected
+from taco_py.tuning.searches.store_lessons import Lessons, lessons_in
+from taco_py.tuning.session.fitted_plan import check_kernel
+from taco_py.tuning.space.axis import Point, label_of
+from taco_py.tuning.store.store_file import StoreFile
+
+SECONDS = 1.0
+"""What the search may take where no schedule_budget says it."""
+LEAST_GAIN = 1.1
+"""How many times faster than auto's plan another one has to be expected to be."""
+STEPS = 4
+"""Axes that are changed, one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroShot:
+    """What was chosen by price.
+
+    label     what it is called in a store
+    expected  seconds of it
+    lines     for explain()
+    """
+
+    label: str
+    expected: float
+    lines: tuple[str, ...]
+
+
+def zero_shot(call: CallSpace, file: StoreFile | None) -> tuple[str, ZeroShot]:
+    """The text of the best plan by price, "" for the one that is chosen without timing."""
+    seconds = SECONDS if call.settings.budget is None else min(SECONDS, call.settings.budget)
+    lessons = lessons_in(file)
+    begin = monotonic()
+    found, tried = _walk(call, lessons, begin + seconds)
+    usual = _expected(call, lessons, ())
+    expected = _expected(call, lessons, found)
+    where = f"{tried} plans by price, {lessons.count} trials of others to learn from"
+    if found == () or expected * LEAST_GAIN > usual or not _can(call, found):
+        line = f"tuned     as auto plans it: no record, and none of {where} promises more"
+        return "", ZeroShot(_label(()), usual, (line,))
+    gain = f"{usual / expected:.2g} times as fast as auto's plan is expected to be"
+    lines = (f"tuned     {_label(found)}", f"  expected     {gain}; {where}")
+    return call.space.text(found), ZeroShot(_label(found), expected, lines)
+
+
+def _label(point: Point) -> str:
+    return f"zero-shot: {label_of(point)}"
+
+
+def _expected(call: CallSpace, lessons: Lessons, point: Point) -> float:
+    """The corrected price of a point."""
+    return corrected(call.price(point), call.space.features(point), lessons.weights)
+
+
+def _walk(call: CallSpace, lessons: Lessons, until: float) -> tuple[Point, int]:
+    """The best point that is reached by one axis after the other, and how many were priced."""
+    best: Point = ()
+    least, tried = _expected(call, lessons, ()), 1
+    for _ in range(STEPS):
+        better: Point | None = None
+        for point in _shuffled(call, best):
+            if monotonic() > until:
+                return best if better is None else better, tried
+            tried += 1
+            expected = _expected(call, lessons, point)
+            if expected < least and expected < inf:
+                better, least = point, expected
+        if better is None:
+            return best, tried
+        best = better
+    return best, tried
+
+
+def _shuffled(call: CallSpace, point: Point) -> Iterator[Point]:
+    """The neighbours of a point in an order that leaves no axis for the end."""
+    found = list(call.space.neighbours(point))
+    Random(0).shuffle(found)
+    yield from found
+
+
+def _can(call: CallSpace, point: Point) -> bool:
+    """Whether the kernels of a point's plan can be made."""
+    try:
+        for step in call.space.plan(point).kernels:
+            check_kernel(step, call.settings.target)
+    except ScheduleError:
+        return False
+    return True

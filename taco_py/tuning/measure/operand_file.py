@@ -1,0 +1,62 @@
+"""A call's operands in a file of a private folder, for a process that is to read them once.
+
+Arrays keep their strides: plans are made for these.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from taco_py.data.storage.tensor_data import Array
+
+
+class UnpassableError(Exception):
+    """Something cannot be passed to another process."""
+
+
+@contextmanager
+def operand_file(content: Any) -> Iterator[Path]:
+    """The path of a file with what is passed, until the block is left.
+
+    Raises UnpassableError.
+    """
+    with TemporaryDirectory(prefix="tacopy-tune-") as folder:
+        path = Path(folder) / "operands"
+        try:
+            with path.open("wb") as file:
+                _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(content)
+        except (pickle.PicklingError, TypeError, AttributeError, OSError) as error:
+            raise UnpassableError(str(error)) from error
+        yield path
+
+
+def read_operands(path: str) -> Any:
+    """What was passed."""
+    with Path(path).open("rb") as file:
+        return pickle.load(file)
+
+
+class _Pickler(pickle.Pickler):
+    """Keeps the strides of arrays that do not lie together."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is not np.ndarray or obj.flags.forc or not obj.size:
+            return NotImplemented
+        return strided_like, (np.ascontiguousarray(obj), obj.strides)
+
+
+def strided_like(values: Array, strides: tuple[int, ...]) -> Array:
+    """The values in an array of these strides, which may be 0 or less, in memory of its own."""
+    ends = [step * (n - 1) for step, n in zip(strides, values.shape, strict=True)]
+    behind = -sum(min(0, end) for end in ends)
+    memory = np.zeros(behind + sum(max(0, end) for end in ends) + values.itemsize, np.uint8)
+    found = np.ndarray(values.shape, values.dtype, memory, behind, strides)
+    found[...] = values
+    return found

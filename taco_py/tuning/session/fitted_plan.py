@@ -1,0 +1,243 @@
+"""A plan from its text, checked to fit the operands of a call: nothing is searched for.
+
+    A: ds/float64/int32 of 100 by 80, 800 entries
+    x: d/float64 of 80, 80 entries
+    y[i] = sum(j, A[i,j] * x[j])    → d/float64 of 100, 100 entries    by loops(i,j)
+        …
+    return y
+    → the plan, for operands A and x of these types and any sizes
+
+What kernels have compiled in of sizes that the operands do not have is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.schedule.apply import loops_of
+from taco_py.compiler.schedule.legality import check
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.compiler.ways.way import Question
+from taco_py.compiler.ways.ways import WAYS, check_recipe, graph_of
+from taco_py.language.diagnostics.errors import InternalError, NotationError, ScheduleError
+from taco_py.language.legal.stored import is_full
+from taco_py.language.notation.checks import accesses
+from taco_py.language.notation.einsum import Squeezed
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.problem import Problem, TensorType
+from taco_py.planner.ir.goal import Request
+from taco_py.planner.ir.nodes import Gather, KernelStep, Operand, Step, Unfuse
+from taco_py.planner.ir.parser import parse_program
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.ir.program import Define, Node, Program
+from taco_py.planner.ir.verify import verify
+from taco_py.planner.make_kernel import beyond_scatter
+from taco_py.running.execute.step_shapes import shape_made
+from taco_py.tuning.agreement.compare_plan import Statement, check_agrees
+
+Shape = tuple[int, ...]
+
+
+def plan_of_text(
+    text: str,
+    operands: Mapping[str, Operand],
+    request: Request,
+    assignment: Assignment | None = None,
+    squeezed: Squeezed = (),
+) -> Plan:
+    """The plan that a text spells, for these operands.
+
+    assignment  what it has to compute; None where it was compared before, with operands of other
+                sizes
+    squeezed    modes of operands that the assignment has no index for
+
+    Raises ScheduleError where the text is none of a plan, or the plan is for other operands, and
+    UnequalPlanError where it is not shown to compute the assignment.
+    """
+    program = parsed_plan(text)
+    _check_operands(program, operands)
+    made = program.facts[program.result].type
+    _check_result(made, request)
+    if assignment is not None:
+        check_agrees(program, Statement(assignment, operands, squeezed, request.type))
+    for step in program.kernels:
+        check_kernel(step, request.machine.target)
+    shapes = {name: operand.shape for name, operand in operands.items()}
+    given = {name: operands[name] for name in program.facts if name in operands}
+    program = program.with_facts(given).without_entries
+    program = replace(program, steps=tuple(_with_own_sizes(program, shapes)))
+    type = request.type if made.format.is_dense else made
+    return Plan(program, type, machine=request.machine)
+
+
+def parsed_plan(text: str) -> Program:
+    """The program of a plan's text. Raises ScheduleError where it is none, or is not planned."""
+    try:
+        program = parse_program(text)
+        verify(program)
+    except (NotationError, InternalError, ValueError, KeyError, IndexError) as error:
+        raise ScheduleError(f"Expected the text of a plan, found another: {error}") from error
+    if (
+        len(program.results) != 1
+        or program.after
+        or any(isinstance(step, Define) for step in program.steps)
+    ):
+        raise ScheduleError("Expected a plan of one result, with its kernels, found another")
+    return program
+
+
+def _misfit(what: str, wanted: object, found: object) -> ScheduleError:
+    return ScheduleError(
+        f"Expected a plan for the {what} {wanted}, found one for {found}",
+        hint="the plan was made for other operands; tune these",
+    )
+
+
+def _check_operands(program: Program, operands: Mapping[str, Operand]) -> None:
+    """Raise ScheduleError unless the program reads operands of these types, and no others."""
+    made = {step.target for step in program.steps}
+    for name, facts in program.facts.items():
+        if name in made:
+            continue
+        if name not in operands:
+            raise _misfit("operands", ", ".join(operands), name)
+        own = operands[name]
+        if own.type != facts.type or len(own.shape) != len(facts.shape):
+            raise _misfit(f"operand {name}", own.type, facts.type)
+        if own.joined != facts.joined:
+            raise _misfit(f"operand {name} with levels joined", own.joined, facts.joined)
+
+
+def _check_result(made: TensorType, request: Request) -> None:
+    """Raise ScheduleError unless the result is stored as it is wanted; a sparse one may be in any
+    order of its modes where nobody asks for one, a dense one may have neighbours as one mode."""
+    wanted = request.type
+    same = replace(made, format=wanted.format, unit_stride=wanted.unit_stride) == wanted
+    levels = made.format.levels == wanted.format.levels
+    stored = levels and (made.format == wanted.format or request.any_order)
+    dense = is_full(wanted.format) and is_full(made.format)
+    fused = dense and made.format.order < wanted.format.order
+    if not same or not (stored or fused):
+        raise _misfit("result", wanted, made)
+
+
+def check_kernel(step: KernelStep, target: str, loops_alone: bool = False) -> None:
+    """Raise ScheduleError where a kernel cannot be made as its schedule says.
+
+    loops_alone  whether it is enough that its loops can be so, which takes less time
+    """
+    way = WAYS.get(step.schedule.make.way)
+    if way is None or way.target != target:
+        raise _misfit("kernels of", target, step.schedule.make)
+    problem = step.problem
+    if not way.in_loops:
+        if not way.can(Question(problem)):
+            raise _misfit("kernel made by", way.name, problem)
+        return
+    _check_orders(step)
+    loops = loops_of(problem.assignment, step.schedule)
+    if step.schedule.shapes:  # those that planning orders are legal
+        check(loops, problem)
+    if beyond_scatter(problem, loops) is not None:
+        raise ScheduleError(
+            f"Expected loops that make {step.target} in the order in which it is stored, found "
+            f"{loops}",
+            hint="a result of other levels takes them; plan for these loops",
+        )
+    recipe = Recipe(problem, step.schedule)
+    if loops_alone:
+        graph_of(recipe)
+    else:
+        check_recipe(recipe)
+
+
+def _check_orders(step: KernelStep) -> None:
+    """Raise ScheduleError unless there is a loop over each index of each term, and none twice."""
+    assignment, orders = step.problem.assignment, step.schedule.orders
+    terms = split_terms(assignment.value)
+    if len(terms) != len(orders):
+        raise ScheduleError(f"Expected loops of {len(terms)} terms, found {step.schedule}")
+    for term, order in zip(terms, orders, strict=True):
+        inside = {index for access in accesses(term.body) for index in access.indices}
+        wanted = sorted(inside | {*assignment.target.indices})
+        if sorted(order) != wanted:
+            raise ScheduleError(f"Expected loops over {', '.join(wanted)}, found {step.schedule}")
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def _with_own_sizes(program: Program, given: Mapping[str, Shape]) -> Iterator[Node]:
+    """The steps without sizes compiled in that indices do not have here."""
+    shapes: dict[str, Shape] = dict(given)
+    for step in program.steps:
+        if isinstance(step, Define):
+            yield step
+        elif isinstance(step, KernelStep):
+            sizes = {i: _size(shapes, step.source(name), mode) for i, name, mode in step.sizes}
+            yield replace(step, problem=_without_others(step.problem, sizes))
+            shape = tuple(sizes.get(i) for i in step.problem.assignment.target.indices)
+            if None not in shape:
+                shapes[step.target] = tuple(n for n in shape if n is not None)
+        else:
+            yield step
+            source = shapes.get(step.source)
+            made = None if source is None else shape_made(step, source, 0, shapes)
+            if made is not None:
+                shapes[step.target] = made
+
+
+def _size(shapes: Mapping[str, Shape], name: str, mode: int) -> int | None:
+    shape = shapes.get(name)
+    return None if shape is None or mode >= len(shape) else shape[mode]
+
+
+def _without_others(problem: Problem, sizes: Mapping[str, int | None]) -> Problem:
+    """The problem without the static sizes that its indices do not have."""
+    kept = tuple((i, n) for i, n in problem.static if i not in sizes or sizes[i] == n)
+    return problem if kept == problem.static else replace(problem, static=kept)
+
+
+# ---------------------------------------------------------------- names
+
+
+def renamed(program: Program, names: Mapping[str, str]) -> Program:
+    """The program over tensors of other names; what kernels call them inside does not change.
+
+    names  of tensors that are given or wanted; others get names that none of these has
+    """
+    new = dict(names)
+    taken = {*names.values()}
+    for name in program.facts:
+        if name not in new:
+            own = name
+            while own in taken:
+                own += "_"
+            new[name] = own
+            taken.add(own)
+    return replace(
+        program,
+        steps=tuple(_in_names(step, new) for step in program.steps),
+        facts={new[name]: facts for name, facts in program.facts.items()},
+        results=tuple(new[name] for name in program.results),
+        once=frozenset(new[name] for name in program.once),
+    )
+
+
+def _in_names(step: Step | Define, new: Mapping[str, str]) -> Step:
+    """A step over tensors of other names."""
+    match step:
+        case Define():
+            raise InternalError(f"Expected a planned step to rename, found {step}")
+        case KernelStep(target, problem):
+            pairs = ((name, new[step.source(name)]) for name, _ in problem.operands)
+            sources = tuple((name, source) for name, source in pairs if name != source)
+            return replace(step, target=new[target], sources=sources)
+        case Gather():
+            step = replace(step, pattern=new[step.pattern])
+        case Unfuse():
+            sizes = tuple((new[tensor], mode) for tensor, mode in step.sizes)
+            step = replace(step, sizes=sizes)
+    return replace(step, target=new[step.target], source=new[step.source])

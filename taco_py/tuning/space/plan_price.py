@@ -1,0 +1,113 @@
+"""What a planned program is expected to take, in seconds, read off its kernels as they are.
+
+    loops(i,j) of y        the iterations of its loops, and what they meet out of order
+    make(tiles)            products of dense tensors at the machine's rate
+    A_ji = reformat(…)     an entry that is moved
+    share, serial()        loops that threads share take their part of it, and waking them
+
+Commands without a figure leave the price as it is: what they are worth is learned from what was
+measured (`learned_factors`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import inf, prod
+
+from codegen.records import dataclass
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.cost.machine import Machine
+from taco_py.compiler.order.orders import order_cost
+from taco_py.compiler.ways.recipe import Recipe
+from taco_py.compiler.ways.way import Question
+from taco_py.compiler.ways.ways import graph_of, way_of
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.language.legal.stored import sparse_indices_of
+from taco_py.language.problem import Problem
+from taco_py.planner.ir.goal import statistics
+from taco_py.planner.ir.nodes import Cast, Gather, KernelStep, Operand, Reformat, Step
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.price import as_sum, keeping
+
+
+@dataclass(frozen=True, slots=True)
+class PricedFor:
+    """What prices are about: the operands of a call, its machine and its threads."""
+
+    operands: Mapping[str, Operand]
+    machine: Machine
+    threads: int
+
+    def plan(self, plan: Plan) -> float:
+        """The seconds of a plan; infinite where a kernel has loops that it cannot have."""
+        facts = {**plan.program.facts, **self.operands}
+        made = {step.target for step in plan.steps} - {*plan.program.results}
+        kept = sum(keeping(facts[name], self.machine) for name in made if name in facts)
+        steps = (self.step(step, facts) for step in plan.steps)
+        return kept * self.machine.step_seconds + sum(steps)
+
+    def step(self, step: Step, facts: Mapping[str, Operand]) -> float:
+        """The seconds of one step of a plan."""
+        machine = self.machine
+        match step:
+            case KernelStep():
+                return machine.kernel_call_seconds + self.kernel(step, facts)
+            case Reformat(source=source):
+                entries = facts[source].nnz
+                cost = (
+                    machine.sorted_entry_steps
+                    if len(facts[source].shape) > 2
+                    else machine.transposed_entry_steps
+                )
+                return machine.plan_step_seconds + entries * cost * machine.step_seconds
+            case Gather(source=source) | Cast(source=source):
+                return (
+                    machine.plan_step_seconds
+                    + prod(facts[source].shape) * machine.copied_element_seconds
+                )
+        return machine.plan_step_seconds
+
+    def kernel(self, step: KernelStep, facts: Mapping[str, Operand]) -> float:
+        """The seconds of a kernel."""
+        own = {name: facts[step.source(name)] for name, _ in step.problem.operands}
+        own = {n: replace(o, type=step.problem.type_of(n)) for n, o in own.items()}
+        way = way_of(step.schedule.make)
+        stats = statistics(step.problem.assignment, own, self.machine)
+        if way.seconds is not None and not way.in_loops:
+            return way.seconds(Question(step.problem, lambda: stats)) / self._gain(step)
+        terms = split_terms(step.problem.assignment.value)
+        orders = step.schedule.orders
+        if len(orders) != len(terms):
+            return inf
+        pairs = zip(terms, orders, strict=True)
+        cost = sum(
+            order_cost(step.problem, as_sum(step.problem, t), stats, order) for t, order in pairs
+        )
+        seconds = cost * self.machine.step_seconds
+        if _has_static_loops(step.problem):
+            seconds *= self.machine.static_size_share
+        small = seconds < self.machine.parallel_iterations * 1e-9
+        waking = self.machine.waking_seconds
+        return seconds if small else waking + seconds / self._gain(step)
+
+    def _gain(self, step: KernelStep) -> float:
+        """How many times as fast threads make a kernel."""
+        if self.threads == 1 or step.schedule.serial:
+            return 1.0
+        if way_of(step.schedule.make).in_loops and not self._is_shared(step):
+            return 1.0
+        return 1.0 + self.machine.further_thread_share * (self.threads - 1)
+
+    def _is_shared(self, step: KernelStep) -> bool:
+        try:
+            graph = graph_of(Recipe(step.problem, step.schedule))
+        except ScheduleError:
+            return False
+        return any(loop.mode.parallel is not None for loop in graph.loops)
+
+
+def _has_static_loops(problem: Problem) -> bool:
+    """Whether a loop over every coordinate of an index has its size compiled in."""
+    static = {index for index, _ in problem.static}
+    return not static <= sparse_indices_of(problem)

@@ -1,0 +1,147 @@
+"""The axes of the planner: what it may be told to decide otherwise.
+
+libraries    called · none
+look up      where it pays · never
+forms        the cheaper · sums as they are written · multiplied out
+contraction  chosen · one kernel · each other tree
+size of k    a run-time argument · compiled in, where it is small
+loops of T   chosen · the next best orders, for each tensor that a kernel makes
+decision …   each comparison of prices the other way round, the closest first
+rule …       each rule that was used, and that kernels can do without, left out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import inf
+
+from taco_py.arguments.settings import Settings
+from taco_py.compiler.concrete.terms import split_terms
+from taco_py.compiler.order.orders import ranked_orders
+from taco_py.language.legal.stored import sparse_indices
+from taco_py.language.notation.checks import all_indices
+from taco_py.language.notation.nodes import Assignment
+from taco_py.planner.ir.goal import Request, draft_of, statistics
+from taco_py.planner.ir.log import Entry
+from taco_py.planner.ir.nodes import Operand
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.rules.base import Phase
+from taco_py.planner.rules.catalogue import CATALOGUE
+from taco_py.tuning.session.candidates import Choice
+from taco_py.tuning.space.axis import AS_PLANNED, PLAN, Axis, Option
+
+ORDERS = 6
+"""Loop orders of a kernel."""
+DECISIONS, RULES = 8, 8
+SMALLEST, SMALL, COMPILED = 4, 256, 3
+"""Sizes that may be compiled in, and for how many indices that is tried."""
+
+
+def planner_axes(
+    plan: Plan,
+    operands: Mapping[str, Operand],
+    request: Request,
+    settings: Settings,
+    trees: tuple[Choice, ...],
+) -> tuple[Axis, ...]:
+    """The axes around the plan that is chosen without timing.
+
+    trees  other orders in which its product may be contracted
+    """
+    found: list[tuple[str, tuple[Option, ...]]] = []
+    if settings.libraries:
+        found.append(("libraries", (Option("none", "no libraries", (("libraries", False),)),)))
+    found.append(("look up", (Option("never", "no look-up", (("look_up", False),)),)))
+    if settings.contract:
+        written = Option("as written", "forms as written", (("forms", False),))
+        out = Option("multiplied out", "forms multiplied out", (("forms", True),))
+        found.append(("forms", (written, out)))
+        found.append(("contraction", tuple(_contractions(trees))))
+    found += list(_sizes(plan, settings))
+    found += [(f"decision {_told(d)}", (o,)) for d, o in _decisions(plan)]
+    found += [(f"rule {name}", (option,)) for name, option in _rules(plan)]
+    found += list(_orders(plan, operands, request))
+    return tuple(Axis(PLAN + name, (AS_PLANNED, *options)) for name, options in found if options)
+
+
+def _contractions(trees: tuple[Choice, ...]) -> Iterator[Option]:
+    yield Option("one kernel", "one kernel", (("contract", False),))
+    for choice in trees:
+        yield Option(choice.label, "other contraction", (("path", choice.settings.path),))
+
+
+def _sizes(plan: Plan, settings: Settings) -> Iterator[tuple[str, tuple[Option, ...]]]:
+    """Small sizes compiled in, of indices that no sparse operand has."""
+    if plan.chosen is None:
+        return
+    text = plan.chosen.text
+    known = {index for index, _ in settings.static}
+    known |= sparse_indices(text.last, text.is_sparse)
+    every = [i for i in all_indices(text.last) if i in text.sizes and i not in known]
+    small = [i for i in every if SMALLEST <= text.sizes[i] <= SMALL]
+    for index in small[:COMPILED]:
+        size = int(text.sizes[index])
+        changes = (("static", ((index, size),)),)
+        yield f"size of {index}", (Option(f"{size} compiled in", "size compiled in", changes),)
+
+
+def _decisions(plan: Plan) -> Iterator[tuple[tuple[str, str, int], Option]]:
+    """The other outcome of each comparison of prices, the closest first."""
+    ranked = sorted(plan.log.decisions.items(), key=lambda item: _ratio(item[1]))
+    for decision, entry in ranked[:DECISIONS]:
+        rule, target, _ = decision
+        word = "without" if entry.taken else "with"
+        changes = (("reversed", frozenset((decision,))),)
+        yield decision, Option(f"{word} {rule} for {target}", f"{word} {rule}", changes)
+
+
+def _told(decision: tuple[str, str, int]) -> str:
+    rule, target, number = decision
+    return f"{rule} {target} {number}"
+
+
+def _ratio(entry: Entry) -> float:
+    """How many times dearer the outcome is that was not taken."""
+    taken, other = entry.before or inf, entry.after or inf
+    return other / taken if not entry.taken else taken / other if other else inf
+
+
+def _rules(plan: Plan) -> Iterator[tuple[str, Option]]:
+    """The rules that were used without a comparison, and may be left out."""
+    decided = {rule for rule, _, _ in plan.log.decisions}
+    free = {rule.name for rule, _ in CATALOGUE if rule.phase is not Phase.NEEDED}
+    used = dict.fromkeys(e.rule for e in plan.log.entries if e.taken and e.rule not in decided)
+    for name in [each for each in used if each in free][:RULES]:
+        yield name, Option("left out", f"no {name}", (("forbid", frozenset((name,))),))
+
+
+def _orders(
+    plan: Plan, operands: Mapping[str, Operand], request: Request
+) -> Iterator[tuple[str, tuple[Option, ...]]]:
+    """Loop orders for each assignment of the program, one term at a time."""
+    if plan.chosen is None:
+        return
+    program = plan.chosen.program
+    known = {n: o for n, o in operands.items() if program.facts.get(n) == o}  # with coordinates
+    facts = program.with_facts(known).facts
+    for define in program.defines:
+        own = replace(request, type=facts[define.target].type)
+        options = tuple(_orders_of(define.assignment, facts, own))
+        yield f"loops of {define.target}", options
+
+
+def _orders_of(
+    assignment: Assignment, facts: Mapping[str, Operand], request: Request
+) -> Iterator[Option]:
+    target = assignment.target.tensor
+    stats = statistics(assignment, facts, request.machine)
+    draft = draft_of(assignment, facts, request)
+    terms = split_terms(assignment.value)
+    if len(terms) > 2:
+        return
+    for place, term in enumerate(terms):
+        for rank, found in enumerate(ranked_orders(draft, term, stats, ORDERS)):
+            named = f"loops {','.join(found.order)}" + f" of term {place + 1}" * (len(terms) > 1)
+            changes = (("orders", frozenset(((target, place, found.order),))),)
+            yield Option(named, f"loop order {rank}", changes)

@@ -1,0 +1,184 @@
+"""The space of a call's plans: points, their plans as text, their axes and neighbours.
+
+()                                              the plan that is chosen without timing
+(("kernel y: share", "serial()"),)              the same on one thread
+(("plan: contraction", "one kernel"), …)        another program; its kernels have axes of their own
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import field, replace
+from itertools import islice, product
+from random import Random
+from typing import Any
+
+from codegen.records import dataclass
+from taco_py.arguments.settings import Settings
+from taco_py.compiler.schedule.commands import Nest
+from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.compiler.ways.ways import way_of
+from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.planner.ir.plan import Plan
+from taco_py.planner.ir.printer import program_text
+from taco_py.planner.ir.program import Program
+from taco_py.tuning.space.axis import KERNEL, PLAN, USUAL, Axis, Option, Point, point_of
+from taco_py.tuning.space.kernel_options import Allowed, axes_of_kernel, edited
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Space:
+    """The plans that a call may have.
+
+    settings  of the call
+    planned   the plan of a call with other settings; raises ScheduleError where there is none
+    planner   axes that are about the planner
+    threads   that kernels may use
+    known     what was found: programs by settings, axes of their kernels by theirs
+    """
+
+    settings: Settings
+    planned: Callable[[Settings], Plan]
+    planner: tuple[Axis, ...]
+    threads: int = 1
+    known: dict[Any, Any] = field(default_factory=dict)
+
+    # ------------------------------------------------------------ what there is
+
+    def axes(self, point: Point) -> tuple[Axis, ...]:
+        """The axes at a point: the planner's, then those of its plan's kernels."""
+        return (*self.planner, *self._kernel_axes(self._settings(point)))
+
+    def _kernel_axes(self, settings: Settings) -> tuple[Axis, ...]:
+        key = "axes", settings
+        if key not in self.known:
+            plan = self._plan(settings)
+            self.known[key] = () if plan is None else self._axes_of_kernels(plan, settings)
+        found: tuple[Axis, ...] = self.known[key]
+        return found
+
+    def _axes_of_kernels(self, plan: Plan, settings: Settings) -> tuple[Axis, ...]:
+        every = Allowed(settings.libraries and settings.target == "c", self.threads)
+        facts = plan.program.facts
+        own = ((step, every.for_kernel(step, facts)) for step in plan.kernels)
+        return tuple(axis for step, allowed in own for axis in axes_of_kernel(step, allowed))
+
+    def chosen(self, point: Point) -> dict[str, Option]:
+        """The options of a point that there are, by the names of their axes."""
+        wanted = dict(point)
+        axes = self.planner
+        if any(name.startswith(KERNEL) for name in wanted):
+            axes = self.axes(point)
+        named = ((axis, axis.option(wanted.get(axis.name, USUAL))) for axis in axes)
+        return {a.name: o for a, o in named if o is not None and a.name in wanted}
+
+    def settled(self, point: Point) -> Point:
+        """The point without what its plan has no axis or no option for."""
+        return point_of({name: option.name for name, option in self.chosen(point).items()})
+
+    # ------------------------------------------------------------ plans
+
+    def _settings(self, point: Point) -> Settings:
+        """The settings that the planner is asked with."""
+        chosen, settings = dict(point), self.settings
+        for axis in self.planner:
+            option = axis.option(chosen.get(axis.name, USUAL))
+            for name, value in () if option is None else option.changes:
+                settings = replace(settings, **{name: _added(getattr(settings, name), name, value)})
+        return settings
+
+    def _plan(self, settings: Settings) -> Plan | None:
+        """The plan of settings, None where there is none."""
+        key = "plan", settings
+        if key not in self.known:
+            try:
+                self.known[key] = self.planned(settings), ""
+            except ScheduleError as error:
+                self.known[key] = None, error.message
+        found: Plan | None = self.known[key][0]
+        return found
+
+    def plan(self, point: Point) -> Plan:
+        """The plan of a point, with the planner's log. Raises ScheduleError where there is none."""
+        settings = self._settings(point)
+        plan = self._plan(settings)
+        if plan is None:
+            raise ScheduleError(self.known["plan", settings][1])
+        return replace(plan, program=self._edited(plan.program, point))
+
+    def _edited(self, program: Program, point: Point) -> Program:
+        """The program with the point's options in the schedules of its kernels."""
+        chosen = self.chosen(point)
+        for step in program.kernels:
+            head = f"{KERNEL}{step.target}: "
+            own = tuple(option for name, option in chosen.items() if name.startswith(head))
+            if own:
+                program = program.with_kernel(edited(step, own))
+        return program
+
+    def text(self, point: Point) -> str:
+        """The text of a point's plan. Raises ScheduleError where it has none."""
+        return program_text(self.plan(point).program)
+
+    def identity(self, plan: Plan) -> str:
+        """What plans have in common that do the same: the text, without the loop orders of kernels
+        that are no loops."""
+        program = plan.program
+        for step in program.kernels:
+            if not way_of(step.schedule.make).in_loops:
+                commands = (c for c in step.schedule.commands if not isinstance(c, Nest))
+                program = program.with_kernel(replace(step, schedule=Schedule(tuple(commands))))
+        return program_text(program)
+
+    def features(self, point: Point) -> tuple[str, ...]:
+        """What the point's options are learned by."""
+        return tuple(option.feature for option in self.chosen(point).values())
+
+    # ------------------------------------------------------------ walks
+
+    def neighbours(self, point: Point) -> Iterator[Point]:
+        """The points that differ from one at one axis."""
+        for axis in self.axes(point):
+            for option in axis.options:
+                other = self.settled(point_of({**dict(point), axis.name: option.name}))
+                if other != point:
+                    yield other
+
+    def random(self, numbers: Random, changes: int) -> Point:
+        """A point with options other than the usual at so many axes at most."""
+        return self.mutated((), numbers, changes)
+
+    def mutated(self, point: Point, numbers: Random, changes: int = 1) -> Point:
+        """A point that differs from one at so many axes at most, of the planner's as often as of
+        the kernels'."""
+        for _ in range(changes):
+            axes = self.axes(point)
+            groups = [[a for a in axes if a.name.startswith(head)] for head in (PLAN, KERNEL)]
+            group = numbers.choice([each for each in groups if each] or [[]])
+            if not group:
+                return point
+            axis = numbers.choice(group)
+            option = numbers.choice(axis.options)
+            point = self.settled(point_of({**dict(point), axis.name: option.name}))
+        return point
+
+    def every(self) -> Iterator[Point]:
+        """All points, the planner's options in the outer loops."""
+        for options in product(*(axis.options for axis in self.planner)):
+            names = (axis.name for axis in self.planner)
+            planned = point_of({n: o.name for n, o in zip(names, options, strict=True)})
+            axes = self._kernel_axes(self._settings(planned))
+            for inner in product(*(axis.options for axis in axes)):
+                own = {axis.name: option.name for axis, option in zip(axes, inner, strict=True)}
+                yield point_of({**dict(planned), **own})
+
+    def count(self, most: int = 100_000) -> int:
+        """How many points there are, at most so many."""
+        return sum(1 for _ in islice(self.every(), most))
+
+
+def _added(own: Any, name: str, value: Any) -> Any:
+    """The value of a field of settings: of sets and of static sizes, with those that are there."""
+    if isinstance(own, frozenset):
+        return own | value
+    return tuple(sorted((*own, *value))) if name == "static" else value

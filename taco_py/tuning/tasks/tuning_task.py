@@ -1,0 +1,240 @@
+"""`TuningTask`: a text, what its operands are like, and how it is called and tuned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any
+
+from codegen.records import dataclass
+from taco_py.language.diagnostics.errors import TacoError
+from taco_py.language.diagnostics.suggest import with_suggestion
+from taco_py.language.notation.checks import accesses, operand_names
+from taco_py.language.notation.nodes import Assignment
+from taco_py.language.notation.statements import parse_statements
+from taco_py.tuning.store.fingerprint import sha256
+from taco_py.tuning.store.job_journal import Job
+from taco_py.tuning.tasks.call_options import CALL_OPTIONS, check_for_text, plain_option
+from taco_py.tuning.tasks.operand_description import KeyedError, OperandDescription, described
+from taco_py.tuning.tasks.operands_like import make_operands
+from taco_py.tuning.tasks.search_options import SEARCH_OPTIONS, checked_search_option
+
+OPTIONS = (*CALL_OPTIONS, *SEARCH_OPTIONS)
+KEYS = ("name", "text", "operands", "options")
+TABLE = "table"
+"""What a tuple begins with that stands for a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class TuningTask:
+    """Describe a call to tune a plan for: its text, its operands without their values, its options.
+
+    >>> x = {"shape": [80]}
+    >>> A = {"shape": [100, 80], "format": "csr_array", "density": 0.1}
+    >>> task = tp.tuning.task("y[i] = A[i,j] * x[j]", {"A": A, "x": x}, trials=20)
+    >>> task.make_operands()["A"].nnz
+    800
+
+    text      an assignment in index notation
+    operands  what each operand of the text is like
+    options   of the call and of the search, by name
+    name      what people call it; it tells no tasks apart
+    """
+
+    text: str
+    operands: tuple[tuple[str, OperandDescription], ...]
+    options: tuple[tuple[str, Any], ...] = ()
+    name: str = field(default="", compare=False)
+
+    @property
+    def described(self) -> dict[str, OperandDescription]:
+        """Return what each operand is like, by its name."""
+        return dict(self.operands)
+
+    @property
+    def call_options(self) -> dict[str, Any]:
+        """Return the options of `evaluate`."""
+        return {name: value for name, value in self.options if name in CALL_OPTIONS}
+
+    @property
+    def search_options(self) -> dict[str, Any]:
+        """Return the options of `tune` alone."""
+        return {name: value for name, value in self.options if name in SEARCH_OPTIONS}
+
+    @property
+    def label(self) -> str:
+        """Return its name, or else its text."""
+        return self.name or self.text
+
+    def make_operands(self, folder: str | Path | None = None) -> dict[str, Any]:
+        """Return operands like these, the same ones each time; files are looked for in a folder."""
+        return make_operands(self.described, None if folder is None else Path(folder))
+
+    def with_options(self, **options: Any) -> TuningTask:
+        """Return the same task with these options besides its own."""
+        return replace(self, options=options_of({**dict(self.options), **options}, ()))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON and TOML have it."""
+        found: dict[str, Any] = {"name": self.name} if self.name else {}
+        found["text"] = self.text
+        found["operands"] = {name: each.as_json() for name, each in self.operands}
+        if self.options:
+            found["options"] = {name: _plain(value) for name, value in self.options}
+        return found
+
+    def job(self, target: str = "c") -> Job:
+        """Return it as a job of the journal, for workers with a target.
+
+        Its hash depends on what is tuned and how, not on names or on when it is made.
+        """
+        workload = json.dumps(self.as_json(), sort_keys=True)
+        own = {**self.as_json(), "options": {}, "name": ""}
+        search = {"target": target, **dict(self.options)}
+        options = json.dumps(
+            {name: _plain(value) for name, value in search.items()}, sort_keys=True
+        )
+        return Job(sha256([own, options]), workload, options)
+
+
+def task_of(found: Any) -> TuningTask:
+    """The task that JSON or TOML has. Raises KeyedError."""
+    if not isinstance(found, Mapping):
+        raise KeyedError(f"Expected a table that describes a task, found {found!r}", ())
+    _check_keys(found, KEYS, ())
+    text, name = found.get("text"), found.get("name", "")
+    if not isinstance(text, str):
+        raise KeyedError(
+            f"Expected a text, found {text!r}", ("text",), "as in text = 'y[i] = A[i,j] * x[j]'"
+        )
+    if not isinstance(name, str):
+        raise KeyedError(f"Expected a text, found {name!r}", ("name",))
+    tables = found.get("operands", {})
+    if not isinstance(tables, Mapping):
+        raise KeyedError(f"Expected a table of operands, found {tables!r}", ("operands",))
+    operands = tuple((own, _operand(own, table)) for own, table in tables.items())
+    options = options_of(found.get("options", {}), ("options",))
+    task = TuningTask(text, operands, options, name)
+    check_task(task)
+    return task
+
+
+def _operand(name: str, table: Any) -> OperandDescription:
+    try:
+        return described(table)
+    except KeyedError as error:
+        raise KeyedError(error.message, ("operands", name, *error.path), error.hint) from error
+
+
+def options_of(found: Any, path: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+    """Options in order of their names, without those that are None. Raises KeyedError."""
+    if not isinstance(found, Mapping):
+        raise KeyedError(f"Expected a table of options, found {found!r}", path)
+    _check_keys(found, OPTIONS, path)
+    given = {name: _plain(value) for name, value in found.items() if value is not None}
+    plain = {name: _checked(name, value, path) for name, value in given.items()}
+    return tuple(sorted((name, _frozen(value)) for name, value in plain.items()))
+
+
+def _checked(name: str, value: Any, path: tuple[str, ...]) -> Any:
+    """The value of an option as JSON has it. Raises KeyedError for one that it cannot have."""
+    try:
+        return (plain_option if name in CALL_OPTIONS else checked_search_option)(name, value)
+    except TacoError as error:
+        raise KeyedError(error.message, (*path, name), error.hint) from error
+
+
+def _frozen(value: Any) -> Any:
+    """Lists, sets and tables as tuples, which compare and hash; sets in an order of their own."""
+    if isinstance(value, set | frozenset):
+        return tuple(sorted(map(_frozen, value), key=str))
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(each) for each in value)
+    if isinstance(value, Mapping):
+        return (TABLE, *((name, _frozen(each)) for name, each in sorted(value.items())))
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """What `_frozen` was made of."""
+    if not isinstance(value, tuple):
+        return value
+    if value and isinstance(value[0], str) and value[0] == TABLE:
+        return {name: _plain(each) for name, each in value[1:]}
+    return [_plain(each) for each in value]
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as a call takes them."""
+    return {name: _plain(value) for name, value in options.items()}
+
+
+def _check_keys(found: Mapping[str, Any], known: Iterable[str], path: tuple[str, ...]) -> None:
+    for name in found:
+        if name not in known:
+            raise KeyedError(
+                f"Expected one of {', '.join(known)}, found {name!r}",
+                (*path, name),
+                with_suggestion("leave it out", name, known),
+            )
+
+
+def check_task(task: TuningTask) -> None:
+    """Raise KeyedError where operands or options are not those of the text, and NotationError for
+    texts that are no assignment."""
+    assignment = assignment_of(task)
+    names, given = operand_names(assignment), task.described
+    for name in names:
+        if name not in given:
+            raise KeyedError(
+                f"Expected a description of {name}, which the text reads, found none",
+                ("operands",),
+                f"add {name} = {{ shape = […] }}",
+            )
+    for name in given:
+        if name not in names:
+            raise KeyedError(
+                f"Expected one of {', '.join(names)}, which the text reads, found {name}",
+                ("operands", name),
+                with_suggestion("leave it out", name, names),
+            )
+    _check_sizes(assignment, given)
+    for name, value in task.call_options.items():
+        try:
+            check_for_text(name, _plain(value), assignment)
+        except TacoError as error:
+            raise KeyedError(error.message, ("options", name), error.hint) from error
+
+
+def assignment_of(task: TuningTask) -> Assignment:
+    """The assignment of a task's text. Raises NotationError; KeyedError for several statements."""
+    found = parse_statements(task.text, task.described)
+    if len(found) > 1:
+        raise KeyedError(
+            f"Expected one assignment, found {len(found)}", ("text",), "make a task of each"
+        )
+    return found[0]
+
+
+def _check_sizes(assignment: Assignment, given: Mapping[str, OperandDescription]) -> None:
+    """Raise KeyedError where numbers of modes or sizes contradict the text."""
+    sizes: dict[str, tuple[int, str]] = {}
+    for access in accesses(assignment):
+        each = given[access.tensor]
+        if each.file or access.subscripts:
+            continue
+        if len(each.shape) != len(access.indices):
+            raise KeyedError(
+                f"Expected {len(access.indices)} sizes, one for each of the indices "
+                f"{', '.join(access.indices) or '(none)'}, found {len(each.shape)}",
+                ("operands", access.tensor, "shape"),
+            )
+        for index, size in zip(access.indices, each.shape, strict=True):
+            other, where = sizes.setdefault(index, (size, access.tensor))
+            if other != size:
+                raise KeyedError(
+                    f"Expected size {other} for the index {index}, as {where} has it, found {size}",
+                    ("operands", access.tensor, "shape"),
+                )
