@@ -1,4 +1,4 @@
-"""What do the operations cost that schedules are chosen by (`taco_py.compiler.cost.machine.Machine`)?
+"""What do the operations cost that schedules are chosen by (`compiler.cost.machine.Machine`)?
 
 Each record is called like a field of `Machine`: its number is what that field is on this computer.
 The unit is an iteration of an SpMV, a gather and a multiplication, in the same round; one thread,

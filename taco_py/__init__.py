@@ -33,6 +33,7 @@ _require_own("polyhedral")
 from taco_py.api.einsum import einsum  # noqa: E402
 from taco_py.api.evaluate import evaluate, explain  # noqa: E402
 from taco_py.api.schedule import schedule  # noqa: E402
+from taco_py.calls.call.plan_choice import PLAN_CHOICE  # noqa: E402
 from taco_py.data.tensors.behaviour import BEHAVIOUR  # noqa: E402
 from taco_py.language.diagnostics.cautions import BackendWarning, NarrowSumWarning, NotationWarning  # noqa: E402
 from taco_py.language.diagnostics.errors import (  # noqa: E402
@@ -60,9 +61,14 @@ from taco_py.language.diagnostics.errors import (  # noqa: E402
     TacoError,
     TuningStoreError,
 )
+from taco_py.language.former_names import install  # noqa: E402
 from taco_py.language.release import VERSION  # noqa: E402
 
+install()
+del globals()["install"]
+
 BEHAVIOUR.home = "taco_py.arrays.operations"
+PLAN_CHOICE.home = "taco_py.tuning.bench.chosen_settings"
 
 if TYPE_CHECKING:
     from taco_py import graph, nn, torch, tuning
@@ -89,11 +95,12 @@ if TYPE_CHECKING:
     from taco_py.api.tensor import tensor
     from taco_py.api.threads import get_threads, set_threads
     from taco_py.api.tuning.tune import tune, tuning_store
+    from taco_py.arguments.device_tensor import DeviceTensor
     from taco_py.calls.call.derivatives.pullback import Pullback
     from taco_py.calls.call.derivatives.pushforward import Pushforward
     from taco_py.calls.call.derivatives.text_derivatives import jvp, vjp
     from taco_py.calls.call.kernel import Kernel
-    from taco_py.calls.call.program_call import Program
+    from taco_py.calls.programs.program_call import Program
     from taco_py.compiler.asymptotic.frontier_search import Frontier
     from taco_py.compiler.schedule.schedule import Schedule
     from taco_py.data.tensors.tensor import Tensor
@@ -129,7 +136,6 @@ if TYPE_CHECKING:
     )
     from taco_py.language.notation.rewrites.masks import by_value, complement
     from taco_py.language.notation.rewrites.semirings import Semiring
-    from taco_py.running.device_tensor import DeviceTensor
     from taco_py.tuning.bench.tuned_plans import TunedCall
     from taco_py.tuning.bench.tuning_store import TuningStore
     from taco_py.tuning.store.tuning_record import TuningRecord
@@ -164,7 +170,7 @@ _LATER = {
     "taco_py.calls.call.derivatives.pushforward": ("Pushforward",),
     "taco_py.api.tuning.tune": ("tune", "tuning_store"),
     "taco_py.calls.call.kernel": ("Kernel",),
-    "taco_py.calls.call.program_call": ("Program",),
+    "taco_py.calls.programs.program_call": ("Program",),
     "taco_py.tuning.bench.tuned_plans": ("TunedCall",),
     "taco_py.tuning.bench.tuning_store": ("TuningStore",),
     "taco_py.language.formats": (
@@ -204,7 +210,7 @@ _LATER = {
     "taco_py.language.notation.rewrites.semirings": ("Semiring",),
     "taco_py.compiler.schedule.schedule": ("Schedule",),
     "taco_py.tuning.store.tuning_record": ("TuningRecord",),
-    "taco_py.running.device_tensor": ("DeviceTensor",),
+    "taco_py.arguments.device_tensor": ("DeviceTensor",),
     "taco_py.data.tensors.tensor": ("Tensor",),
 }
 

@@ -45,7 +45,6 @@ from taco_py.planner.ir.parser import parse_program
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.printer import program_text
 from taco_py.planner.make import Options, make_plan
-from taco_py.report.explanation.plan_schedule import recipe_of
 from tests.corpus import expressions
 from tests.corpus.expressions import Case
 
@@ -347,7 +346,7 @@ def source_of(step: KernelStep, emitted: dict[str, str]) -> str:
     """The hash of the C of a kernel, "" for a library's."""
     if way_of(step.schedule.make).lower is None:
         return ""
-    recipe = recipe_of(step)
+    recipe = step.recipe()
     if recipe.key not in emitted:
         emitted[recipe.key] = digest(make_source(recipe).source)
     return emitted[recipe.key]

@@ -115,7 +115,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "taco_py/data/interop/scipy_arrays.py: getattr(sp)",
         "taco_py/language/notation/functions/function_table.py:_special.evaluate getattr(special)",
         "taco_py/tuning/tasks/operands_like.py: getattr(sp)",
-        "taco_py/arguments/keys.py: getattr(sp)",
+        "taco_py/data/tensors/keys.py: getattr(sp)",
     ),
     "what is found is used where it is a function of elements alone": (
         "taco_py/graph/number_functions.py:element_function getattr(np)",
@@ -239,7 +239,7 @@ def test_a_kept_text_is_a_short_way_or_nothing(text: str) -> None:
 
 
 def test_helpers_and_routines_are_those_of_the_tables() -> None:
-    for place in ("os:system", "taco_py.arguments.results.hand_out:np", "builtins:eval", "", "x"):
+    for place in ("os:system", "taco_py.data.tensors.hand_out:np", "builtins:eval", "", "x"):
         with pytest.raises(InternalError):
             Helper(place).function()
     for helper in (*HELPERS.values(), *map(Helper, PLACES)):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.arguments.settings import check_target
 from taco_py.calls.call.devices.on_device import to_device
 from taco_py.calls.call.devices.placed import adopted
 from taco_py.language.diagnostics.errors import OperandTypeError
-from taco_py.running.device_tensor import DeviceTensor
 
 
 def device(obj: Any, target: str = "cuda") -> DeviceTensor:

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import built, read_over
-from taco_py.arguments.keys import COUNTS, call_key, options_key, parted
 from taco_py.data.tensors.byte_counts import call_again, limited
+from taco_py.data.tensors.keys import COUNTS, call_key, options_key, parted
 from taco_py.running.replay.find import find
 
 USUAL = (None, True, None, ())

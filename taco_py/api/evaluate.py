@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from taco_py.api.over import built, read_over
-from taco_py.arguments.keys import COUNTS, by_outputs, call_key, options_key
 from taco_py.data.tensors.byte_counts import limited
+from taco_py.data.tensors.keys import COUNTS, by_outputs, call_key, options_key
 from taco_py.language.diagnostics.option_table import refuse_of_other_kind
 from taco_py.language.notebook.folded_report import Report
 from taco_py.running.replay.find import find

@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 
 from taco_py.arguments.operands import as_number as weak_number
 from taco_py.arguments.operands import check_names, give, is_number, taken
-from taco_py.arguments.results.results import container
+from taco_py.arguments.results import container
 from taco_py.arguments.settings import Settings, merged
-from taco_py.arguments.traced_operands import is_traced
 from taco_py.calls.call.over_semirings import over_numbers, over_of
 from taco_py.calls.call.prepare import accumulated, by_name, names_read, statements_of, target_of
 from taco_py.calls.call.several.sequence import check_passed, in_single_assignment, needed
@@ -39,6 +38,7 @@ from taco_py.data.storage.room import room
 from taco_py.data.storage.tensor_data import Array, TensorData, converted_to
 from taco_py.data.tensors.byte_counts import limited
 from taco_py.data.tensors.tensor import Tensor
+from taco_py.data.tensors.traced_operands import is_traced
 from taco_py.language import oracle
 from taco_py.language.diagnostics.cautions import give as give_cautions
 from taco_py.language.diagnostics.errors import DimensionError, OperandError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taco_py.calls.call.program_call import Program
+from taco_py.calls.programs.program_call import Program
 from taco_py.compiler.affine.nest import to_nest
 from taco_py.compiler.affine.parser import parse_program
 from taco_py.compiler.affine.statements import place, size_names, tensor_names

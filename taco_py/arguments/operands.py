@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.arguments.keys import joined, stride_order
+from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.compiler.cost.spread import Entries
 from taco_py.data.interop.numpy_arrays import copy_reason
 from taco_py.data.interop.scipy_arrays import coordinate_order, is_scipy_sparse
 from taco_py.data.interop.scipy_remapped import is_remapped
 from taco_py.data.storage.size_classes import size_classes
 from taco_py.data.storage.tensor_data import Array, TensorData, stores_all
+from taco_py.data.tensors.keys import joined, stride_order
 from taco_py.data.tensors.tensor import Tensor, as_data, operand_data
 from taco_py.language.diagnostics.errors import (
     DimensionError,
@@ -31,7 +32,6 @@ from taco_py.language.notation.dtypes import dtype_of_number
 from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.language.problem import TensorType
 from taco_py.planner.ir.nodes import Operand
-from taco_py.running.device_tensor import DeviceTensor
 
 INT32_MAX = 2**31 - 1
 OPTIONS = options_of("evaluate")

@@ -1,4 +1,4 @@
-"""The table of what Tensors do as arrays: a function for each name (`data/tensors/behaviour.py`)."""
+"""The table of what Tensors do as arrays: a function a name (`data/tensors/behaviour.py`)."""
 
 from __future__ import annotations
 

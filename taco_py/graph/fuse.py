@@ -8,8 +8,8 @@ from inspect import signature
 from types import CellType, FunctionType
 from typing import Any, overload
 
-from taco_py.arguments.keys import call_key
 from taco_py.data.kernels import KERNELS
+from taco_py.data.tensors.keys import call_key
 from taco_py.graph.backends.registered import NONE, Preference, Regions, preference_of
 from taco_py.graph.capture.free_variables import OWN, global_values
 from taco_py.graph.capture.recorder import Recorder

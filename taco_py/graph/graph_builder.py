@@ -38,6 +38,11 @@ OF_THEIR_INPUTS = ("map", "reduce", "contract")
 trace holds for equal ones alone."""
 
 
+def is_layout(node: Node) -> bool:
+    """Tell whether kernels read through a primitive, which makes nothing."""
+    return node.operator in LAYOUTS
+
+
 class GraphBuilder:
     """Nodes over the leaves of a graph.
 

@@ -33,7 +33,7 @@ class TensorType:
                  strides are run-time arguments.
     stored       the values' type in memory where that is another one: kernels convert each value
                  to `dtype` when they read it. "" where it is the same.
-    fill         the value of the elements that are not stored, as text (`taco_py.language.fill`) in `dtype`:
+    fill         the value of the elements that are not stored, as text (`fill`) in `dtype`:
                  "" for 0. Always "" for a dense format, of which all are stored.
     """
 
@@ -112,7 +112,7 @@ class SideResult:
 
     target  the dense tensor that it is stored in
     value   of loops, the sum as it stands in the assignment, over indices of its target; of a
-            product with an epilogue (`taco_py.compiler.epilogue`), another value of the product's elements
+            product with an epilogue (`compiler.epilogue`), another value of the product's elements
     """
 
     target: Access

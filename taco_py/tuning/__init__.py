@@ -22,14 +22,35 @@ if TYPE_CHECKING:
     from taco_py.tuning.tasks.tuning_task import TuningTask
 
 _HOMES = {
-    "FarmReport": "taco_py.tuning.jobs.tuning_farm", "FarmStatus": "taco_py.tuning.jobs.farm_status",
-    "TuningTask": "taco_py.tuning.tasks.tuning_task", "farm": "taco_py.tuning.jobs.tuning_farm",
-    "mutated": "taco_py.tuning.jobs.make_tasks", "read_batch": "taco_py.tuning.jobs.batch_files",
-    "read_tasks": "taco_py.tuning.tasks.task_file", "record": "taco_py.tuning.jobs.recorded_tasks",
-    "run_batch": "taco_py.tuning.jobs.batch_files", "status_of": "taco_py.tuning.jobs.farm_status",
-    "task": "taco_py.tuning.jobs.make_tasks", "tune_task": "taco_py.tuning.jobs.usual_job",
-    "write_batch": "taco_py.tuning.jobs.batch_files", "write_tasks": "taco_py.tuning.tasks.task_file",
-}  # fmt: skip
+    name: f"taco_py.tuning.{module}"
+    for module, names in {
+        "jobs.tuning_farm": (
+            "FarmReport",
+            "farm",
+        ),
+        "jobs.farm_status": (
+            "FarmStatus",
+            "status_of",
+        ),
+        "tasks.tuning_task": ("TuningTask",),
+        "jobs.make_tasks": (
+            "mutated",
+            "task",
+        ),
+        "jobs.batch_files": (
+            "read_batch",
+            "run_batch",
+            "write_batch",
+        ),
+        "tasks.task_file": (
+            "read_tasks",
+            "write_tasks",
+        ),
+        "jobs.recorded_tasks": ("record",),
+        "jobs.usual_job": ("tune_task",),
+    }.items()
+    for name in names
+}
 
 __all__ = [
     "FarmReport", "FarmStatus", "TuningTask", "farm", "mutated", "read_batch", "read_tasks",

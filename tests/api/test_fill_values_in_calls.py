@@ -14,9 +14,9 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.arguments.keys import call_key
 from taco_py.arguments.operands import describe, facts
 from taco_py.data.kernels import KERNELS
+from taco_py.data.tensors.keys import call_key
 from tests.corpus.formats import to_dense
 
 RNG = np.random.default_rng(11)

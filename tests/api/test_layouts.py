@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 import taco_py as tp
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call.prepare import parsed, prepare
-from taco_py.report.explanation.plan_schedule import recipe_of
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(26)
@@ -79,7 +78,7 @@ def mixes(draw: st.DrawFn) -> tuple[str, dict[str, Any], dict[str, Any], dict[st
 def kernels(text: str, operands: dict[str, Any]) -> set[str]:
     """What decides the kernels of a call."""
     plan = prepare(parsed(text), operands, Settings()).plan
-    return {recipe_of(step).key for step in plan.kernels}
+    return {step.recipe().key for step in plan.kernels}
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))

@@ -31,7 +31,7 @@ from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.program import Program
 from taco_py.running.execute.run import run
 from taco_py.tuning import candidates as measure
-from taco_py.tuning.session.candidates import PLAIN, Choice, alternatives, fastest
+from taco_py.tuning.space.candidates import PLAIN, Choice, alternatives, fastest
 from tests.problems import operands as sizes_of
 from tests.problems import problem
 
@@ -244,7 +244,7 @@ def test_threads_that_call_at_once_measure_once(monkeypatch: pytest.MonkeyPatch)
         measured.append(1)
         return fastest(*given)
 
-    monkeypatch.setattr(import_module("taco_py.tuning.session.candidates"), "fastest", counted)
+    monkeypatch.setattr(import_module("taco_py.tuning.space.candidates"), "fastest", counted)
     text = TEXTS[0].replace("A[", "Once[")
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: tp.evaluate(text, given, schedule="measure"), range(4)))

@@ -104,7 +104,7 @@ def test_helpers_are_read_as_they_were_written() -> None:
     given: dict[str, Any] = {
         "a": Helper("taco_py.data.storage.tensor_data:row_major"),
         "b": Helper(
-            "taco_py.arguments.results.hand_out:handed_out",
+            "taco_py.data.tensors.hand_out:handed_out",
             {"format": unordered, "axes": (0, (1, None)), "x": "y"},
         ),
         "c": unordered,

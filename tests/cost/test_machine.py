@@ -191,7 +191,7 @@ LIMITS = {
     "compiler/order/beam.py": {"BEAM_SETS"},
     "compiler/order/blocks_innermost.py": {"MOST_ELEMENTS", "MOST_ROWS"},
     "planner/rules/kernel/widen_scatter.py": {"MANY"},
-    "planner/scatters.py": {"LEAST_THREADS"},
+    "planner/rules/scatters.py": {"LEAST_THREADS"},
     "compiler/order/locality.py": {"NEIGHBOUR_SHARE", "ELSEWHERE_RATIO"},
     "compiler/order/orders.py": {"SEARCH_NODES", "NEAR_ROUNDS", "BETTER_SHARE", "EQUAL_SHARE"},
     "compiler/order/steps.py": {"EVERY_SET_LOOPS", "NEAR_ORDER_LOOPS"},

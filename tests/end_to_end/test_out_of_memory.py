@@ -321,7 +321,7 @@ def test_programs(monkeypatch: pytest.MonkeyPatch) -> None:
             object.__setattr__(known, "call", failing)
     error = refused(lambda: program(y=y, N=9))
     assert "besides its arrays" in error.message and error.free
-    monkeypatch.setattr("taco_py.calls.call.program_call.find_call", lambda key: None)
+    monkeypatch.setattr("taco_py.calls.programs.program_call.find_call", lambda key: None)
     monkeypatch.setattr(tp.Program, "_prepared", failing)
     assert refused(lambda: program(y=y, N=9)).free
     KERNELS.memo.clear()

@@ -17,7 +17,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import taco_py as tp
 from taco_py.compiler.ways.loops import lower_recipe
-from taco_py.compiler.ways.recipe import Recipe
 from taco_py.language.notation.parser import parse_assignment
 from tests.codegen.interpreter import State, execute
 from tests.corpus.formats import to_dense
@@ -270,7 +269,7 @@ def most_over_mean(
     """
     kernel = tp.compile("y[i] = A[i,j] * x[j]", A=tp.CSR, x=tp.dense(1), schedule=schedule)
     (step,) = kernel.plan.kernels
-    recipe = Recipe(step.problem, step.schedule)
+    recipe = step.recipe()
     (function,) = lower_recipe(recipe).module.functions
     rows, columns = matrix.shape
     scalars = {"n_i": rows, "n_j": columns, "threads": threads}

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.arguments.results.result_table import markdown
+from taco_py.arguments.result_table import markdown
 from tests.corpus.formats import to_dense
 from tests.pages import DOCS
 

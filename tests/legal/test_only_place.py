@@ -39,7 +39,7 @@ def test_the_planner_asks_legal_what_types_and_formats_allow() -> None:
         if _tests_a_property(node)
     ]
     assert not wrong, (
-        "a predicate of taco_py.language.legal.types or taco_py.language.legal.stored has a name for it"
+        "a predicate of language.legal.types or language.legal.stored has a name for it"
     )
 
 

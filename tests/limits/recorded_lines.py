@@ -17,7 +17,6 @@ import pytest
 
 import tests.codegen.interpreter as interpreter
 from taco_py.calls.call.kernel import Kernel
-from taco_py.report.explanation.plan_schedule import recipe_of
 from tests.interpreted import interpreted
 
 LINE = 64
@@ -56,7 +55,7 @@ def recorded(kernel: Kernel, monkeypatch: pytest.MonkeyPatch, **operands: Any) -
 
     monkeypatch.setattr(interpreter, "State", State)
     (step,) = kernel.plan.kernels
-    made = interpreted(recipe_of(step))
+    made = interpreted(step.recipe())
     again = replace(kernel, compiled=(made,), kernels={(step.target, "evaluate"): made})
     again(**operands)
     return [place for place in trace if "_vals" in place[0]]

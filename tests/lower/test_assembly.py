@@ -152,7 +152,7 @@ def test_entries_that_int32_cannot_count_are_counted_in_int64() -> None:
 def test_dense_overflow_is_not_tried_twice() -> None:
     (step,) = plan(problem("y[i] = A[i,j] * x[j]", {"A": "CSR"})).steps
     assert isinstance(step, KernelStep)
-    kernel = replace(compile_recipe(Recipe(step.problem, step.schedule)), call=refuse)
+    kernel = replace(compile_recipe(step.recipe()), call=refuse)
     tensors = {"A": as_data(sp.eye_array(3, format="csr")), "x": as_data(np.ones(3))}
     execution = Execution(tensors, 1, kernels={(step.target, "evaluate"): kernel})
     with pytest.raises(OverflowError):

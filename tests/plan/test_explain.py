@@ -13,7 +13,6 @@ import scipy.sparse as sp
 import taco_py as tp
 from taco_py.compiler.driver import CompiledKernel, compile_recipe
 from taco_py.compiler.schedule.schedule import Schedule
-from taco_py.compiler.ways.recipe import Recipe
 from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.nodes import KernelStep, Operand
 from taco_py.planner.ir.plan import Plan
@@ -27,7 +26,7 @@ SPMV = "y[i] = A[i,j] * x[j]"
 
 
 def compiled(step: KernelStep) -> CompiledKernel:
-    recipe = Recipe(step.problem, step.schedule)
+    recipe = step.recipe()
     return compile_recipe(recipe)
 
 

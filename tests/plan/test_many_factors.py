@@ -28,7 +28,6 @@ from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.make import Options, make_plan
-from taco_py.report.explanation.plan_schedule import recipe_of
 from tests.problems import dense
 
 Subscripts = tuple[list[str], str]
@@ -84,7 +83,7 @@ def plan_of(subscripts: Subscripts, size: int = 3, **options: Any) -> Plan:
 
 
 def distinct(plan: Plan) -> int:
-    return len({recipe_of(kernel).key for kernel in plan.kernels})
+    return len({kernel.recipe().key for kernel in plan.kernels})
 
 
 # ---------------------------------------------------------------- orders
@@ -354,6 +353,6 @@ def test_equal_kernels_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(driver, "compile_recipe", compiled)
     plan = plan_of(ring(40))
-    recipes = [recipe_of(kernel) for kernel in plan.kernels]
+    recipes = [kernel.recipe() for kernel in plan.kernels]
     assert list(driver.compile_recipes(recipes)) == [recipe.key for recipe in recipes]
     assert len(asked) == len(set(asked)) == distinct(plan)

@@ -12,7 +12,6 @@ import pytest
 import taco_py as tp
 from codegen.target import Target
 from taco_py.compiler.driver import make_source
-from taco_py.compiler.ways.recipe import Recipe
 from taco_py.data.storage.tensor_data import LevelArrays, TensorData
 from taco_py.report.explanation.memory_traffic import bytes_of, told_traffic
 from tests.problems import plan, problem
@@ -37,7 +36,7 @@ def made(
 ) -> tuple[list[str], str]:
     """The lines that are told of the last kernel, and its C."""
     step = plan(problem(text, formats, dtypes=dtypes)).kernels[-1]
-    found = make_source(Recipe(step.problem, step.schedule))
+    found = make_source(step.recipe())
     return json.loads(found.metadata)["report"]["tiles"], found.source
 
 

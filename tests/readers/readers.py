@@ -20,7 +20,7 @@ from codegen.records import dataclass
 from codegen.runtime.child_process import receive, send
 from taco_py.graph.backends.jsonvm_worker import answer
 from taco_py.graph.plain_graphs import plain_graph
-from taco_py.tuning.session.fitted_plan import parsed_plan
+from taco_py.running.plan_texts.fitted_plan import parsed_plan
 from tests.readers.graph_samples import saved_graphs
 from tests.readers.mutations import Mutator, deep
 
@@ -487,7 +487,7 @@ def notes(folder: Path) -> dict[str, bytes]:
         "        t0 = make0((a0_0, ), dtype0)\n        return finish(t0)\n"
         "    except (TypeError, ValueError):\n        return None\n"
     )
-    more = {"finish": ["taco_py.arguments.results.hand_out:handed_out", {"kind": "csr_array"}]}
+    more = {"finish": ["taco_py.data.tensors.hand_out:handed_out", {"kind": "csr_array"}]}
     kept = [text, [], [], {"a0_dtype": "float64"}, more, None]
     routine = ["routine codegen.runtime.blas:library_product float64 ab,bc->ac"]
     multiplied = text.replace("finish(t0)", "kernel0(t0)")

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
-from taco_py.arguments.results.results import hand_out
+from taco_py.arguments.results import hand_out
 from taco_py.arguments.settings import Settings, settings_of
 from taco_py.calls.call.prepare import Prepared, accumulated, parsed, prepare, start
 from taco_py.compiler.concrete.nodes import APART, Assembly, Merge, Race
@@ -51,7 +51,6 @@ from taco_py.compiler.schedule.distribute import multiplied
 from taco_py.compiler.schedule.loop_state import Loops, textual_orders
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.compiler.ways.loops import lower_recipe
-from taco_py.compiler.ways.recipe import Recipe
 from taco_py.compiler.ways.ways import way_of
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.notation.checks import accesses, all_indices, free_indices
@@ -414,7 +413,7 @@ def _is_legal(case: Scheduled, commands: tuple[Command, ...], tally: Tally) -> b
     try:
         for step in _prepared(case, Schedule(commands), 1)[0].plan.kernels:
             if way_of(step.schedule.make).in_loops:
-                lower_recipe(Recipe(step.problem, step.schedule))
+                lower_recipe(step.recipe())
     except ScheduleError as error:
         check_refusal(error)
         tally.refused[_general(error.message)] += 1
@@ -484,7 +483,7 @@ def _interpreted(prepared: Prepared, phases: bool) -> dict[tuple[str, str], Any]
         apart = phases and not step.problem.result.format.is_dense
         for phase in ("assemble", "compute") if apart else ("evaluate",):
             if way_of(step.schedule.make).in_loops:
-                recipe = Recipe(step.problem, step.schedule, phase)
+                recipe = step.recipe(phase)
                 found[step.target, phase] = interpreted(recipe)
     return found
 

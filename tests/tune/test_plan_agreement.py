@@ -19,10 +19,10 @@ from taco_py.data.storage.pack import to_dense
 from taco_py.language.diagnostics.cautions import TuningStoreWarning
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.running.execute.run import run
-from taco_py.tuning.agreement.compare_plan import Statement, UnequalPlanError, check_agrees
+from taco_py.running.plan_texts.compare_plan import Statement, UnequalPlanError, check_agrees
+from taco_py.running.plan_texts.fitted_plan import parsed_plan
 from taco_py.tuning.bench.call_space import CallSpace, space_of
 from taco_py.tuning.bench.tune_call import tunable
-from taco_py.tuning.session.fitted_plan import parsed_plan
 from tests.corpus.data import operands
 from tests.corpus.expressions import CASES, Case
 from tests.corpus.formats import operand_options, store

@@ -21,9 +21,9 @@ from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.planner.ir.parser import parse_program
 from taco_py.planner.ir.printer import program_text
 from taco_py.running.execute.run import run
+from taco_py.running.plan_texts.fitted_plan import parsed_plan, plan_of_text, renamed
 from taco_py.tuning.bench.call_space import CallSpace, space_of
 from taco_py.tuning.bench.tune_call import tunable
-from taco_py.tuning.session.fitted_plan import parsed_plan, plan_of_text, renamed
 from taco_py.tuning.space.axis import label_of, point_of
 from taco_py.tuning.space.kernel_options import edited
 from tests.corpus.data import operands

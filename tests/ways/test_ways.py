@@ -36,6 +36,7 @@ from tests.test_architecture import imports, inside, modules
 TEXT = "y[i] = x[i]"
 WHY = "the last element first"
 RNG = np.random.default_rng(5)
+WAYS_FOLDER = "taco_py.compiler.ways"
 CALLS: list[str] = []
 
 
@@ -200,8 +201,9 @@ def test_nobody_else_names_a_way() -> None:
                 )
             ]
             assert not named, module
-    used = [str(found) for found in imports() if not inside(found.module, "taco_py.compiler.ways")
-            if any(inside(found.name, f"taco_py.compiler.ways.{file}") for file in files)]  # fmt: skip
+    used = [str(found) for found in imports()
+            if not inside(found.module, WAYS_FOLDER)
+            if any(inside(found.name, f"{WAYS_FOLDER}.{file}") for file in files)]  # fmt: skip
     assert not used
 
 

@@ -27,7 +27,7 @@ from taco_py.planner.algebra.normalize import normal_form
 from taco_py.planner.ir.nodes import KernelStep, Locate, Reformat
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.make import Options, make_plan
-from taco_py.report.explanation.plan_schedule import graphs_of, recipe_of
+from taco_py.report.explanation.plan_schedule import graphs_of
 
 if TYPE_CHECKING:
     from taco_py.report.show.graphs import Drawing
@@ -73,7 +73,7 @@ def state_of(draft: Draft, schedule: Schedule) -> State:
     options = Options(schedule=schedule)
     plan = make_plan(draft.assignment, draft.operands, draft.request.as_written, options)
     for step in plan.kernels:
-        check_recipe(recipe_of(step))
+        check_recipe(step.recipe())
     return State(normal_form(draft.assignment, draft.operands), schedule, plan)
 
 

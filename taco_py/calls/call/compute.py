@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import copies_made
-from taco_py.arguments.results.result_table import ResultKind
-from taco_py.arguments.results.results import hand_out
+from taco_py.arguments.result_table import ResultKind
+from taco_py.arguments.results import hand_out
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call.devices.on_device import remember_on_device, stay, told_place
+from taco_py.calls.call.plan_choice import PLAN_CHOICE
 from taco_py.calls.call.prepare import Prepared, note_fit, start
 from taco_py.calls.call.prepare import prepare_within as prepare
 from taco_py.calls.call.views import shared_look
@@ -25,14 +27,12 @@ from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.half_types import computed_dtype, is_half
 from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.printer import to_text
-from taco_py.running.device_tensor import place_of
 from taco_py.running.execute.run import copies_in_order, run
 from taco_py.running.replay.call_text import by_place
 from taco_py.running.replay.call_watch import WATCH
 from taco_py.running.replay.find import ShortCall, no_short_way
 from taco_py.running.replay.make_call import compiled_kernels, keep_call, make_call, remember_shown
 from taco_py.running.replay.state import Task
-from taco_py.tuning.bench.timing import measured, told_times
 
 
 def compute(
@@ -68,7 +68,7 @@ def compute(
         return look.function()(*objects.values())
     begin, objects = _begun(assignment, objects, out)
     stored = settings.tuned  # in a store that later processes look into again
-    settings = chosen(assignment, objects, settings, squeezed)[0]
+    settings = PLAN_CHOICE.settings(assignment, objects, settings, squeezed)[0]
     prepared, usual = prepare(assignment, objects, settings, squeezed)
     key = key if usual else None
     execution = start(prepared, settings, writable(out, prepared, settings))
@@ -87,21 +87,6 @@ def compute(
         return written(out, data)
     found = hand_out(data, prepared.kind)
     return found.transpose(axes) if axes else found
-
-
-def chosen(
-    assignment: Assignment, objects: Mapping[str, Any], settings: Settings, squeezed: Squeezed
-) -> tuple[Settings, str]:
-    """The settings that a call is carried out with, and what explain() says of how they came."""
-    if settings.measure:
-        found = measured(assignment, objects, settings, squeezed)
-        return found.settings, "\n".join(told_times(found)) + "\n"
-    if settings.tuned:
-        from taco_py.tuning.bench.tuned_schedule import resolved
-
-        plan = resolved(assignment, objects, settings, squeezed)
-        return plan.settings, "\n".join(plan.told) + "\n"
-    return settings, ""
 
 
 def _begun(
@@ -209,12 +194,11 @@ def planned_text(
 ) -> str:
     """Plan and compile `assignment`, and say what was planned."""
     from taco_py.report.explanation.plan_report import explain as explain_plan
-    from taco_py.report.explanation.plan_schedule import recipe_of
 
-    settings, times = chosen(assignment, objects, settings, squeezed)
+    settings, times = PLAN_CHOICE.settings(assignment, objects, settings, squeezed)
     prepared, _ = prepare(assignment, objects, settings, squeezed)
     steps = prepared.plan.kernels
-    kernels = compile_recipes([recipe_of(step) for step in steps])
+    kernels = compile_recipes([step.recipe() for step in steps])
     copies = copies_made(objects, prepared.given)
     execution = start(prepared, settings, None)
     for step, kernel in zip(steps, kernels, strict=True):

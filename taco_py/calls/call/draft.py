@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from codegen.records import dataclass
+from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.arguments.operands import Given, check_names, check_orders, check_sizes, describe
-from taco_py.arguments.results.result_table import TENSOR, Question, ResultKind, look_up
-from taco_py.arguments.results.results import result_kind
+from taco_py.arguments.result_table import TENSOR, Question, ResultKind, look_up
+from taco_py.arguments.results import result_kind
 from taco_py.arguments.settings import check_static, check_static_index, merged
 from taco_py.calls.call.over_semirings import Over, Written, written_over
 from taco_py.calls.call.prepare import accumulated, parsed, understood
@@ -39,7 +40,6 @@ from taco_py.language.problem import TensorType
 from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.statements import fills_of
-from taco_py.running.device_tensor import DeviceTensor
 
 MASK = "mask"
 """What calls of a kernel under a mask name it by."""

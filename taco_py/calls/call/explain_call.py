@@ -17,7 +17,6 @@ from taco_py.language.notation.half_types import computed_dtype
 from taco_py.language.notation.nodes import Assignment
 from taco_py.language.problem import TensorType
 from taco_py.planner.ir.goal import Request
-from taco_py.report.explanation.standing import report
 
 SECONDS = 1.0
 """What explain() searches for where nobody says how long."""
@@ -51,6 +50,8 @@ def standing(
 
     seconds  for this search; None for as many as the plan had, or SECONDS
     """
+    from taco_py.report.explanation.standing import report
+
     chosen = settings.schedule is not None and settings.schedule.shapes
     if seconds is None:
         seconds = SECONDS if settings.budget is None else settings.budget

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from taco_py.arguments.keys import stride_order
 from taco_py.arguments.settings import Settings
 from taco_py.compiler.ways.dense_seconds import DenseProduct, best_result
 from taco_py.data.storage.tensor_data import Array
+from taco_py.data.tensors.keys import stride_order
 from taco_py.language.notation.checks import accesses, all_indices
 from taco_py.language.notation.nodes import Access, Assignment
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import (
     Given,
     check_names,
@@ -20,15 +21,14 @@ from taco_py.arguments.operands import (
     informer,
     taken,
 )
-from taco_py.arguments.results.result_table import TENSOR, ResultKind
-from taco_py.arguments.results.results import hand_out, kind_for
+from taco_py.arguments.result_table import TENSOR, ResultKind
+from taco_py.arguments.results import hand_out, kind_for
 from taco_py.arguments.settings import (
     Settings,
     check_static_size,
     check_threads,
     merged,
 )
-from taco_py.arguments.traced_operands import taken_over, taker_of
 from taco_py.calls.call.compute import rounded, task_of, told_rounding, writable, written
 from taco_py.calls.call.conform import by_place_and_name, conforming, typed_number
 from taco_py.calls.call.devices.placed import placed
@@ -43,6 +43,7 @@ from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import Array, TensorData
 from taco_py.data.tensors.byte_counts import check_memory_limit
 from taco_py.data.tensors.tensor import as_data, with_fill
+from taco_py.data.tensors.traced_operands import taken_over, taker_of
 from taco_py.language.diagnostics.errors import (
     OperandError,
     OperandTypeError,
@@ -58,8 +59,7 @@ from taco_py.planner.ir.plan import Plan
 from taco_py.planner.make import Options, make_plan
 from taco_py.report.explanation.kernel_roofline import kernel_roofline
 from taco_py.report.explanation.plan_report import explain
-from taco_py.report.explanation.plan_schedule import graphs_of, recipe_of, schedule_of
-from taco_py.running.device_tensor import place_of
+from taco_py.report.explanation.plan_schedule import graphs_of, schedule_of
 from taco_py.running.execute.assemble_compute import assemble, recompute
 from taco_py.running.execute.run import Execution, run
 from taco_py.running.replay.call_text import by_name
@@ -167,7 +167,7 @@ class Kernel:
         given, _ = self._given(objects)
         tensors = {operand: g.data for operand, g in given.items()}
         plan = without_libraries(self.plan)
-        kernels = compile_recipes([recipe_of(step) for step in plan.kernels])
+        kernels = compile_recipes([step.recipe() for step in plan.kernels])
         if not (operands or named):
             check_promises(plan, tensors)
         return export(plan, kernels, tensors, Path(folder), name)
@@ -484,7 +484,7 @@ def compile_plan(
 ) -> Kernel:
     """A plan as what can be called: all its kernels compiled, or found where they are already."""
     steps = plan.kernels
-    compiled = compile_recipes([recipe_of(step) for step in steps])
+    compiled = compile_recipes([step.recipe() for step in steps])
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
     told = (assignment, plan, formats, types, kind, dtype, settings)
     return Kernel(*told, compiled, kernels, begin, same, over)

@@ -10,9 +10,10 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
+from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.arguments.operands import Given, check_names, check_orders, check_sizes, give, taken
-from taco_py.arguments.results.result_table import TENSOR
-from taco_py.arguments.results.results import result_kind
+from taco_py.arguments.result_table import TENSOR
+from taco_py.arguments.results import result_kind
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call.compute import compute, writable
 from taco_py.calls.call.prepare import prepare
@@ -36,7 +37,6 @@ from taco_py.language.notation.rewrites.semirings import (
     without_fill,
 )  # fmt: skip
 from taco_py.language.problem import TensorType
-from taco_py.running.device_tensor import DeviceTensor
 from taco_py.running.replay.call_watch import WATCH
 
 ARITHMETIC = Semiring("plus", "times")

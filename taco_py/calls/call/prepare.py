@@ -22,7 +22,7 @@ from taco_py.arguments.operands import (
     joined_of,
     type_of,
 )
-from taco_py.arguments.results.result_table import ResultKind
+from taco_py.arguments.result_table import ResultKind
 from taco_py.arguments.settings import Settings, check_static_size, merged
 from taco_py.calls.call.libraries import libraries_of
 from taco_py.calls.call.row_major import lined_up
@@ -293,7 +293,7 @@ def _planned(
         any_order=wanted.any_order,
     ).on(settings.target)
     if settings.plan:
-        from taco_py.tuning.session.fitted_plan import plan_of_text
+        from taco_py.running.plan_texts.fitted_plan import plan_of_text
 
         plan = plan_of_text(settings.plan, operands, request, wanted.assignment, squeezed)
     else:

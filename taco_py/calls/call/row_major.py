@@ -18,12 +18,12 @@ from math import prod
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.arguments.keys import stride_order
 from taco_py.arguments.operands import Given, joined_of, type_of
 from taco_py.arguments.settings import Settings
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.machine import NOMINAL, Machine
 from taco_py.data.storage.tensor_data import row_major
+from taco_py.data.tensors.keys import stride_order
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.running.execute.guard import no_room, with_room

@@ -14,7 +14,6 @@ from codegen.records import dataclass
 from taco_py.arguments.numpy_einsum import left_to_numpy
 from taco_py.arguments.operands import taken
 from taco_py.arguments.settings import Settings, settings_of
-from taco_py.arguments.traced_operands import options_said, taken_over, taker_of
 from taco_py.calls.call.compute import compute
 from taco_py.calls.call.devices.placed import placed_operands
 from taco_py.calls.call.given_path import checked_path, steps_of
@@ -33,6 +32,7 @@ from taco_py.calls.call.texts.in_blocks import (
 )
 from taco_py.calls.call.views import look_of
 from taco_py.data.storage.tensor_data import Array, TensorData
+from taco_py.data.tensors.traced_operands import options_said, taken_over, taker_of
 from taco_py.language.diagnostics.errors import NotationError, OperandError, OperandTypeError
 from taco_py.language.diagnostics.suggest import with_suggestion
 from taco_py.language.notation.dtypes import common_dtype

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from taco_py.arguments.operands import describe
-from taco_py.arguments.results.result_table import permuted
-from taco_py.arguments.results.results import result_kind
+from taco_py.arguments.result_table import permuted
+from taco_py.arguments.results import result_kind
 from taco_py.arguments.settings import Settings
 from taco_py.data.storage.tensor_data import Array
 from taco_py.language.notation.nodes import Access, Assignment

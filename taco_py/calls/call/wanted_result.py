@@ -10,8 +10,8 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import Given
-from taco_py.arguments.results.result_table import TENSOR, ResultKind
-from taco_py.arguments.results.results import index_dtype, result_kind
+from taco_py.arguments.result_table import TENSOR, ResultKind
+from taco_py.arguments.results import index_dtype, result_kind
 from taco_py.arguments.settings import Settings
 from taco_py.language.fill import fill_of as fill_text
 from taco_py.language.legal.absent import fill_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.data.interop.scipy_arrays import CLASSES
 from taco_py.data.storage.tensor_data import TensorData, on_host
-from taco_py.running.device_tensor import DeviceTensor
 
 
 class OnHost(Mapping[str, TensorData]):

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.arguments.keys import call_key
+from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.arguments.operands import check_names
 from taco_py.arguments.settings import Settings, integer
 from taco_py.calls.indexed.domains import BORDERS, ERROR, Stated
@@ -26,6 +26,7 @@ from taco_py.calls.indexed.make_operands import (
 )
 from taco_py.calls.indexed.scattered import dtypes_for_meeting
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.language.diagnostics.errors import DimensionError, OperandError
 from taco_py.language.diagnostics.suggest import with_suggestion
@@ -33,7 +34,6 @@ from taco_py.language.notation.checks import has_subscripts
 from taco_py.language.notation.nodes import Assignment, Reduce
 from taco_py.language.notation.printer import to_text
 from taco_py.language.notation.tree import walk
-from taco_py.running.device_tensor import DeviceTensor
 from taco_py.running.replay.find import ShortCall, find
 
 MOST_LAYOUTS = 64

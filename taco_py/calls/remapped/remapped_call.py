@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.arguments.keys import call_key
+from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.arguments.operands import check_orders, check_sizes
-from taco_py.arguments.results.hand_out import handed_out
-from taco_py.arguments.results.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
+from taco_py.arguments.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
 from taco_py.arguments.settings import Settings
 from taco_py.calls.remapped.cut_indices import (
     AnyFormat,
@@ -45,6 +44,8 @@ from taco_py.data.convert.remap import plain_format
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.interop.scipy_remapped import format_of_remapped, is_remapped
 from taco_py.data.storage.tensor_data import Array
+from taco_py.data.tensors.hand_out import handed_out
+from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.remapped_tensor import RemappedTensor
 from taco_py.data.tensors.tensor import Tensor, as_data, as_format
 from taco_py.language.diagnostics.errors import TacoError
@@ -56,7 +57,6 @@ from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Lite
 from taco_py.language.notation.operators import MUL
 from taco_py.language.notation.printer import to_text
 from taco_py.language.notation.tree import walk
-from taco_py.running.device_tensor import DeviceTensor
 from taco_py.running.replay.find import ShortCall, find
 
 MOST_LAYOUTS = 64

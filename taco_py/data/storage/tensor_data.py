@@ -47,7 +47,7 @@ class TensorData:
     sorted, unique   what is known of the coordinates: True, False, or None when nobody has looked.
             `sorted`: coordinates ascend below every parent (lexicographically for COO).
             `unique`: no coordinate tuple occurs twice.
-    fill    the value of the elements that are not stored, as text (`taco_py.language.fill`): "" for 0. Of
+    fill    the value of the elements that are not stored, as text (`language.fill`): "" for 0. Of
             an all-dense format, what conversions to others leave out
     """
 

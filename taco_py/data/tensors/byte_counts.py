@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from taco_py.arguments.traced_operands import taken_over, taker_of
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.room import room
 from taco_py.data.storage.tensor_data import TensorData, arrays_of
+from taco_py.data.tensors.traced_operands import taken_over, taker_of
 from taco_py.language.diagnostics.errors import OperandError
 from taco_py.language.diagnostics.memory_errors import Part, over_limit
 

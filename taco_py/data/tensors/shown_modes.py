@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from taco_py.arguments.results.hand_out import handed_out
 from taco_py.data.storage.tensor_data import Array
+from taco_py.data.tensors.hand_out import handed_out
 from taco_py.language.diagnostics.errors import TacoError
 from taco_py.language.formats import Format
 

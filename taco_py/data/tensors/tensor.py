@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from taco_py.arguments.keys import of_array
 from taco_py.data.convert import convert
 from taco_py.data.interop.in_order import with_order
 from taco_py.data.interop.numpy_arrays import from_numpy
@@ -41,6 +40,7 @@ from taco_py.data.tensors.coordinate_table import (
     require_given,
 )
 from taco_py.data.tensors.exchange_methods import ExchangeMethods
+from taco_py.data.tensors.keys import of_array
 from taco_py.data.tensors.picture import html
 from taco_py.data.tensors.stored_facts import StoredFacts
 from taco_py.language.diagnostics.errors import (

@@ -19,8 +19,8 @@ from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.graph.extents import Extent, const, evaluated
+from taco_py.graph.graph_builder import is_layout
 from taco_py.graph.nodes import Constant, Fact, Graph, Input, Node
-from taco_py.graph.run.partition_by_stages import is_layout
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,6 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.api.tensor import tensor
-from taco_py.arguments.keys import call_key
 from taco_py.arguments.operands import describe
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call.prepare import Understood
@@ -19,6 +18,7 @@ from taco_py.calls.call.several.explain_several import explained_several
 from taco_py.calls.call.several.peak_of_several import peak_of_several
 from taco_py.calls.call.several.wishes import Asked, asked_of
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
+from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.graph.extents import Extent, compiled
 from taco_py.graph.nodes import Fact, Graph, Node

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from codegen.records import dataclass
-from taco_py.graph.graph_builder import LAYOUTS
+from taco_py.graph.graph_builder import is_layout
 from taco_py.graph.nodes import Graph, Node
 from taco_py.graph.primitives.primitive_table import PRIMITIVES
 
@@ -47,11 +47,6 @@ def partition_by_stages(graph: Graph) -> tuple[Region, ...]:
             regions.append(Region(nodes, (), kernel))
     ordered = with_views(graph, regions, needed)
     return tuple(_with_outputs(graph, region, ordered) for region in ordered)
-
-
-def is_layout(node: Node) -> bool:
-    """Tell whether kernels read through a primitive, which makes nothing."""
-    return node.operator in LAYOUTS
 
 
 def base_of(graph: Mapping[str, Node], name: str) -> str:
@@ -100,7 +95,7 @@ def _latest(graph: Graph, stages: dict[str, int]) -> dict[str, int]:
     for node in reversed(graph.nodes):
         if node.operator in PRIMITIVES and node.name not in graph.outputs and node.name in readers:
             after = min(stages[each.name] for each in readers[node.name])
-            if node.operator in LAYOUTS:
+            if is_layout(node):
                 stages[node.name] = after
             else:
                 stages[node.name] = max(stages[node.name], after - after % 2)

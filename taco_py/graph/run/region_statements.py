@@ -17,13 +17,14 @@ from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.graph.extents import Extent
 from taco_py.graph.fission.expressible import literal_of
+from taco_py.graph.graph_builder import is_layout
 from taco_py.graph.nodes import Constant, Fact, Graph, Leaf, Node
 from taco_py.graph.primitives.family import Index, Operands
 from taco_py.graph.primitives.gathers import is_of_elements
 from taco_py.graph.primitives.primitive_table import PRIMITIVES
 from taco_py.graph.primitives.sampled_values import OPERATOR as SAMPLED
 from taco_py.graph.primitives.sampled_values import everywhere, operator_of
-from taco_py.graph.run.partition_by_stages import Region, is_layout
+from taco_py.graph.run.partition_by_stages import Region
 from taco_py.graph.run.sized_statements import with_sizes
 from taco_py.graph.sampling.fills_of_values import fill_of_value, is_spread, reduces
 from taco_py.language.formats import Format, Level, LevelKind, dense

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from taco_py.graph.fission.expressible import literal_of
+from taco_py.graph.graph_builder import is_layout
 from taco_py.graph.nodes import Constant, Graph, Node
 from taco_py.graph.position_operands import is_positions
 from taco_py.graph.primitives.primitive_table import PRIMITIVES
 from taco_py.graph.primitives.sampled_values import OPERATOR, At, operator_of
-from taco_py.graph.run.partition_by_stages import is_layout
 from taco_py.graph.sampling.fills_of_values import expression_of, fill_of_value
 from taco_py.language.legal.needed_places import NeededPlaces, depends, in_order
 from taco_py.language.legal.stored_places import Places, StoredPlaces

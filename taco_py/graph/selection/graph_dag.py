@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from codegen.records import dataclass
+from taco_py.graph.graph_builder import is_layout
 from taco_py.graph.nodes import Graph, Leaf, Node
 from taco_py.graph.orchestrate.candidate_kernels import Kernel, make_kernel
 from taco_py.graph.orchestrate.dag import Dag, bits, make_dag, mask_of
@@ -19,7 +20,6 @@ from taco_py.graph.primitives.primitive_table import PRIMITIVES
 from taco_py.graph.run.partition_by_stages import (
     Region,
     base_of,
-    is_layout,
     views_needed,
     with_views,
 )

@@ -18,7 +18,7 @@ import numpy as np
 from codegen.libraries.scalar_functions import FUNCTIONS, CFunction
 from codegen.records import dataclass
 from taco_py.arguments.operands import as_number, describe, is_number
-from taco_py.arguments.results.result_table import TENSOR
+from taco_py.arguments.result_table import TENSOR
 from taco_py.calls.call.libraries import libraries_of
 from taco_py.calls.call.several.sequence import in_single_assignment
 from taco_py.calls.call.several.typed import Typed, Wishes, typed

@@ -11,9 +11,11 @@ from math import prod
 from codegen.records import dataclass
 from taco_py.compiler.cost.spread import Entries
 from taco_py.compiler.schedule.schedule import Schedule
+from taco_py.compiler.ways.recipe import Recipe
 from taco_py.language.formats import Format
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses
+from taco_py.language.phase import EVALUATE
 from taco_py.language.problem import Problem, TensorType
 
 
@@ -252,6 +254,10 @@ class KernelStep:
         """Whether two accesses leave coordinates out, so that a loop may walk both."""
         dense = {name for name, type in self.problem.operands if is_full(type.format)}
         return sum(a.tensor not in dense for a in accesses(self.problem.assignment)) > 1
+
+    def recipe(self, phase: str = EVALUATE) -> Recipe:
+        """Return what decides the code of this kernel."""
+        return Recipe(self.problem, self.schedule, phase)
 
     def source(self, operand: str) -> str:
         """The tensor that the kernel's `operand` is."""

@@ -38,7 +38,6 @@ from taco_py.planner.make import Options, make_plan
 from taco_py.planner.price import as_sum, keeping
 from taco_py.planner.search import Search
 from taco_py.planner.temporaries import described
-from taco_py.report.explanation.plan_schedule import recipe_of
 
 SEARCH = 2 / 3
 """The share of a time to find schedules; what is left of it is for their estimates."""
@@ -95,7 +94,7 @@ class _Runs:
         try:
             plan = make_plan(self.assignment, self.operands, self.request, options)
             for step in plan.kernels if self.request.machine.is_gpu else ():
-                check_recipe(recipe_of(step))  # the units of a GPU are chosen there
+                check_recipe(step.recipe())  # the units of a GPU are chosen there
         except ScheduleError:
             return False
         return True

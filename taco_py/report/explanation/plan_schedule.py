@@ -15,7 +15,6 @@ from taco_py.compiler.schedule.commands import (
 )
 from taco_py.compiler.schedule.loop_state import Loops, textual_orders
 from taco_py.compiler.schedule.schedule import OPEN, Schedule
-from taco_py.compiler.ways.recipe import Recipe
 from taco_py.compiler.ways.ways import graph_of, way_of
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.notation.nodes import Assignment
@@ -51,14 +50,9 @@ def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
 _CHOSEN = Precompute | MergeBy | Fission
 
 
-def recipe_of(step: KernelStep) -> Recipe:
-    """The recipe of a kernel that makes its result in one call."""
-    return Recipe(step.problem, step.schedule)
-
-
 def graphs_of(plan: Plan) -> tuple[IterationGraph, ...]:
     """The iteration graph of each kernel. Raises ScheduleError."""
-    return tuple(graph_of(recipe_of(step)) for step in plan.kernels)
+    return tuple(graph_of(step.recipe()) for step in plan.kernels)
 
 
 def reordering(assignment: Assignment, orders: tuple[Order, ...]) -> tuple[Command, ...] | None:
@@ -80,7 +74,7 @@ def _sharing(kernel: KernelStep, wanted: Schedule) -> tuple[Command, ...]:
     """The loop that threads share where nobody said which."""
     if wanted.serial or wanted.parallel is not None:
         return ()
-    graph = graph_of(recipe_of(kernel))
+    graph = graph_of(kernel.recipe())
     shared = ((graph.called(loop), loop.mode) for loop in graph.loops)
     found = (
         Parallelize(index, mode.parallel, mode.unit)

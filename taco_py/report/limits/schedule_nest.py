@@ -9,7 +9,6 @@ from __future__ import annotations
 from math import ceil
 
 from taco_py.compiler.iteration.graph import IterationGraph, Loop
-from taco_py.compiler.ways.recipe import Recipe
 from taco_py.compiler.ways.ways import graph_of
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.provenance.relations import Bound, Divide, Rename, Split
@@ -23,7 +22,7 @@ def nest_of(step: KernelStep, work: Work) -> LoopNest | None:
     if work.several or len(step.schedule.orders) != 1:
         return None
     try:
-        graph = graph_of(Recipe(step.problem, step.schedule))
+        graph = graph_of(step.recipe())
     except ScheduleError:
         return None
     return nest_of_graph(graph, work)

@@ -16,7 +16,7 @@ from codegen.runtime.signature import Kind
 from taco_py.compiler.cost.machine import NOMINAL, Machine
 from taco_py.compiler.driver import CompiledKernel, compile_recipe, compile_recipes
 from taco_py.compiler.lower.bindings import Source
-from taco_py.compiler.ways.recipe import Recipe
+from taco_py.compiler.residence import Residence
 from taco_py.data.interop.in_order import satisfies
 from taco_py.data.interop.numpy_arrays import dense_of
 from taco_py.data.kernels import KERNELS
@@ -50,7 +50,6 @@ from taco_py.running.execute.first_allocation import first_room
 from taco_py.running.execute.guard import check_plan, check_sparse, shortage, with_room
 from taco_py.running.execute.new_array import new_array
 from taco_py.running.execute.peak_memory import Moment, last_reads
-from taco_py.running.execute.residence import Residence
 from taco_py.running.execute.transform import gathered, transformed, unfused
 from taco_py.running.execute.within_limit import Watch, over, watch
 from taco_py.running.execute.work import useful_threads
@@ -142,7 +141,7 @@ def _compile_ahead(plan: Plan, execution: Execution) -> None:
     """Compile the kernels of a plan that has several, for some can be compiled side by side."""
     missing = [step for step in plan.kernels if (step.target, EVALUATE) not in execution.kernels]
     if len(missing) > 1 and not execution.wide:
-        recipes = [Recipe(step.problem, step.schedule, EVALUATE) for step in missing]
+        recipes = [step.recipe() for step in missing]
         for step, kernel in zip(missing, compile_recipes(recipes), strict=True):
             execution.kernels[step.target, EVALUATE] = kernel
 
@@ -357,7 +356,7 @@ def _side_results(
 
 def _kernel(step: KernelStep, execution: Execution, phase: str) -> CompiledKernel:
     """The step's kernel, compiled when it is first needed."""
-    recipe = Recipe(step.problem, step.schedule, phase)
+    recipe = step.recipe(phase)
     if execution.wide:
         return compile_recipe(recipe)
     kernel = execution.kernels.get((step.target, phase))

@@ -76,7 +76,7 @@ from taco_py.running.replay.operand_text import (
 from taco_py.running.replay.state import CallState, Task, listed, says_order
 from taco_py.running.replay.taken_again import Arrays, equal_sizes, with_arrays_taken_again
 
-HANDED_OUT = "taco_py.arguments.results.hand_out:handed_out"
+HANDED_OUT = "taco_py.data.tensors.hand_out:handed_out"
 WRITEABLE = 0x0400  # in the flags of a NumPy array as one number
 HELPERS: Mapping[str, Helper] = {
     place.partition(":")[2]: Helper(place)

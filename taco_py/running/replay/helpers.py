@@ -1,7 +1,7 @@
 """What a short way calls besides kernels, as plain data that a later process reads.
 
-    Helper("taco_py.arguments.results.hand_out:handed_out", {"kind": "csr_array"})
-    ->  functools.partial(taco_py.arguments.results.hand_out.handed_out, kind="csr_array")
+    Helper("taco_py.data.tensors.hand_out:handed_out", {"kind": "csr_array"})
+    ->  functools.partial(taco_py.data.tensors.hand_out.handed_out, kind="csr_array")
 
 The modules named here import nothing of the compiler.
 """
@@ -21,23 +21,23 @@ from taco_py.language.formats import Format
 PLACES = frozenset(
     f"taco_py.{module}:{name}"
     for module, names in {
-        "convert.in_type": ("in_type", "values_in_type"),
-        "execute.new_array": ("new_array",),
-        "interop.in_order": ("in_order",),
-        "interop.numpy_arrays": ("from_numpy",),
-        "interop.scipy_arrays": ("from_scipy", "is_ascending", "is_canonical"),
-        "interop.transforms": (
+        "data.convert.in_type": ("in_type", "values_in_type"),
+        "running.execute.new_array": ("new_array",),
+        "data.interop.in_order": ("in_order",),
+        "data.interop.numpy_arrays": ("from_numpy",),
+        "data.interop.scipy_arrays": ("from_scipy", "is_ascending", "is_canonical"),
+        "data.interop.transforms": (
             "diagonal", "located", "size_of", "fused", "reformatted", "gathered", "values_of",
             "squeeze", "cast",
         ),
-        "storage.by_level.index_checks": ("are_sound", "in_range", "is_known"),
-        "storage.grown": ("of_grown",),
-        "storage.tensor_data": (
+        "data.storage.by_level.index_checks": ("are_sound", "in_range", "is_known"),
+        "data.storage.grown": ("of_grown",),
+        "data.storage.tensor_data": (
             "arrays_of", "converted_to", "dense_data", "number_of", "row_major",
         ),
-        "values.results.hand_out": ("handed_out",),
-        "values.shown_modes": ("show_array", "show_sparse"),
-        "values.tensor": ("operand_data",),
+        "data.tensors.hand_out": ("handed_out",),
+        "data.tensors.shown_modes": ("show_array", "show_sparse"),
+        "data.tensors.tensor": ("operand_data",),
     }.items()
     for name in names
 )  # fmt: skip

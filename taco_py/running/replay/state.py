@@ -10,7 +10,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import Given
-from taco_py.arguments.results.result_table import ResultKind
+from taco_py.arguments.result_table import ResultKind
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Assignment

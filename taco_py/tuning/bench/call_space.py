@@ -21,8 +21,8 @@ from taco_py.planner.algebra.normalize import normal_form
 from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.unit_modes import squeezed_facts
-from taco_py.tuning.session.candidates import contractions
 from taco_py.tuning.space.axis import Point
+from taco_py.tuning.space.candidates import contractions
 from taco_py.tuning.space.plan_price import PricedFor
 from taco_py.tuning.space.planner_options import planner_axes
 from taco_py.tuning.space.point_texts import Space

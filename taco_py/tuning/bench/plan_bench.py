@@ -19,7 +19,6 @@ from taco_py.arguments.operands import joined_of, type_of
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call.prepare import Prepared, prepare, start
 from taco_py.compiler.driver import compile_recipes
-from taco_py.compiler.ways.recipe import Recipe
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.pack import to_dense, unpack
 from taco_py.data.storage.tensor_data import TensorData, converted_to, on_host
@@ -31,12 +30,12 @@ from taco_py.language.phase import EVALUATE
 from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.plan import Plan
 from taco_py.running.execute.run import Execution, run
+from taco_py.running.plan_texts.fitted_plan import parsed_plan, plan_of_text
 from taco_py.running.replay.call_text import by_place
 from taco_py.running.replay.make_call import make_call
 from taco_py.tuning.measure.sequential_test import SURE
 from taco_py.tuning.measure.small_operands import small_sizes, small_tensors, stored_places
 from taco_py.tuning.measure.turns import Times, Turns, alone, in_turns
-from taco_py.tuning.session.fitted_plan import parsed_plan, plan_of_text
 
 Call = Callable[[], object]
 Sizes = tuple[tuple[str, int], ...]
@@ -81,7 +80,7 @@ class PlanBench:
         settings = replace(self.settings, plan=text)
         prepared = prepare(self.assignment, self.objects, settings, self.squeezed)
         steps = prepared.plan.kernels
-        recipes = [Recipe(step.problem, step.schedule) for step in steps]
+        recipes = [step.recipe() for step in steps]
         for step, kernel in zip(steps, compile_recipes(recipes), strict=True):
             prepared.kernels[step.target, EVALUATE] = kernel
         self.ready[text] = prepared

@@ -19,7 +19,7 @@ from taco_py.planner.unit_modes import squeezed_facts
 from taco_py.running.execute.run import run
 
 if TYPE_CHECKING:
-    from taco_py.tuning.session.candidates import Tried
+    from taco_py.tuning.space.candidates import Tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ def measured(
     key = ("measured", assignment, squeezed, plain, facts(prepared.given, plain.counts))
 
     def find() -> Measured:
-        from taco_py.tuning.session.candidates import PLAIN, Choice, alternatives, fastest
         from taco_py.tuning.session.timing_store import keep, note_key, recalled
+        from taco_py.tuning.space.candidates import PLAIN, Choice, alternatives, fastest
 
         def plan(choice: Settings) -> Plan:
             return prepare(assignment, objects, choice, squeezed).plan

@@ -13,13 +13,13 @@ from time import monotonic
 from typing import Any
 
 from codegen.records import dataclass
+from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import give
 from taco_py.arguments.settings import Settings
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import OperandTypeError
 from taco_py.report.limits.operand_memory import OperandMemory, operand_memory
 from taco_py.report.limits.plan_bound import least_seconds
-from taco_py.running.device_tensor import place_of
 from taco_py.tuning.bench.bench_here import BenchHere
 from taco_py.tuning.bench.bench_process import bench_process
 from taco_py.tuning.bench.call_key import key_of_call

@@ -27,11 +27,11 @@ from taco_py.language.diagnostics.errors import ScheduleError, TuningStoreError
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.nodes import Assignment
 from taco_py.planner.ir.printer import program_text
-from taco_py.tuning.agreement.compare_plan import UnequalPlanError
+from taco_py.running.plan_texts.compare_plan import UnequalPlanError
+from taco_py.running.plan_texts.fitted_plan import parsed_plan, renamed
 from taco_py.tuning.bench.call_key import key_of_call
 from taco_py.tuning.bench.call_space import CallSpace, space_of
 from taco_py.tuning.bench.zero_shot import zero_shot
-from taco_py.tuning.session.fitted_plan import parsed_plan, renamed
 from taco_py.tuning.store.active_store import active_file
 from taco_py.tuning.store.look_up import FAR, TunedPlan, plans_of
 from taco_py.tuning.store.store_file import StoreFile

@@ -16,10 +16,10 @@ from time import monotonic
 
 from codegen.records import dataclass
 from taco_py.language.diagnostics.errors import ScheduleError
+from taco_py.running.plan_texts.fitted_plan import check_kernel
 from taco_py.tuning.bench.call_space import CallSpace
 from taco_py.tuning.searches.learned_factors import corrected
 from taco_py.tuning.searches.store_lessons import Lessons, lessons_in
-from taco_py.tuning.session.fitted_plan import check_kernel
 from taco_py.tuning.space.axis import Point, label_of
 from taco_py.tuning.store.store_file import StoreFile
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from taco_py.arguments.operands import Given
 from taco_py.data.kernels import KERNELS
-from taco_py.tuning.session.candidates import Choice, Tried
+from taco_py.tuning.space.candidates import Choice, Tried
 
 Times = tuple[str, tuple[Tried, ...]]
 """The name of the choice that was taken, and all that were looked at."""

@@ -45,7 +45,7 @@ from taco_py.language.notation.nodes import Access, Call, Expr, Reduce
 from taco_py.language.notation.operators import MUL
 from taco_py.language.provenance.relations import Fuse, Pos, Split
 from taco_py.planner.ir.nodes import KernelStep, Operand
-from taco_py.tuning.session.fitted_plan import check_kernel
+from taco_py.running.plan_texts.fitted_plan import check_kernel
 from taco_py.tuning.space.axis import AS_PLANNED, KERNEL, Axis, Option
 
 SHARED_LOOPS = 2

@@ -19,7 +19,6 @@ from codegen.records import dataclass
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.machine import Machine
 from taco_py.compiler.order.orders import order_cost
-from taco_py.compiler.ways.recipe import Recipe
 from taco_py.compiler.ways.way import Question
 from taco_py.compiler.ways.ways import graph_of, way_of
 from taco_py.language.diagnostics.errors import ScheduleError
@@ -101,7 +100,7 @@ class PricedFor:
 
     def _is_shared(self, step: KernelStep) -> bool:
         try:
-            graph = graph_of(Recipe(step.problem, step.schedule))
+            graph = graph_of(step.recipe())
         except ScheduleError:
             return False
         return any(loop.mode.parallel is not None for loop in graph.loops)

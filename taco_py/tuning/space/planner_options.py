@@ -28,8 +28,8 @@ from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.rules.base import Phase
 from taco_py.planner.rules.catalogue import CATALOGUE
-from taco_py.tuning.session.candidates import Choice
 from taco_py.tuning.space.axis import AS_PLANNED, PLAN, Axis, Option
+from taco_py.tuning.space.candidates import Choice
 
 ORDERS = 6
 """Loop orders of a kernel."""

@@ -12,7 +12,6 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arguments.operands import check_given, is_number, taken
 from taco_py.arguments.settings import settings_of
-from taco_py.arguments.traced_operands import is_traced
 from taco_py.calls.call.over_semirings import Over, over_numbers
 from taco_py.calls.call.prepare import statements_of
 from taco_py.calls.call.several.sequence import in_single_assignment
@@ -21,6 +20,7 @@ from taco_py.calls.indexed.domains import ERROR
 from taco_py.calls.indexed.indexed_call import stated_of
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.tensors.tensor import Tensor
+from taco_py.data.tensors.traced_operands import is_traced
 from taco_py.language.diagnostics.cautions import give
 from taco_py.language.diagnostics.errors import DerivativeError, DimensionError, OperandError
 from taco_py.language.diagnostics.option_table import options_of

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from taco_py.arguments.keys import call_key
 from taco_py.arguments.settings import settings_of
-from taco_py.arguments.traced_operands import taken_over, taker_of
 from taco_py.calls.call.prepare import Understood
 from taco_py.calls.call.texts.by_text import Asks, compute_read, explain_read
+from taco_py.data.tensors.keys import call_key
+from taco_py.data.tensors.traced_operands import taken_over, taker_of
 from taco_py.language.autodiff.needed_statements import names_of
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Assignment

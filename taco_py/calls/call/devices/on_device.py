@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from taco_py.arguments.device_tensor import DeviceTensor, examined, uploaded
 from taco_py.arguments.operands import Given, is_number
-from taco_py.arguments.results.results import hand_out
+from taco_py.arguments.results import hand_out
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call.prepare import Prepared, start
 from taco_py.data.interop.numpy_arrays import dense_of
@@ -24,7 +25,6 @@ from taco_py.data.storage.tensor_data import TensorData, stores_all
 from taco_py.data.tensors.tensor import Tensor, as_data
 from taco_py.language.diagnostics.cautions import give
 from taco_py.planner.ir.nodes import Operand
-from taco_py.running.device_tensor import DeviceTensor, examined, uploaded
 from taco_py.running.execute.run import run
 from taco_py.running.replay.find import ShortCall
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from taco_py.arguments.device_tensor import DeviceTensor, targets_of
 from taco_py.data.interop.foreign import kind_of
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.storage.borrow import require_dtype
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.language.diagnostics.errors import DeviceError, OperandTypeError
-from taco_py.running.device_tensor import DeviceTensor, targets_of
 
 GPU = "cuda"
 """The device of operands that other libraries have on a GPU."""

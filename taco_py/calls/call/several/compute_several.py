@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.arguments.results.results import hand_out
+from taco_py.arguments.device_tensor import place_of
+from taco_py.arguments.results import hand_out
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call.compute import check_out, remember
 from taco_py.calls.call.prepare import Understood
@@ -18,7 +19,6 @@ from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import Array, on_host
 from taco_py.language.diagnostics.cautions import give
 from taco_py.language.diagnostics.errors import OutputError
-from taco_py.running.device_tensor import place_of
 from taco_py.running.execute.run import run_all
 from taco_py.running.replay.call_watch import WATCH
 from taco_py.running.replay.find import no_short_way

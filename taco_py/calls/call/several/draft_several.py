@@ -11,8 +11,8 @@ from numpy.typing import DTypeLike
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import Given, describe
-from taco_py.arguments.results.result_table import TENSOR
-from taco_py.arguments.results.results import container
+from taco_py.arguments.result_table import TENSOR
+from taco_py.arguments.results import container
 from taco_py.arguments.settings import check_static
 from taco_py.calls.call.draft import (
     NOMINAL_DENSITY,

@@ -17,7 +17,6 @@ from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.printer import to_text
 from taco_py.planner.ir.plan import Plan
 from taco_py.report.explanation.plan_report import explain
-from taco_py.report.explanation.plan_schedule import recipe_of
 from taco_py.running.execute.run import copies_in_order
 
 
@@ -30,7 +29,7 @@ def explained_several(
     """Plan and compile statements, and say what was planned."""
     ready = make_ready(written, objects, settings, asked.outputs, asked.formats)
     steps = ready.plan.kernels
-    kernels = compile_recipes([recipe_of(step) for step in steps])
+    kernels = compile_recipes([step.recipe() for step in steps])
     copies = copies_made(objects, ready.given)
     execution = ready.start(settings)
     for step, kernel in zip(steps, kernels, strict=True):

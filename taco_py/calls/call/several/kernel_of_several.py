@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import Given, check_given, check_orders, check_sizes, give
-from taco_py.arguments.results.result_table import ResultKind
-from taco_py.arguments.results.results import container, hand_out
+from taco_py.arguments.result_table import ResultKind
+from taco_py.arguments.results import container, hand_out
 from taco_py.arguments.settings import Settings, check_static_size, check_threads, merged
-from taco_py.arguments.traced_operands import taken_over, taker_of
 from taco_py.calls.call.compute import check_out
 from taco_py.calls.call.conform import by_place_and_name, conforming, typed_number
 from taco_py.calls.call.devices.placed import placed
@@ -31,6 +31,7 @@ from taco_py.compiler.driver import CompiledKernel, compile_recipes
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import on_host
 from taco_py.data.tensors.byte_counts import check_memory_limit
+from taco_py.data.tensors.traced_operands import taken_over, taker_of
 from taco_py.language.formats import Format
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.printer import to_text
@@ -42,8 +43,6 @@ from taco_py.planner.make import Options
 from taco_py.planner.statements import plan_statements
 from taco_py.report.explanation.kernel_roofline import kernel_roofline
 from taco_py.report.explanation.plan_report import explain
-from taco_py.report.explanation.plan_schedule import recipe_of
-from taco_py.running.device_tensor import place_of
 from taco_py.running.execute.run import run_all
 from taco_py.running.replay.call_text import by_name
 from taco_py.running.replay.make_call import Ways, make_call, reads_in_place
@@ -287,7 +286,7 @@ def compile_plan_of_several(
 ) -> KernelOfSeveral:
     """A plan as what can be called: all its kernels compiled, or found where they are already."""
     steps = plan.kernels
-    compiled = compile_recipes([recipe_of(step) for step in steps])
+    compiled = compile_recipes([step.recipe() for step in steps])
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
     told = (statements, typed, plan, formats, types, outputs, alone, settings)
     return KernelOfSeveral(*told, compiled, kernels)

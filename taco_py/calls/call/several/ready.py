@@ -8,7 +8,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import Given, facts, give, informer, joined_of, type_of
-from taco_py.arguments.results.results import container
+from taco_py.arguments.results import container
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call.libraries import libraries_of
 from taco_py.calls.call.prepare import check_casts, read_as

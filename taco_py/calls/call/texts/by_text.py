@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codegen.records import dataclass
-from taco_py.arguments.keys import call_key
+from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import taken
 from taco_py.arguments.settings import Settings, settings_of
-from taco_py.arguments.traced_operands import options_said, taken_over, taker_of
 from taco_py.calls.call.compute import compute
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.given_path import along
@@ -23,11 +22,12 @@ from taco_py.calls.call.texts.in_blocks import (
     told_plain,
 )
 from taco_py.data.kernels import KERNELS
+from taco_py.data.tensors.keys import call_key
+from taco_py.data.tensors.traced_operands import options_said, taken_over, taker_of
 from taco_py.language.diagnostics.cautions import give
 from taco_py.language.diagnostics.errors import DimensionError
 from taco_py.language.notation.checks import has_subscripts, operand_names
 from taco_py.language.notation.printer import to_text
-from taco_py.running.device_tensor import place_of
 from taco_py.running.replay.find import find
 
 if TYPE_CHECKING:

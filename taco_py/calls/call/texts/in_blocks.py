@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from codegen.records import dataclass
-from taco_py.arguments.keys import call_key
 from taco_py.arguments.operands import taken
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call.compute import compute
@@ -27,6 +26,7 @@ from taco_py.data.convert.remap import plain_format
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import TensorData
+from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.remapped_tensor import RemappedTensor, blocks_of, in_format
 from taco_py.data.tensors.tensor import Tensor, as_data
 from taco_py.language.formats import RemappedFormat, remapped

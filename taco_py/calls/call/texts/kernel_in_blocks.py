@@ -16,9 +16,8 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import check_names, check_orders, check_sizes
-from taco_py.arguments.results.result_table import TENSOR
+from taco_py.arguments.result_table import TENSOR
 from taco_py.arguments.settings import Settings
-from taco_py.arguments.traced_operands import taken_over, taker_of
 from taco_py.calls.call.conform import by_place_and_name
 from taco_py.calls.call.draft import (
     Nominal,
@@ -51,6 +50,7 @@ from taco_py.data.convert.remap import plain_format
 from taco_py.data.storage.tensor_data import Array
 from taco_py.data.tensors.remapped_tensor import blocks_of, in_format
 from taco_py.data.tensors.tensor import Tensor, as_data
+from taco_py.data.tensors.traced_operands import taken_over, taker_of
 from taco_py.language.diagnostics.errors import FormatError
 from taco_py.language.formats import Format, RemappedFormat, dense, remapped
 from taco_py.language.notation.checks import accesses, operand_names

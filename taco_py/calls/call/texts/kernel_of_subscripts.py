@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import check_names, describe, taken
 from taco_py.arguments.settings import Settings
-from taco_py.arguments.traced_operands import taken_over, taker_of
 from taco_py.calls.call.conform import by_place_and_name
 from taco_py.calls.call.devices.on_device import to_device
 from taco_py.calls.call.devices.placed import placed
@@ -33,13 +33,13 @@ from taco_py.data.storage.borrow import as_dtype
 from taco_py.data.storage.pack import pack_coo
 from taco_py.data.storage.tensor_data import Array
 from taco_py.data.tensors.tensor import Tensor
+from taco_py.data.tensors.traced_operands import taken_over, taker_of
 from taco_py.language.diagnostics.errors import DimensionError, FormatError, OperandTypeError
 from taco_py.language.formats import Format
 from taco_py.language.notation.checks import accesses, operand_names
 from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.language.notation.printer import to_text
 from taco_py.language.notebook.folded_report import Report
-from taco_py.running.device_tensor import place_of
 
 SAMPLE_SIZE = 4
 """Of each index of samples, where arrays among the operands do not say."""

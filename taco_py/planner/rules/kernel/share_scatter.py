@@ -14,7 +14,7 @@ from taco_py.compiler.concrete.nodes import Race
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
 from taco_py.planner.rules.base import Gain, Numbers, Outcome, Phase, Refusal, Rule, Site, kernels
-from taco_py.planner.scatters import scatter_of, share_scatter
+from taco_py.planner.rules.scatters import scatter_of, share_scatter
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:

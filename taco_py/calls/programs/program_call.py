@@ -10,9 +10,8 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.settings import check_threads
-from taco_py.arguments.traced_operands import taken_over, taker_of
-from taco_py.calls.call.program_operands import Array, as_arrays, as_size, check_apart
-from taco_py.calls.call.program_tiles import Tiles, Wish, read_tiles
+from taco_py.calls.programs.program_operands import Array, as_arrays, as_size, check_apart
+from taco_py.calls.programs.program_tiles import Tiles, Wish, read_tiles
 from taco_py.compiler.affine.bounds import check_inside
 from taco_py.compiler.affine.compile import CompiledProgram, compile_program
 from taco_py.compiler.affine.index_ranges import same_sizes
@@ -22,6 +21,7 @@ from taco_py.compiler.affine.nodes import Program as Text
 from taco_py.compiler.affine.statements import Placed, written_names
 from taco_py.data.kernels import KERNELS
 from taco_py.data.tensors.byte_counts import limited
+from taco_py.data.tensors.traced_operands import taken_over, taker_of
 from taco_py.language.diagnostics.errors import (
     DimensionError,
     OperandError,

@@ -35,7 +35,7 @@ from taco_py.planner.ir.program import Define, Node, Program
 from taco_py.planner.ir.verify import verify
 from taco_py.planner.make_kernel import beyond_scatter
 from taco_py.running.execute.step_shapes import shape_made
-from taco_py.tuning.agreement.compare_plan import Statement, check_agrees
+from taco_py.running.plan_texts.compare_plan import Statement, check_agrees
 
 Shape = tuple[int, ...]
 

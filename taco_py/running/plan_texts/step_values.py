@@ -29,8 +29,8 @@ from taco_py.planner.ir.nodes import (
     Unfuse,
 )
 from taco_py.planner.ir.program import Define, Program
-from taco_py.tuning.agreement.entry_terms import NOTHING, Atoms
-from taco_py.tuning.agreement.term_arrays import Array, Terms, evaluate, filled, in_type
+from taco_py.running.plan_texts.entry_terms import NOTHING, Atoms
+from taco_py.running.plan_texts.term_arrays import Array, Terms, evaluate, filled, in_type
 
 Made = Mapping[str, Terms]
 Side = dict[tuple[str, int], Terms]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from taco_py.arguments.results.hand_out import handed_out
 from taco_py.data.interop.in_order import with_order
 from taco_py.data.storage.pack import is_sorted, is_unique
 from taco_py.data.storage.tensor_data import TensorData, arrays_of, mapped, on_host, stores_all
+from taco_py.data.tensors.hand_out import handed_out
 from taco_py.data.tensors.stored_facts import StoredFacts
 from taco_py.language.diagnostics.errors import DeviceError, OperandTypeError
 
@@ -213,7 +213,7 @@ def uploaded(data: TensorData, target: str) -> TensorData:
 
     Of arrays that the host reads between kernels a copy stays there.
     """
-    from taco_py.running.execute.residence import Residence
+    from taco_py.compiler.residence import Residence
 
     there = Residence(target)
 

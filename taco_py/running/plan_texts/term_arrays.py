@@ -19,8 +19,8 @@ from taco_py.language.notation.checks import unique
 from taco_py.language.notation.dtypes import check_defined, expression_dtype, is_weak, operand_dtype
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import Number, Operator
-from taco_py.tuning.agreement.entry_terms import NOTHING, Atoms, DType, Term, TooLargeError
-from taco_py.tuning.agreement.term_operators import applied, cast, reduced
+from taco_py.running.plan_texts.entry_terms import NOTHING, Atoms, DType, Term, TooLargeError
+from taco_py.running.plan_texts.term_operators import applied, cast, reduced
 
 Array = np.ndarray[Any, Any]
 MOST_ELEMENTS = 20_000

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from taco_py.arguments.device_tensor import DeviceTensor, uploaded
 from taco_py.arguments.operands import INT32_MAX, Given, is_tensor
-from taco_py.arguments.results.hand_out import handed_out
-from taco_py.arguments.results.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
+from taco_py.arguments.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
 from taco_py.data.storage.tensor_data import TensorData, ordered
+from taco_py.data.tensors.hand_out import handed_out
 from taco_py.data.tensors.tensor import as_format
 from taco_py.language.formats import Format
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Assignment
 from taco_py.planner.ir.formats import without_modes
 from taco_py.planner.ir.nodes import Operand
-from taco_py.running.device_tensor import DeviceTensor, uploaded
 
 MANY_BITS = 21
 """Bits of a size up to which an array over an index is never too long."""

@@ -29,11 +29,11 @@ from taco_py.language.notation.printer import to_text
 from taco_py.language.problem import TensorType
 from taco_py.planner.ir.nodes import Operand, TakeSize
 from taco_py.planner.ir.program import Program
-from taco_py.tuning.agreement.entry_terms import NOTHING, Atoms, Term, TooLargeError, key_of
-from taco_py.tuning.agreement.step_types import check_types
-from taco_py.tuning.agreement.step_values import program_value, stored_as, whole_blocks
-from taco_py.tuning.agreement.term_arrays import Terms, filled
-from taco_py.tuning.agreement.term_operators import spread
+from taco_py.running.plan_texts.entry_terms import NOTHING, Atoms, Term, TooLargeError, key_of
+from taco_py.running.plan_texts.step_types import check_types
+from taco_py.running.plan_texts.step_values import program_value, stored_as, whole_blocks
+from taco_py.running.plan_texts.term_arrays import Terms, filled
+from taco_py.running.plan_texts.term_operators import spread
 
 SHARE = 0.6
 """Of the places of a sparse operand, those that are stored."""

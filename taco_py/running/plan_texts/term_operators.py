@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from taco_py.language.notation.operators import ADD, Operator
-from taco_py.tuning.agreement.entry_terms import (
+from taco_py.running.plan_texts.entry_terms import (
     NOTHING,
     TRUE,
     Atoms,

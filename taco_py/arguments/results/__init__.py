@@ -1,1 +1,0 @@
-"""Results: their kinds and formats, limits of what they take, and how users get them."""

@@ -1,0 +1,46 @@
+"""Plans that are not chosen by price: `schedule="measure"` and `schedule="tuned"`.
+
+Calls know no tuning: the function is in `taco_py.tuning`, in the module that `taco_py` names at its
+import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from taco_py.arguments.settings import Settings
+from taco_py.language.notation.einsum import Squeezed
+from taco_py.language.notation.nodes import Assignment
+
+
+class PlanChoice:
+    """Settings for the operands of a call, by timing plans or from the store of tuned plans.
+
+    home  the name of the module with the function `chosen`
+    """
+
+    __slots__ = ("home",)
+
+    def __init__(self) -> None:
+        self.home = ""
+
+    def settings(
+        self,
+        assignment: Assignment,
+        objects: Mapping[str, Any],
+        settings: Settings,
+        squeezed: Squeezed,
+    ) -> tuple[Settings, str]:
+        """Return settings with a plan that is priced or given, and the lines of explain() on it."""
+        if not (settings.measure or settings.tuned):
+            return settings, ""
+        chosen: tuple[Settings, str] = import_module(self.home).chosen(
+            assignment, objects, settings, squeezed
+        )
+        return chosen
+
+
+PLAN_CHOICE = PlanChoice()
+"""How plans of this process are chosen other than by price."""

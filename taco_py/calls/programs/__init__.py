@@ -1,0 +1,1 @@
+"""Calls of affine programs: `tp.program`, statements with time loops and offsets."""

@@ -1,0 +1,26 @@
+"""Settings of a call whose plan is timed on its operands, or looked up in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from taco_py.arguments.settings import Settings
+from taco_py.language.notation.einsum import Squeezed
+from taco_py.language.notation.nodes import Assignment
+from taco_py.tuning.bench.timing import measured, told_times
+
+
+def chosen(
+    assignment: Assignment, objects: Mapping[str, Any], settings: Settings, squeezed: Squeezed
+) -> tuple[Settings, str]:
+    """The settings that a call is carried out with, and what explain() says of how they came."""
+    if settings.measure:
+        found = measured(assignment, objects, settings, squeezed)
+        return found.settings, "\n".join(told_times(found)) + "\n"
+    if settings.tuned:
+        from taco_py.tuning.bench.tuned_schedule import resolved
+
+        plan = resolved(assignment, objects, settings, squeezed)
+        return plan.settings, "\n".join(plan.told) + "\n"
+    return settings, ""
