@@ -1,14 +1,15 @@
 """Modules under the names that release 0.1 had: pickles of Tensors name them.
 
-    import taco_py.formats.format   →   taco_py.language.formats.format
+    from taco_py.formats.format import Format   →   that of taco_py.language.formats.format
 
-Python asks this finder first, for a folder of today would find its modules under both names.
+Python asks this finder first: a folder of an older release may still lie where it was.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -24,29 +25,22 @@ FORMER = {
 
 
 class FormerNames(MetaPathFinder, Loader):
-    """Find a module of release 0.1 where it is today."""
+    """Find a module of release 0.1, which has the attributes of the module of today."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return a spec for a former name, None for any other."""
-        name_today = today(name)
-        if name_today is None:
-            return None
-        module = import_module(name_today)
-        spec = ModuleSpec(name, self, is_package=hasattr(module, "__path__"))
-        spec.loader_state = (module, module.__spec__)
-        return spec
+        return None if today(name) is None else ModuleSpec(name, self, is_package=True)
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the module of today, which both names then mean."""
-        module: ModuleType = spec.loader_state[0]
-        return module
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave it to Python to make an empty module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Leave a module as it is: it ran under its name of today."""
-        assert module.__spec__ is not None
-        module.__spec__ = module.__spec__.loader_state[1]
+        """Look up the attributes of a former module in the module of today."""
+        name = today(module.__name__)
+        assert name is not None
+        module.__dict__["__getattr__"] = partial(getattr, import_module(name))
 
 
 def today(name: str) -> str | None:
