@@ -18,7 +18,8 @@ _EXACT_INTEGERS = {"float32": 2**24, "float64": 2**53, "complex64": 2**24, "comp
 
 
 def simplify_step(expr: Expr) -> Expr:
-    """`expr` with the first rule that fits its root applied; the same object when none does."""
+    """Return `expr` with the first rule that fits its root applied; the same object when none
+    does."""
     match expr:
         case Binary():
             return _binary(expr)
@@ -36,14 +37,14 @@ def simplify_step(expr: Expr) -> Expr:
 
 
 def holds(scalar: ScalarType, value: int) -> bool:
-    """Whether the integer type `scalar` has the number `value`."""
+    """Tell whether the integer type `scalar` has the number `value`."""
     if scalar.kind == "int":
         return -(1 << (scalar.bits - 1)) <= value < 1 << (scalar.bits - 1)
     return scalar.kind == "uint" and 0 <= value < 1 << scalar.bits
 
 
 def is_const(expr: Expr, value: complex) -> bool:
-    """Whether `expr` is the constant `value`; -0.0 is not 0."""
+    """Tell whether `expr` is the constant `value`; -0.0 is not 0."""
     return isinstance(expr, Const) and expr.value == value and str(expr.value)[0] != "-"
 
 
@@ -61,7 +62,8 @@ def _binary(node: Binary) -> Expr:
 
 
 def _as_wide(expr: Expr, scalar: ScalarType) -> Expr:
-    """`expr` as a `scalar`: a rule may have dropped the operand that made the result a wide one."""
+    """Return `expr` as a `scalar`: a rule may have dropped the operand that made the result a wide
+    one."""
     return expr if type_of(expr) == scalar else simplify_step(Cast(scalar, expr))
 
 
@@ -136,17 +138,17 @@ def _is_integer(expr: Expr) -> bool:
 
 
 def _has_one_zero(expr: Expr) -> bool:
-    """Whether equal constants are the same value: 0.0 == -0.0."""
+    """Tell whether equal constants are the same value: 0.0 == -0.0."""
     return type_of(expr).kind in ("bool", "int", "uint")
 
 
 def _is_real(expr: Expr) -> bool:
-    """Whether 1 and 0.0 are neutral to the last bit, which Annex G denies complex numbers."""
+    """Tell whether 1 and 0.0 are neutral to the last bit, which Annex G denies complex numbers."""
     return type_of(expr).kind in ("int", "uint", "float")
 
 
 def _const_last(node: Binary) -> Expr | None:
-    """`2 + x -> x + 2`, so that the other rules need one form only."""
+    """Return `2 + x -> x + 2`, so that the other rules need one form only."""
     if isinstance(node.left, Const) and not isinstance(node.right, Const):
         return simplify_step(Binary(node.op, node.right, node.left))
     return None
@@ -188,7 +190,7 @@ def _subtract(node: Binary) -> Expr | None:
 
 
 def _shift(node: Binary, sign: int) -> Expr | None:
-    """`(x ± a) + sign * b -> x + (sign * b ± a)`, unless the sum leaves the type."""
+    """Return `(x ± a) + sign * b -> x + (sign * b ± a)`, unless the sum leaves the type."""
     match node:
         case Binary(left=Binary("+" | "-" as op, x, Const(value=a)) as left, right=Const(value=b)):
             total = (int(a.real) if op == "+" else -int(a.real)) + sign * int(b.real)
@@ -335,5 +337,5 @@ def _cast_integer(node: Cast, value: int) -> Expr:
 
 
 def _widens(source: ScalarType, inner: ScalarType, outer: ScalarType) -> bool:
-    """Whether the first of two casts between signed integers loses nothing."""
+    """Tell whether the first of two casts between signed integers loses nothing."""
     return source.kind == inner.kind == outer.kind == "int" and inner.bits >= source.bits

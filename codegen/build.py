@@ -49,19 +49,19 @@ ExprLike = Expr | int | bool
 
 
 def const(value: bool | int | float | complex, type: ScalarType = INT64) -> Const:
-    """A constant; a bool of Python is one of type BOOL whatever `type` says."""
+    """Return a constant; a bool of Python is one of type BOOL whatever `type` says."""
     if isinstance(value, bool) and type == INT64:
         return TRUE if value else FALSE
     return Const(value, type)
 
 
 def zero(type: ScalarType) -> Const:
-    """The zero of `type`, as Python writes it."""
+    """Return the zero of `type`, as Python writes it."""
     return Const(_PYTHON[type.kind](0), type)
 
 
 def one(type: ScalarType) -> Const:
-    """The one of `type`, as Python writes it."""
+    """Return the one of `type`, as Python writes it."""
     return Const(_PYTHON[type.kind](1), type)
 
 
@@ -75,7 +75,7 @@ _PYTHON: dict[str, type[bool] | type[int] | type[float] | type[complex]] = {
 
 
 def expr(value: ExprLike) -> Expr:
-    """`value` itself, or the constant that a Python number stands for."""
+    """Return `value` itself, or the constant that a Python number stands for."""
     if isinstance(value, bool | int):
         return const(value)
     return value
@@ -85,37 +85,37 @@ def expr(value: ExprLike) -> Expr:
 
 
 def binary(op: str, left: ExprLike, right: ExprLike) -> Expr:
-    """`left op right`, simplified."""
+    """Return `left op right`, simplified."""
     return simplify_step(Binary(op, expr(left), expr(right)))
 
 
 def add(*terms: ExprLike) -> Expr:
-    """The sum of `terms` from the left; 0 when there are none."""
+    """Return the sum of `terms` from the left; 0 when there are none."""
     return _chain("+", terms, const(0))
 
 
 def mul(*factors: ExprLike) -> Expr:
-    """The product of `factors` from the left; 1 when there are none."""
+    """Return the product of `factors` from the left; 1 when there are none."""
     return _chain("*", factors, const(1))
 
 
 def and_(*conditions: ExprLike) -> Expr:
-    """Whether all `conditions` hold; true when there are none."""
+    """Tell whether all `conditions` hold; true when there are none."""
     return _chain("&&", conditions, TRUE)
 
 
 def or_(*conditions: ExprLike) -> Expr:
-    """Whether one of `conditions` holds; false when there are none."""
+    """Tell whether one of `conditions` holds; false when there are none."""
     return _chain("||", conditions, FALSE)
 
 
 def minimum(first: ExprLike, *others: ExprLike) -> Expr:
-    """The least of the arguments."""
+    """Return the least of the arguments."""
     return _chain("min", (first, *others), const(0))
 
 
 def maximum(first: ExprLike, *others: ExprLike) -> Expr:
-    """The greatest of the arguments."""
+    """Return the greatest of the arguments."""
     return _chain("max", (first, *others), const(0))
 
 
@@ -133,12 +133,12 @@ def sub(left: ExprLike, right: ExprLike) -> Expr:
 
 
 def div(left: ExprLike, right: ExprLike) -> Expr:
-    """`left / right`; on integers truncated, as in C."""
+    """Return `left / right`; on integers truncated, as in C."""
     return binary("/", left, right)
 
 
 def mod(left: ExprLike, right: ExprLike) -> Expr:
-    """The remainder of `div`, with the sign of `left`."""
+    """Return the remainder of `div`, with the sign of `left`."""
     return binary("%", left, right)
 
 
@@ -167,32 +167,33 @@ def not_(operand: ExprLike) -> Expr:
 
 
 def cast(type: ScalarType, operand: ExprLike) -> Expr:
-    """`operand` as a `type`; itself when it is one already."""
+    """Return `operand` as a `type`; itself when it is one already."""
     return simplify_step(Cast(type, expr(operand)))
 
 
 def select(condition: ExprLike, then: ExprLike, orelse: ExprLike) -> Expr:
-    """`then` where `condition` holds, else `orelse`."""
+    """Return `then` where `condition` holds, else `orelse`."""
     return simplify_step(Select(expr(condition), expr(then), expr(orelse)))
 
 
 def load(array: Array, index: ExprLike) -> Load:
-    """`array[index]`, of the array's element type."""
+    """Return `array[index]`, of the array's element type."""
     return Load(array, expr(index))
 
 
 def load_index(array: Array, index: ExprLike) -> Expr:
-    """`array[index]` of a pos or crd array, as the 64-bit integer that indices are computed in."""
+    """Return `array[index]` of a pos or crd array, as the 64-bit integer that indices are computed
+    in."""
     return cast(INT64, load(array, index))
 
 
 def call(function: str, type: ScalarType, *args: ExprLike) -> Call:
-    """`function(args)`, a pure function of C that returns a `type`."""
+    """Return `function(args)`, a pure function of C that returns a `type`."""
     return Call(function, tuple(expr(arg) for arg in args), type)
 
 
 def apply(function: str, *args: ExprLike) -> Expr:
-    """A scalar function of `codegen.libraries.scalar_functions` of arguments of one type.
+    """Return a scalar function of `codegen.libraries.scalar_functions` of arguments of one type.
 
     Raises KeyError where there is none of that name, or none for the type.
     """
@@ -216,7 +217,7 @@ def apply(function: str, *args: ExprLike) -> Expr:
 
 
 def block(*statements: Stmt | None) -> Block:
-    """The statements in order; None is left out and a Block gives its own statements.
+    """Return the statements in order; None is left out and a Block gives its own statements.
 
     A block keeps its scope where it declares a name that is declared beside it too.
     """
@@ -233,14 +234,14 @@ def block(*statements: Stmt | None) -> Block:
 
 
 def _is_apart(inner: Block, others: tuple[Stmt | None, ...]) -> bool:
-    """Whether the scope of `inner` cannot be that of the statements beside it."""
+    """Tell whether the scope of `inner` cannot be that of the statements beside it."""
     declared = {stmt.var.name for stmt in inner.body if isinstance(stmt, Declare)}
     beside = (var.name for other in others for var in declared_vars(other))
     return bool(declared) and not declared.isdisjoint(beside)
 
 
 def if_(condition: ExprLike, then: Stmt, orelse: Stmt | None = None) -> Stmt:
-    """An If, or the branch that a constant condition selects."""
+    """Return an If, or the branch that a constant condition selects."""
     test = expr(condition)
     if test == TRUE:
         return then
@@ -250,11 +251,11 @@ def if_(condition: ExprLike, then: Stmt, orelse: Stmt | None = None) -> Stmt:
 
 
 def increment(var: Var, by: ExprLike = 1, role: Role = Role.CONTROL) -> Assign:
-    """`var += by`, where `by` is an integer by default of the type of `var`."""
+    """Return `var += by`, where `by` is an integer by default of the type of `var`."""
     amount = Const(by, var.type) if isinstance(by, int) else by
     return Assign(var, amount, "+", role)
 
 
 def bit(word: Expr, place: Expr) -> Expr:
-    """Whether a bit of an integer is 1, the lowest at place 0."""
+    """Tell whether a bit of an integer is 1, the lowest at place 0."""
     return ne(binary("&", apply("right_shift", word, place), 1), 0)

@@ -61,7 +61,7 @@ _OF_KIND: dict[str, frozenset[str]] = {
 
 
 def type_of(expr: Expr) -> ScalarType:
-    """The type of the value of `expr`, on the assumption that it is well typed."""
+    """Return the type of the value of `expr`, on the assumption that it is well typed."""
     match expr:
         case Var(type=scalar) | Const(type=scalar) | Cast(type=scalar) | Call(type=scalar):
             return scalar
@@ -84,7 +84,7 @@ def type_of(expr: Expr) -> ScalarType:
 
 
 def c_function(expr: Apply) -> CFunction:
-    """The function of C that `expr` calls."""
+    """Return the function of C that `expr` calls."""
     found = spelling_of(expr.function, common_type([type_of(arg) for arg in expr.args]))
     if not isinstance(found, CFunction):
         raise TypeError(f"{expr.function} is no function of C here, but {found}")
@@ -92,7 +92,7 @@ def c_function(expr: Apply) -> CFunction:
 
 
 def function_of_update(stmt: Assign | Store | AtomicStore | AddRuns) -> CFunction | None:
-    """The function of C that `place op= value` calls where `op` is one; else None."""
+    """Return the function of C that `place op= value` calls where `op` is one; else None."""
     if stmt.op is None or stmt.op in UPDATES:
         return None
     element = stmt.var.type if isinstance(stmt, Assign) else stmt.array.element
@@ -101,7 +101,8 @@ def function_of_update(stmt: Assign | Store | AtomicStore | AddRuns) -> CFunctio
 
 
 def called_functions(tree: object) -> list[CFunction]:
-    """The functions of C that a tree calls, each once, behind those that its definition calls."""
+    """Return the functions of C that a tree calls, each once, behind those that its definition
+    calls."""
     found: dict[CFunction, None] = {}
     for node in walk(tree):
         function = None
@@ -115,7 +116,7 @@ def called_functions(tree: object) -> list[CFunction]:
 
 
 def has_atomic(element: ScalarType, op: str) -> bool:
-    """Whether `place op= value` can be one operation that threads do side by side."""
+    """Tell whether `place op= value` can be one operation that threads do side by side."""
     if element.kind == "bool":
         return op in UPDATES and supports(element, op)
     if element.is_integer and op in BITWISE:
@@ -137,20 +138,22 @@ def _operation_type(expr: Unary | Binary | Apply) -> ScalarType:
 
 
 def wider(one: ScalarType, other: ScalarType) -> ScalarType:
-    """The wider of two signed integer types; otherwise the first, for they should be the same."""
+    """Return the wider of two signed integer types; otherwise the first, for they should be the
+    same."""
     return other if one.kind == other.kind == "int" and other.bits > one.bits else one
 
 
 def agree(one: ScalarType, other: ScalarType) -> bool:
-    """Whether a value of one type may stand where the other is wanted."""
+    """Tell whether a value of one type may stand where the other is wanted."""
     return one == other or one.kind == other.kind == "int"
 
 
 def supports(scalar: ScalarType, op: str) -> bool:
-    """Whether `scalar` has the binary operator `op`."""
+    """Tell whether `scalar` has the binary operator `op`."""
     return op in _OF_KIND[scalar.kind]
 
 
 def updates(scalar: ScalarType, op: str) -> bool:
-    """Whether `place op= value` is defined of a type: by an operator, or a function of both."""
+    """Tell whether `place op= value` is defined of a type: by an operator, or a function of
+    both."""
     return (op in UPDATES and supports(scalar, op)) or combines(find_function(op), scalar)

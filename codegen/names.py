@@ -100,19 +100,20 @@ def checked_names(names: Iterable[str]) -> list[str]:
 
 
 def is_reserved(name: str) -> bool:
-    """Whether `name` means something in C or in the kernel runtime header already."""
+    """Tell whether `name` means something in C or in the kernel runtime header already."""
     known = name in C_KEYWORDS or _MACRO.fullmatch(name) is not None
     library = name in _C_LIBRARY or (name[-1:] in ("f", "l") and name[:-1] in _C_LIBRARY)
     return known or library or name.startswith(("taco_", "_"))
 
 
 def is_reserved_on_devices(name: str) -> bool:
-    """Whether `name` means something in kernels of CUDA or in the Python that launches them."""
+    """Tell whether `name` means something in kernels of CUDA or in the Python that launches
+    them."""
     return name in DEVICE_WORDS or name.startswith(("atomic", "make_"))
 
 
 def identifier(text: str) -> str:
-    """`text` with everything C does not allow in a name replaced by `_`.
+    """Return `text` with everything C does not allow in a name replaced by `_`.
 
     >>> identifier("i'2")
     'i_2'
@@ -136,11 +137,11 @@ class Names:
         self._last: dict[str, int] = {}
 
     def is_free(self, name: str) -> bool:
-        """Whether `name` can still be had as it is."""
+        """Tell whether `name` can still be had as it is."""
         return name not in self._taken and not is_reserved(name)
 
     def fresh(self, wish: str) -> str:
-        """`wish` made a C identifier, with the first number appended that makes it new."""
+        """Return `wish` made a C identifier, with the first number appended that makes it new."""
         base = name = identifier(wish)
         number = self._last.get(base, 0)
         while not self.is_free(name):

@@ -26,7 +26,7 @@ class Occupancy:
 
 
 def occupancy(has: Multiprocessor, block: int, registers: int, shared_bytes: int) -> Occupancy:
-    """The occupancy by blocks of so many threads.
+    """Return the occupancy by blocks of so many threads.
 
     registers     of a thread
     shared_bytes  of a block

@@ -78,7 +78,7 @@ _STORAGE = {"input": "in", "output": "out", "growing": "growing", "local": "loca
 
 
 def pretty(node: Module | Function | Stmt | Expr | Array | Table) -> str:
-    """`node` as text, without a final newline."""
+    """Return `node` as text, without a final newline."""
     match node:
         case Module(functions=functions, kernels=kernels):
             return "\n\n".join([*map(_function, functions), *map(_function, kernels)])

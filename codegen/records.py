@@ -81,7 +81,7 @@ def _put(cls: Any, own: frozenset[str], name: str, write: Write) -> None:
 
 
 def _write_init(cls: Any) -> Callable[..., Any]:
-    """`def __init__(self, a, b=…)`, which sets each field and calls `__post_init__`."""
+    """Return `def __init__(self, a, b=…)`, which sets each field and calls `__post_init__`."""
     fields = dataclasses.fields(cls)
     values: dict[str, Any] = {"_new": _NEW}
     lines = []
@@ -99,7 +99,7 @@ def _write_init(cls: Any) -> Callable[..., Any]:
 
 
 def _initial(field: Field, values: dict[str, Any]) -> str | None:
-    """The text of the value of `field`; None where `__post_init__` sets it.
+    """Return the text of the value of `field`; None where `__post_init__` sets it.
 
     Adds to `values` the objects that the text and the parameter's default name.
     """
@@ -141,7 +141,7 @@ def _setter(cls: Any, name: str) -> Callable[[Any, Any], None]:
 
 
 def _write_repr(cls: Any) -> Callable[..., Any]:
-    """`Add(left=…, right=…)`."""
+    """Return `Add(left=…, right=…)`."""
     shown = ", ".join(f"{f.name}={{self.{f.name}!r}}" for f in dataclasses.fields(cls) if f.repr)
     line = f"return f'{{self.__class__.__qualname__}}({shown})'"
     return _function(cls, "__repr__", ["self"], [line])
@@ -159,7 +159,7 @@ def _write_eq(cls: Any) -> Callable[..., Any]:
 
 
 def _write_hash(cls: Any) -> Callable[..., Any]:
-    """The hash of the compared fields."""
+    """Return the hash of the compared fields."""
     fields = dataclasses.fields(cls)
     hashed = [f.name for f in fields if (f.compare if f.hash is None else f.hash)]
     return _function(cls, "__hash__", ["self"], [f"return hash({_tuple_of('self', hashed)})"])
@@ -172,7 +172,8 @@ def _tuple_of(name: str, fields: Iterable[str]) -> str:
 def _function(
     cls: Any, name: str, parameters: list[str], body: list[str], values: Any = None
 ) -> Callable[..., Any]:
-    """`def name(parameters): body`, as if written in the module of `cls`, with `values` at hand."""
+    """Return `def name(parameters): body`, as if written in the module of `cls`, with `values` at
+    hand."""
     values = values or {}
     lines = [
         f"def _with({', '.join(values)}):",
@@ -195,7 +196,7 @@ def _refuse_deletion(self: Any, name: str) -> None:
 
 
 def _get_state(self: Any) -> list[Any]:
-    """The values of the fields, for `pickle` and `copy`."""
+    """Return the values of the fields, for `pickle` and `copy`."""
     return [getattr(self, f.name) for f in dataclasses.fields(self)]
 
 

@@ -62,7 +62,8 @@ def running_totals(array: Array, count: Expr, op: str = "+") -> Invoke:
 
 
 def totals_functions(function: Function) -> Iterator[Function]:
-    """The functions that one needs for its running totals, which come before it in a module."""
+    """Yield the functions that one needs for its running totals, which come before it in a
+    module."""
     called = {call.function for call in find(function, Invoke)}
     for op, name in NAMES.items():
         if name in called:
@@ -93,7 +94,7 @@ def _levels(names: Names, array: Array, count: Expr, op: str, levels: int) -> It
 
 
 def _in_chunks(names: Names, array: Array, count: Expr, op: str, chunks: Var, sums: Array) -> For:
-    """Each chunk's running totals, and the last of each for `sums`."""
+    """Return each chunk's running totals, and the last of each for `sums`."""
     chunk, k = Var(names.fresh("chunk")), Var(names.fresh("k"))
     total = Var(names.fresh("sum"), array.element)
     begin = build.mul(chunk, CHUNK)

@@ -53,7 +53,8 @@ class Target:
     atomic_bytes: int = 1
 
     def lanes(self, scalar: ScalarType) -> int:
-        """How many values of `scalar` a register holds; 1 where vectors of it are not used."""
+        """Count how many values of `scalar` a register holds; 1 where vectors of it are not
+        used."""
         if scalar.kind != "float":
             return 1
         return max(1, self.vector_bytes // scalar.itemsize)
@@ -67,7 +68,7 @@ class Target:
         flags: tuple[str, ...] = (),
         openmp: bool = False,
     ) -> Target:
-        """The C target of a machine whose CPU reports `cpu_flags` (as in /proc/cpuinfo).
+        """Return the C target of a machine whose CPU reports `cpu_flags` (as in /proc/cpuinfo).
 
         >>> Target.native(frozenset({"avx2", "sse2"}), cores=2).vector_bytes
         32

@@ -23,20 +23,22 @@ _ATOMS = frozenset(("str", "int", "bool", "float", "complex", "bytes", "None"))
 
 @cache
 def is_node_class(cls: Any) -> bool:
-    """Whether the instances of `cls` are nodes."""
+    """Tell whether the instances of `cls` are nodes."""
     return hasattr(cls, "__dataclass_fields__") and not getattr(cls, "is_atom", False)
 
 
 @cache
 def node_fields(cls: Any) -> tuple[str, ...]:
-    """The fields of a node class that can hold nodes: those not declared as text or atoms."""
+    """Return the fields of a node class that can hold nodes: those not declared as text or
+    atoms."""
     fields: dict[str, Any] = getattr(cls, "__dataclass_fields__", {})
     names = vars(sys.modules[cls.__module__])
     return tuple(n for n, f in fields.items() if f.init and not _is_atomic(str(f.type), names))
 
 
 def _is_atomic(annotation: str, names: dict[str, Any]) -> bool:
-    """Whether every word of an annotation is a plain type or an atom, in a module of `names`."""
+    """Tell whether every word of an annotation is a plain type or an atom, in a module of
+    `names`."""
     words = re.findall(r"\w+", annotation)
     return all(w in _ATOMS or getattr(names.get(w), "is_atom", False) for w in words)
 
@@ -53,7 +55,7 @@ def _get_fields(cls: Any) -> Callable[[Any], tuple[Any, ...]] | None:
 
 
 def children(node: Any) -> Iterator[Any]:
-    """The nodes directly below `node`, in the order of the fields."""
+    """Yield the nodes directly below `node`, in the order of the fields."""
     for name in node_fields(node.__class__):
         value = getattr(node, name)
         if value.__class__ is tuple:
@@ -63,7 +65,7 @@ def children(node: Any) -> Iterator[Any]:
 
 
 def walk(node: Any) -> Iterator[Any]:
-    """`node` and everything below it, parents first."""
+    """Yield `node` and everything below it, parents first."""
     waiting: list[Any] = [node]
     take, add = waiting.pop, waiting.extend
     while waiting:
@@ -78,12 +80,12 @@ def walk(node: Any) -> Iterator[Any]:
 
 
 def find(node: object, kind: type[N]) -> Iterator[N]:
-    """The nodes of one class in `node`, parents first."""
+    """Yield the nodes of one class in `node`, parents first."""
     return (below for below in walk(node) if isinstance(below, kind))
 
 
 def map_fields(node: N, fn: Callable[[str, Any], Any]) -> N:
-    """`node` with `fn(name, value)` for the value of each field that can hold nodes.
+    """Return `node` with `fn(name, value)` for the value of each field that can hold nodes.
 
     It is `node` itself when `fn` returned every value as it was.
     """
@@ -103,7 +105,8 @@ def _replaced(node: N, changed: dict[str, Any]) -> N:
 
 
 def map_nodes(value: Any, fn: Rule) -> Any:
-    """A field's value with `fn` applied to the node, or to each node of the tuple, that it is."""
+    """Return a field's value with `fn` applied to the node, or to each node of the tuple, that it
+    is."""
     if value.__class__ is tuple:
         items = [fn(item) if is_node_class(item.__class__) else item for item in value]
         return value if all(map(is_, items, value)) else tuple(items)
@@ -111,7 +114,7 @@ def map_nodes(value: Any, fn: Rule) -> Any:
 
 
 def map_children(node: N, fn: Rule, names: tuple[str, ...] | None = None) -> N:
-    """`node` with `fn` applied to each direct child; `node` itself when no child changed.
+    """Return `node` with `fn` applied to each direct child; `node` itself when no child changed.
 
     names  the only fields whose nodes count as children
     """

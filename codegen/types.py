@@ -64,7 +64,8 @@ Both are 16 bits of an IEEE number: `float16` a half, `bfloat16` the upper half 
 
 
 def scalar(name: str) -> ScalarType:
-    """The scalar type NumPy calls `name`; KeyError for one that C99 has no counterpart of."""
+    """Return the scalar type NumPy calls `name`; KeyError for one that C99 has no counterpart
+    of."""
     return SCALARS[name] if name in SCALARS else STORED[name]
 
 
@@ -80,7 +81,7 @@ class VectorType(ScalarType):
 
 
 def vector(element: ScalarType, lanes: int) -> VectorType:
-    """The type of `lanes` values of `element` side by side.
+    """Return the type of `lanes` values of `element` side by side.
 
     >>> vector(FLOAT64, 4).c
     'taco_float64x4'

@@ -35,19 +35,19 @@ N = TypeVar("N")
 
 @cache
 def targets(cls: Any) -> frozenset[str]:
-    """The fields of a node class that hold variables it introduces or assigns."""
+    """Return the fields of a node class that hold variables it introduces or assigns."""
     fields: dict[str, Any] = getattr(cls, "__dataclass_fields__", {})
     return frozenset(name for name, field in fields.items() if "Var" in str(field.type))
 
 
 @cache
 def value_fields(cls: Any) -> tuple[str, ...]:
-    """The other fields of a node class that can hold nodes."""
+    """Return the other fields of a node class that can hold nodes."""
     return tuple(name for name in node_fields(cls) if name not in targets(cls))
 
 
 def substitute(node: N, values: Mapping[Var, Expr]) -> N:
-    """`node` with each variable of `values` replaced where it is read.
+    """Return `node` with each variable of `values` replaced where it is read.
 
     Before `y = x + 1` with x ↦ 2; after `y = 2 + 1`. Targets of assignments stay as they are.
     """
@@ -61,18 +61,19 @@ def substitute(node: N, values: Mapping[Var, Expr]) -> N:
 
 
 def map_values(node: N, fn: Callable[[Any], Any]) -> N:
-    """`node` with `fn` applied to each child but the variables it introduces or assigns."""
+    """Return `node` with `fn` applied to each child but the variables it introduces or assigns."""
     cls: Any = node.__class__
     return map_children(node, fn, value_fields(cls))
 
 
 def rename(node: N, names: Mapping[Var, Var]) -> N:
-    """`node` with variables replaced everywhere, also where they are declared and assigned."""
+    """Return `node` with variables replaced everywhere, also where they are declared and
+    assigned."""
     return rewrite(node, lambda below: names.get(below, below) if isinstance(below, Var) else below)
 
 
 def count_reads(node: Any) -> Counter[Var]:
-    """How often `node` reads each variable."""
+    """Return how often `node` reads each variable."""
     reads: list[Var] = []
     waiting = [node]
     while waiting:
@@ -90,12 +91,13 @@ def count_reads(node: Any) -> Counter[Var]:
 
 
 def variables_read(node: object) -> frozenset[Var]:
-    """The variables whose value `node` uses."""
+    """Return the variables whose value `node` uses."""
     return frozenset(count_reads(node))
 
 
 def statements(node: object) -> Iterator[Stmt]:
-    """The statements in `node`, itself included, parents first; expressions are not entered."""
+    """Yield the statements in `node`, itself included, parents first; expressions are not
+    entered."""
     waiting: list[Any] = [node.body if isinstance(node, Function) else node]
     while waiting:
         stmt = waiting.pop()
@@ -112,7 +114,7 @@ def statements(node: object) -> Iterator[Stmt]:
 
 
 def declared_vars(node: object) -> frozenset[Var]:
-    """The variables `node` introduces: declared locals, loop counters, entry numbers."""
+    """Return the variables `node` introduces: declared locals, loop counters, entry numbers."""
     found = set()
     for stmt in statements(node):
         match stmt:
@@ -124,7 +126,7 @@ def declared_vars(node: object) -> frozenset[Var]:
 
 
 def assigned_vars(node: object) -> frozenset[Var]:
-    """The variables `node` gives a new value after their declaration."""
+    """Return the variables `node` gives a new value after their declaration."""
     found = set()
     for stmt in statements(node):
         match stmt:
@@ -136,10 +138,10 @@ def assigned_vars(node: object) -> frozenset[Var]:
 
 
 def free_vars(node: object) -> frozenset[Var]:
-    """The variables `node` reads or assigns but does not introduce."""
+    """Return the variables `node` reads or assigns but does not introduce."""
     return frozenset(find(node, Var)) - declared_vars(node)
 
 
 def arrays_of(node: object) -> frozenset[Array]:
-    """The arrays that occur in `node`."""
+    """Return the arrays that occur in `node`."""
     return frozenset(find(node, Array))

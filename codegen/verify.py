@@ -148,7 +148,7 @@ class _Verifier:
         self.scopes[-1][named.name] = named
 
     def depth_of(self, named: Named) -> int:
-        """The scope that introduced `named`, counted from outside."""
+        """Return the scope that introduced `named`, counted from outside."""
         for depth, scope in enumerate(self.scopes):
             if named.name in scope:
                 known = scope[named.name]
@@ -158,7 +158,7 @@ class _Verifier:
         raise AssertionError  # fail() does not return
 
     def outside_parallel(self, named: Named) -> bool:
-        """Whether several threads share `named` here."""
+        """Tell whether several threads share `named` here."""
         if named in self.own:
             return False
         return self.parallel is not None and self.depth_of(named) < self.parallel
@@ -175,7 +175,7 @@ class _Verifier:
         self.expect(expr, INT64)
 
     def type(self, expr: Expr) -> ScalarType:
-        """The type of `expr`, everything in it checked."""
+        """Return the type of `expr`, everything in it checked."""
         match expr:
             case Var():
                 self.depth_of(expr)
@@ -475,7 +475,7 @@ _PYTHON: dict[str, type | tuple[type, ...]] = {
 
 
 def _fits(value: Any, scalar: ScalarType) -> bool:
-    """Whether a constant has the Python type that its scalar type calls for."""
+    """Tell whether a constant has the Python type that its scalar type calls for."""
     wanted = _PYTHON.get(scalar.kind)
     return (
         wanted is not None
@@ -485,5 +485,5 @@ def _fits(value: Any, scalar: ScalarType) -> bool:
 
 
 def _place(stmt: Stmt) -> str:
-    """The first line of a statement, for the path of an error."""
+    """Return the first line of a statement, for the path of an error."""
     return (pretty(stmt).splitlines() or ["an empty block"])[0]

@@ -30,7 +30,7 @@ class Affine:
     constant: int = 0
 
     def coefficient(self, name: str) -> int:
-        """The factor of `name`, 0 where it does not occur."""
+        """Return the factor of `name`, 0 where it does not occur."""
         return dict(self.terms).get(name, 0)
 
     @property
@@ -42,11 +42,11 @@ class Affine:
         return not self.terms
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        """The number it stands for where every name has a value."""
+        """Return the number it stands for where every name has a value."""
         return self.constant + sum(factor * values[name] for name, factor in self.terms)
 
     def substitute(self, values: Mapping[str, Affine]) -> Affine:
-        """Each name of `values` replaced, all at once."""
+        """Return each name of `values` replaced, all at once."""
         parts = [values.get(name, variable(name)) * factor for name, factor in self.terms]
         return sum(parts, Affine((), self.constant))
 
@@ -88,12 +88,12 @@ def _normal(terms: Iterable[tuple[str, int]], constant: int) -> Affine:
 
 
 def variable(name: str) -> Affine:
-    """The loop variable or parameter `name`."""
+    """Return the loop variable or parameter `name`."""
     return Affine(((name, 1),))
 
 
 def affine(value: Affine | int | str) -> Affine:
-    """`value` itself, a constant, or what a text says (`parse_affine`).
+    """Return `value` itself, a constant, or what a text says (`parse_affine`).
 
     Raises NonAffineError for anything else.
     """
@@ -109,7 +109,7 @@ def affine(value: Affine | int | str) -> Affine:
 
 
 def parse_affine(text: str) -> Affine:
-    """The value of `text`: integers, names, `+`, `-`, `*` by an integer, and parentheses.
+    """Return the value of `text`: integers, names, `+`, `-`, `*` by an integer, and parentheses.
 
     Raises NonAffineError that quotes the first part that is none of these.
     """

@@ -59,7 +59,7 @@ class Row:
         return ((self.value, self.size), *self.more)
 
     def evaluate(self, values: Mapping[str, int]) -> int:
-        """The number at a point of the loops."""
+        """Return the number at a point of the loops."""
         return sum(value.evaluate(values) // size for value, size in self.quotients)
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class Schedule:
     rows: tuple[tuple[str, tuple[Row, ...]], ...]
 
     def of(self, statement: str) -> tuple[Row, ...]:
-        """The rows of `statement`; KeyError when there is none of that name."""
+        """Return the rows of `statement`; KeyError when there is none of that name."""
         return dict(self.rows)[statement]
 
     @property
@@ -100,7 +100,8 @@ class Schedule:
         return ", ".join(names)
 
     def tagged(self, name: str, tag: Tag) -> Schedule:
-        """The same order, the loop called `name` tagged. Legality is the caller's to check."""
+        """Return the same order, the loop called `name` tagged. Legality is the caller's to
+        check."""
         self.position(name)
         return Schedule(
             tuple(
@@ -116,7 +117,8 @@ class Schedule:
 
 
 def checked_size(size: Any) -> int:
-    """`size` as an int, NumPy's integers too. Raises ScheduleError for what no tile can have."""
+    """Return `size` as an int, NumPy's integers too. Raises ScheduleError for what no tile can
+    have."""
     try:
         found = index(size)
     except TypeError:
@@ -128,17 +130,17 @@ def checked_size(size: Any) -> int:
 
 
 def original(nest: Nest) -> Schedule:
-    """The order in which the nest is written."""
+    """Return the order in which the nest is written."""
     return _padded([(each.name, _written(each)) for each in nest.statements])
 
 
 def permute(nest: Nest, loops: Sequence[str]) -> Schedule:
-    """The band of `loops` in that order, outermost first."""
+    """Return the band of `loops` in that order, outermost first."""
     return rearrange(nest, loops, [Row(name, variable(name)) for name in loops])
 
 
 def rearrange(nest: Nest, loops: Sequence[str], rows: Sequence[Row]) -> Schedule:
-    """`rows` in place of the neighbouring loops `loops`, which may be named in any order.
+    """Return `rows` in place of the neighbouring loops `loops`, which may be named in any order.
 
     Every statement inside the outermost of them must be inside all. The rows must tell the
     iterations of the band apart, as they do when they include each loop alone, or a unimodular
@@ -190,7 +192,8 @@ def _check_rows(rows: Sequence[Row], band: set[str]) -> None:
 
 
 def _place(statement: Statement, band: set[str]) -> int | None:
-    """The depth at which the loops of `band` begin in `statement`, where it has them together."""
+    """Return the depth at which the loops of `band` begin in `statement`, where it has them
+    together."""
     for start in range(len(statement.loops) - len(band) + 1):
         if set(statement.variables[start : start + len(band)]) == band:
             return start
@@ -198,7 +201,7 @@ def _place(statement: Statement, band: set[str]) -> int | None:
 
 
 def _between(nest: Nest, band: set[str]) -> tuple[str, ...]:
-    """The loops of a statement that stand between those of `band`."""
+    """Return the loops of a statement that stand between those of `band`."""
     for names in (each.variables for each in nest.statements):
         if band <= set(names):
             places = [place for place, name in enumerate(names) if name in band]

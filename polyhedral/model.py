@@ -68,7 +68,7 @@ class Access:
         return self.mode is not Mode.READ
 
     def commutes(self, other: Access) -> bool:
-        """Whether the two are updates whose order does not matter."""
+        """Tell whether the two are updates whose order does not matter."""
         both = self.mode is other.mode is Mode.UPDATE
         return both and self.operator is not None and self.operator == other.operator
 
@@ -101,7 +101,7 @@ class Statement:
         return tuple(loop.name for loop in self.loops)
 
     def shared_loops(self, other: Statement) -> int:
-        """How many outer loops the two have in common."""
+        """Count how many outer loops the two have in common."""
         count = 0
         for mine, theirs in zip(self.order[:-1], other.order[:-1], strict=False):
             if mine != theirs:
@@ -137,7 +137,7 @@ class Nest:
             _check_pair(first, second)
 
     def statement(self, name: str) -> Statement:
-        """The statement called `name`; KeyError when there is none."""
+        """Return the statement called `name`; KeyError when there is none."""
         return {statement.name: statement for statement in self.statements}[name]
 
     def __str__(self) -> str:
@@ -196,7 +196,7 @@ def _check_pair(first: Statement, second: Statement) -> None:
 
 
 def loops(text: str) -> tuple[Loop, ...]:
-    """The loops that `text` lists, outermost first.
+    """Return the loops that `text` lists, outermost first.
 
     >>> print(*loops("i in 0..N, j in max(0, i-3)..i+1"), sep="; ")
     i in 0..N; j in max(0, i - 3)..i + 1
@@ -222,7 +222,7 @@ def _bounds(text: str, extreme: str) -> tuple[Affine, ...]:
 
 
 def access(text: str) -> Access:
-    """The access that `text` writes: `A[i, k]`, `C[i, j] =`, `C[i, j] +=`, `C[i, j] -=`.
+    """Return the access that `text` writes: `A[i, k]`, `C[i, j] =`, `C[i, j] +=`, `C[i, j] -=`.
 
     `+=`, `*=`, `min=` and `max=` declare the operator associative and commutative. Raises
     NonAffineError, naming the access.
@@ -247,7 +247,7 @@ def access(text: str) -> Access:
 def statement(
     name: str, domain: str, accesses: str | Iterable[str], order: tuple[int, ...] | None = None
 ) -> Statement:
-    """A statement from text; `order` is all zeros by default, that of a perfect nest.
+    """Return a statement from text; `order` is all zeros by default, that of a perfect nest.
 
     >>> print(statement("S", "i in 0..N, j in 0..i", "y[i] +=; L[i,j]; x[j]"))
     S(0, 0, 0): y[i] +=; L[i, j]; x[j] for i in 0..N, j in 0..i
@@ -261,7 +261,8 @@ def statement(
 
 
 def nest(*statements: Statement, context: str | Iterable[str | Affine] = ()) -> Nest:
-    """A nest whose parameters are the names that bounds use and no loop of their statement has.
+    """Return a nest whose parameters are the names that bounds use and no loop of their statement
+    has.
 
     context  expressions of them that are 0 or more, in a text with ';' between them
     """
@@ -278,7 +279,7 @@ def nest(*statements: Statement, context: str | Iterable[str | Affine] = ()) -> 
 
 
 def _split(text: str) -> list[str]:
-    """`text` at its commas outside parentheses."""
+    """Return `text` at its commas outside parentheses."""
     parts, depth = [""], 0
     for letter in text:
         depth += {"(": 1, ")": -1}.get(letter, 0)
@@ -293,7 +294,8 @@ def _split(text: str) -> list[str]:
 
 
 def instances(statement: Statement, parameters: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """The points at which `statement` runs, in the order of its loops, at given parameters."""
+    """Yield the points at which `statement` runs, in the order of its loops, at given
+    parameters."""
     yield from _points(statement, statement.loops, dict(parameters), parameters)
 
 

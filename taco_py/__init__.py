@@ -328,7 +328,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The names of `_LATER`, imported when they are first used."""
+    """Return the names of `_LATER`, imported when they are first used."""
     if name in ("graph", "nn", "torch", "tuning"):  # modules of their own
         return import_module(f"taco_py.{name}")
     for module, names in _LATER.items():

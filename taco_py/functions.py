@@ -17,7 +17,7 @@ _NAMES = sorted({*FUNCTIONS, *COMPOSED, *ALIASES} - {"stored"})
 
 
 def __getattr__(name: str) -> Any:
-    """A function of texts, by its name."""
+    """Return a function of texts, by its name."""
     if name in _NAMES or name in DEFINED.operators:
         return ScalarFunction(ALIASES.get(name, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

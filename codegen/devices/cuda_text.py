@@ -42,7 +42,8 @@ class KernelHead:
 
 
 def kernel_heads(text: str) -> tuple[KernelHead, ...]:
-    """The kernels of `text` in their order. Raises DeviceError for a parameter without a name."""
+    """Return the kernels of `text` in their order. Raises DeviceError for a parameter without a
+    name."""
     bare = _without_comments(text)
     return tuple(
         KernelHead(
@@ -55,14 +56,14 @@ def kernel_heads(text: str) -> tuple[KernelHead, ...]:
 
 
 def emulated_text(text: str) -> str:
-    """`text` with what C needs, and behind it a table of its kernels."""
+    """Return `text` with what C needs, and behind it a table of its kernels."""
     heads = kernel_heads(text)
     lines = ['#include "cuda_emulation.h"', '#line 1 "kernel.cu"', _in_c(text)]
     return "\n".join([*lines, '#line 1 "kernels.c"', _table(heads)]) + "\n"
 
 
 def _without_comments(text: str) -> str:
-    """`text` with blanks for comments; strings stay."""
+    """Return `text` with blanks for comments; strings stay."""
 
     def blank(match: re.Match[str]) -> str:
         found = match[0]
@@ -114,7 +115,8 @@ def _parameter(text: str) -> tuple[str, str]:
 
 
 def _table(heads: tuple[KernelHead, ...]) -> str:
-    """A function for each kernel that calls it with arguments at addresses, and their sizes."""
+    """Return a function for each kernel that calls it with arguments at addresses, and their
+    sizes."""
     parts = ['#include "emulated_launch.h"', _CLASS]
     for number, head in enumerate(heads):
         types = [kind for _, kind in head.parameters]

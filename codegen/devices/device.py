@@ -83,12 +83,12 @@ class Buffer:
         self.is_free = False
 
     def at(self, offset: int) -> Pointer:
-        """The place `offset` bytes behind the beginning, as an argument."""
+        """Return the place `offset` bytes behind the beginning, as an argument."""
         return Pointer(self, offset)
 
     @property
     def is_own(self) -> bool:
-        """Whether the device has allocated it, and nobody else knows the memory."""
+        """Tell whether the device has allocated it, and nobody else knows the memory."""
         return True
 
     def array(
@@ -100,7 +100,7 @@ class Buffer:
         constant: bool = False,
         mirror: Array | None = None,
     ) -> DeviceArray:
-        """The buffer as elements, as DeviceArray has them; strides are in bytes."""
+        """Return the buffer as elements, as DeviceArray has them; strides are in bytes."""
         return self.array_type(self, shape, np.dtype(dtype), strides, offset, constant, mirror)
 
     def free(self) -> None:
@@ -141,7 +141,7 @@ class Shape:
         return self.block[0] * self.block[1] * self.block[2]
 
     def text(self, kernel: str) -> str:
-        """`kernel<<<(4, 1, 1), (256, 1, 1), 0>>>`"""
+        """Return `kernel<<<(4, 1, 1), (256, 1, 1), 0>>>`"""
         return f"{kernel}<<<{self.grid}, {self.block}, {self.shared_bytes}>>>"
 
 
@@ -151,7 +151,7 @@ class Module(ABC):
     @property
     @abstractmethod
     def kernels(self) -> tuple[str, ...]:
-        """The names of the kernels, in the order of the text."""
+        """Return the names of the kernels, in the order of the text."""
 
     @abstractmethod
     def launch(
@@ -173,7 +173,7 @@ class Device(ABC):
 
     @abstractmethod
     def allocate(self, size: int, name: str = "") -> Buffer:
-        """Memory of `size` bytes, of which nothing is initialised. Raises DeviceError."""
+        """Return memory of `size` bytes, of which nothing is initialised. Raises DeviceError."""
 
     @abstractmethod
     def upload(self, buffer: Buffer, array: Array, offset: int = 0) -> None:
@@ -223,7 +223,8 @@ def check_place(buffer: Buffer, size: int, offset: int) -> None:
 
 
 def check_shape(kernel: str, grid: Size, block: Size, shared_bytes: int, limits: Limits) -> Shape:
-    """The shape of a launch. Raises LaunchError for one beyond the limits, which it names."""
+    """Return the shape of a launch. Raises LaunchError for one beyond the limits, which it
+    names."""
     shape = Shape(_three(grid), _three(block), shared_bytes)
     launch = shape.text(kernel)
     for what, sizes, most in (

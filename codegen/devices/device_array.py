@@ -73,7 +73,7 @@ class DeviceArray:
 
     @property
     def pointer(self) -> Pointer:
-        """The first element, as an argument of kernels."""
+        """Return the first element, as an argument of kernels."""
         return self.buffer.at(self.offset)
 
     @property
@@ -99,7 +99,7 @@ class DeviceArray:
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the elements lie one after the other in C order."""
+        """Tell whether the elements lie one after the other in C order."""
         return _follows(self.shape, self.strides, self.dtype.itemsize)
 
     def __len__(self) -> int:
@@ -112,7 +112,8 @@ class DeviceArray:
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def host(self) -> Array:
-        """The elements on the host; those of a constant array are copied once, and read-only."""
+        """Return the elements on the host; those of a constant array are copied once, and
+        read-only."""
         if self.mirror is not None:
             return self.mirror
         found = self.to_host()
@@ -122,7 +123,7 @@ class DeviceArray:
         return found
 
     def to_host(self) -> Array:
-        """The elements, copied, in the order in which they lie."""
+        """Return the elements, copied, in the order in which they lie."""
         low, high = extent(self.shape, self.strides, self.dtype.itemsize)
         data = np.empty(high - low, np.uint8)
         if data.size:
@@ -134,7 +135,7 @@ class DeviceArray:
         return np.array(found, order="C") if gaps else found
 
     def element(self, index: int) -> Any:
-        """The element `index` places behind the first one in memory, as a Python number."""
+        """Return the element `index` places behind the first one in memory, as a Python number."""
         if self.mirror is not None and self.is_contiguous:
             return self.mirror.reshape(-1)[index].item()
         if index in self._elements:
@@ -149,7 +150,7 @@ class DeviceArray:
     # ------------------------------------------------------------ as NumPy's arrays
 
     def __getitem__(self, key: Any) -> Any:
-        """The first elements as a view, as in a[:n]; all else is read on the host."""
+        """Return the first elements as a view, as in a[:n]; all else is read on the host."""
         if isinstance(key, slice) and key.step in (None, 1) and not key.start and self.ndim:
             count = len(range(*key.indices(self.shape[0])))
             return self._view((count, *self.shape[1:]), self.strides)
@@ -160,7 +161,7 @@ class DeviceArray:
         return self._view([self.shape[a] for a in order], [self.strides[a] for a in order])
 
     def reshape(self, *shape: Any) -> Any:
-        """A view of contiguous elements; others are copied to the host."""
+        """Return a view of contiguous elements; others are copied to the host."""
         (wanted,) = shape if len(shape) == 1 else (shape,)
         if not self.is_contiguous:
             return self.host().reshape(wanted)
@@ -190,7 +191,7 @@ class DeviceArray:
 
 
 def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Bytes between neighbours along each axis, in C order."""
+    """Return bytes between neighbours along each axis, in C order."""
     strides: list[int] = []
     for count in reversed(shape):
         strides.append(itemsize)
@@ -199,7 +200,7 @@ def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 
 def extent(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
-    """The bytes that elements take, counted from the first one: (-8, 16)."""
+    """Return the bytes that elements take, counted from the first one: (-8, 16)."""
     if 0 in shape:
         return (0, 0)
     ends = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
@@ -207,7 +208,7 @@ def extent(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple
 
 
 def _follows(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
-    """Whether each element lies behind the one before in C order."""
+    """Tell whether each element lies behind the one before in C order."""
     usual = c_strides(shape, itemsize)
     return 0 in shape or all(
         count == 1 or stride == want

@@ -102,7 +102,7 @@ class EmulatedDevice(Device):
         return EmulatedModule(self, text, load_library(self._cache, text, tuple(options)))
 
     def stacks(self, threads: int) -> Array:
-        """Memory for the stacks of so many threads."""
+        """Return memory for the stacks of so many threads."""
         size = self.checks.stack * (threads + 1)
         if self._stacks.size < size:
             self._stacks = np.empty(size, np.uint8)
@@ -120,7 +120,7 @@ class EmulatedDevice(Device):
             buffer.cells = None
 
     def _own(self, buffer: Buffer, size: int, offset: int) -> EmulatedBuffer:
-        """`buffer`, if `size` bytes at `offset` are in it. Raises DeviceError."""
+        """Return `buffer`, if `size` bytes at `offset` are in it. Raises DeviceError."""
         if not isinstance(buffer, EmulatedBuffer) or buffer.device is not self:
             raise DeviceError(
                 f"Expected a buffer of this device, found {buffer!r} of another one",
@@ -131,7 +131,7 @@ class EmulatedDevice(Device):
 
 
 def _nothing_there(buffer: EmulatedBuffer, offset: int, end: int) -> EmulationError:
-    """The report of a download of bytes that nobody uploaded or wrote."""
+    """Return the report of a download of bytes that nobody uploaded or wrote."""
     empty = np.flatnonzero(buffer.valid[offset:end] == 0)
     first = offset + int(empty[0])
     detail = (

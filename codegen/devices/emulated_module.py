@@ -105,7 +105,7 @@ class EmulatedModule(Module):
             return self._run(found, shape, values, _buffers_of(arguments))
 
     def _checked(self, kernel: str, shape: Shape) -> _Kernel:
-        """The kernel, if it is there and its shared memory is not too large."""
+        """Return the kernel, if it is there and its shared memory is not too large."""
         launch = shape.text(kernel)
         if kernel not in self._kernels:
             raise LaunchError(
@@ -328,7 +328,7 @@ def _describe(ffi: Any, row: Any, memory: _BlockMemory | EmulatedBuffer, live: b
 
 
 def _buffers_of(arguments: Sequence[Argument]) -> list[EmulatedBuffer]:
-    """The buffers among `arguments`, each once."""
+    """Return the buffers among `arguments`, each once."""
     found: list[EmulatedBuffer] = []
     for value in arguments:
         buffer: Buffer | None = value.buffer if isinstance(value, Pointer) else None

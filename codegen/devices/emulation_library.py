@@ -111,7 +111,7 @@ _DECLARED = "declarations of the emulated device"
 
 
 def _declared(cache: KernelCache) -> Any:
-    """cffi's `ffi` for `emulated_launch.h`, which takes 20 ms to read."""
+    """Return cffi's `ffi` for `emulated_launch.h`, which takes 20 ms to read."""
     ffi: Any = cache.memo.get(_DECLARED)
     if ffi is None:
         import cffi
@@ -143,7 +143,7 @@ def _open(path: Path, heads: tuple[KernelHead, ...], ffi: Any) -> EmulationLibra
 
 
 def _without_gaps(variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
-    """The variables of kernels, with the lines that the gaps before them tell."""
+    """Return the variables of kernels, with the lines that the gaps before them tell."""
     found, line = [], 0
     for each in variables:
         gap = _GAP.match(each.name)

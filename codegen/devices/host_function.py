@@ -42,7 +42,7 @@ class HostFunction:
         return there.results()
 
     def prepared(self, *arguments: Any) -> Prepared:
-        """The function with its arguments on the device."""
+        """Return the function with its arguments on the device."""
         parameters = self._signature.parameters
         if len(arguments) != len(parameters):
             raise TypeError(

@@ -33,18 +33,18 @@ class GrowingArray:
 
     @property
     def room(self) -> int:
-        """The elements that there is memory for."""
+        """Return the elements that there is memory for."""
         return 0 if self.array is None else self.array.size
 
     @property
     def pointer(self) -> Pointer:
-        """The first element. Raises ValueError where there is no memory."""
+        """Return the first element. Raises ValueError where there is no memory."""
         if self.array is None:
             raise ValueError("Expected an array that has elements, found one without room")
         return self.array.pointer
 
     def element(self, index: int) -> Any:
-        """One element, as a Python number."""
+        """Return one element, as a Python number."""
         if self.array is None:
             raise ValueError("Expected an array that has elements, found one without room")
         return self.array.element(index)
@@ -57,7 +57,8 @@ def _argument(value: Any) -> Argument:
 
 
 def memory_of(array: Array) -> tuple[Array, int]:
-    """The memory that an array lies in, as one row of elements, and which of them is its first.
+    """Return the memory that an array lies in, as one row of elements, and which of them is its
+    first.
 
     Gaps between its elements are part of the memory, as of x[::2].
     """
@@ -82,7 +83,8 @@ class Host:
         self._module = module
 
     def array(self, array: Array, name: str = "", constant: bool = True) -> DeviceArray:
-        """An array of the host on the device; `constant` promises that no kernel changes it."""
+        """Return an array of the host on the device; `constant` promises that no kernel changes
+        it."""
         row, first = memory_of(array)
         buffer = self._memory(row.nbytes, name)
         if row.size:
@@ -91,7 +93,8 @@ class Host:
         return buffer.array(array.shape, row.dtype, array.strides, offset, constant, mirror)
 
     def _memory(self, size: int, name: str = "") -> Buffer:
-        """Memory of whole words: a byte is updated in the word of four bytes that it is part of.
+        """Return memory of whole words: a byte is updated in the word of four bytes that it is part
+        of.
 
         The bytes behind the last element are zero: no update of it reads what nobody wrote.
         """
@@ -102,7 +105,7 @@ class Host:
         return buffer
 
     def allocate(self, size: int, dtype: str, zero: bool) -> DeviceArray:
-        """A new array, all zero or not initialised."""
+        """Return a new array, all zero or not initialised."""
         kind = np.dtype("uint16" if dtype == "bfloat16" else dtype)
         buffer = self._memory(max(0, size) * kind.itemsize)
         if zero:
@@ -128,16 +131,16 @@ class Host:
         array.length = size
 
     def grown(self, array: GrowingArray) -> DeviceArray:
-        """The elements of an array that grows no more."""
+        """Return the elements of an array that grows no more."""
         made = self.allocate(0, array.dtype.name, False) if array.array is None else array.array
         return made.buffer.array((array.length,), array.dtype, constant=True)
 
     def element(self, array: DeviceArray | GrowingArray, index: int) -> Any:
-        """One element, as a Python number."""
+        """Return one element, as a Python number."""
         return array.element(index)
 
     def search(self, array: DeviceArray | GrowingArray, start: int, stop: int, value: int) -> int:
-        """The first place in `array[start:stop]` with at least a value, else `stop`."""
+        """Return the first place in `array[start:stop]` with at least a value, else `stop`."""
         places = range(start, stop)
         return start + bisect_left(places, value, key=lambda place: self.element(array, place))
 
@@ -147,7 +150,7 @@ class Host:
             raise ValueError("what the function relies on does not hold")
 
     def number(self, value: Any, dtype: str) -> np.generic:
-        """A scalar argument of a kernel."""
+        """Return a scalar argument of a kernel."""
         found: np.generic = np.dtype(dtype).type(value)
         return found
 

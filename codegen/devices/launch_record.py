@@ -64,7 +64,7 @@ class Launch:
 
     @property
     def imbalance(self) -> float:
-        """The most accesses of a thread, over the mean."""
+        """Return the most accesses of a thread, over the mean."""
         counts: Any = self.accesses_per_thread
         if counts is None or not counts.any():
             return 1.0

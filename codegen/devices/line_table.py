@@ -35,7 +35,7 @@ class LineTable:
     lines: tuple[int, ...]
 
     def line_of(self, address: int) -> int:
-        """The line that the code at `address` was made of, 0 where nothing says it."""
+        """Return the line that the code at `address` was made of, 0 where nothing says it."""
         place = bisect.bisect_right(self.addresses, address) - 1
         return self.lines[place] if place >= 0 else 0
 
@@ -59,7 +59,7 @@ class SharedObject:
         self._sections = self._read_sections()
 
     def variables(self, section: str) -> tuple[Variable, ...]:
-        """The variables of `section`, in the order of their addresses."""
+        """Return the variables of `section`, in the order of their addresses."""
         numbers = [i for i, s in enumerate(self._sections) if s.name == section]
         found = []
         for table in (s for s in self._sections if s.kind == 2):  # SHT_SYMTAB
@@ -71,7 +71,7 @@ class SharedObject:
         return tuple(sorted(found, key=lambda variable: variable.address))
 
     def line_table(self, name: str) -> LineTable:
-        """The lines of the source file called `name`."""
+        """Return the lines of the source file called `name`."""
         rows: list[tuple[int, int]] = []
         for section in self._sections:
             if section.name == ".debug_line":
@@ -119,7 +119,7 @@ class _LineProgram:
         self._address, self._line, self._file = 0, 1, 1
 
     def run(self) -> Iterator[tuple[int, int]]:
-        """The rows of the table."""
+        """Yield the rows of the table."""
         while self._at < len(self._unit):
             opcode = self._byte()
             if opcode >= self._opcode_base:
@@ -165,7 +165,7 @@ class _LineProgram:
                 self._unsigned()
 
     def _read_files(self, name: str) -> set[int]:
-        """The numbers of the files called `name`."""
+        """Return the numbers of the files called `name`."""
         while self._text():
             pass
         found, number = set(), 1

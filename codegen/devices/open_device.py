@@ -34,7 +34,8 @@ class Devices:
         self._lock = threading.Lock()
 
     def open(self, name: str) -> Device:
-        """The device `name`. Raises DeviceError for another name, or where `why_not` says why."""
+        """Return the device `name`. Raises DeviceError for another name, or where `why_not` says
+        why."""
         if name == EMULATED:
             return self._once(name, lambda: EmulatedDevice(self._cache))
         device = self.cuda(name)
@@ -42,7 +43,7 @@ class Devices:
         return device
 
     def cuda(self, name: str = "cuda") -> CudaDevice:
-        """The GPU `name`, which need not be there: nothing is opened before it is needed."""
+        """Return the GPU `name`, which need not be there: nothing is opened before it is needed."""
         from codegen.devices.cuda.cuda_device import CudaDevice
 
         match = _CUDA.fullmatch(name)

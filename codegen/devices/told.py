@@ -42,18 +42,18 @@ class Names:
     lines: LineTable
 
     def line(self, address: int) -> int:
-        """The line of the call that returns to `address`, 0 where nothing says it."""
+        """Return the line of the call that returns to `address`, 0 where nothing says it."""
         return self.lines.line_of(int(address) - 1) if address else 0
 
     def source(self, line: int) -> str:
-        """The text of a line, without the blanks around it."""
+        """Return the text of a line, without the blanks around it."""
         return self.text[line - 1].strip() if 0 < line <= len(self.text) else ""
 
 
 def tell(
     kernel: str, shape: Shape, row: Any, buffers: Sequence[str], names: Names, array: str
 ) -> Report:
-    """The report that C wrote into `row`, about an array of type `array`, if not ""."""
+    """Return the report that C wrote into `row`, about an array of type `array`, if not ""."""
     fault = FAULTS[row.kind]
     line = int(row.line) or names.line(row.pc)
     buffer = buffers[row.buffer] if row.buffer >= 0 else ""

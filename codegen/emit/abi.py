@@ -14,12 +14,12 @@ THREADS = Var("threads", INT32)
 
 
 def buffer_name(array: Array) -> str:
-    """The name of the `taco_buffer` that holds an array which can grow."""
+    """Return the name of the `taco_buffer` that holds an array which can grow."""
     return f"{array.name}_buffer"
 
 
 def parameters(function: Function) -> list[str]:
-    """The declarations of the parameters of `function`, in the order of the call."""
+    """Return the declarations of the parameters of `function`, in the order of the call."""
     arrays = [_array_parameter(array) for array in function.arrays]
     scalars = [f"{var.type.c} {var.name}" for var in function.scalars]
     threads = [f"{THREADS.type.c} {THREADS.name}"] if function.threaded else []
@@ -34,7 +34,7 @@ def _array_parameter(array: Array) -> str:
 
 
 def prototype(function: Function) -> str:
-    """The head of the C definition of `function`, on one line."""
+    """Return the head of the C definition of `function`, on one line."""
     return f"{linkage(function)} {function.name}({', '.join(parameters(function)) or 'void'})"
 
 

@@ -50,7 +50,7 @@ MATHEMATICS = "taco_math.h"
 
 
 def emit_c(module: Module, target: Target) -> str:
-    """The C source of `module`: one exported function for each of its functions."""
+    """Return the C source of `module`: one exported function for each of its functions."""
     parts = [header_comment(module), _includes(module), _typedefs(module), *_definitions(module)]
     parts += [_function(function, target) for function in module.functions]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -64,7 +64,8 @@ def header_comment(module: Module) -> str:
 
 
 def _includes(module: Module) -> str:
-    """The headers that are needed: those of mathematics take longer to read than most kernels."""
+    """Return the headers that are needed: those of mathematics take longer to read than most
+    kernels."""
     libraries = {
         "complex.h": any(map(_is_complex, walk(module))),
         "math.h": any(map(_is_mathematical, walk(module))),
@@ -74,7 +75,8 @@ def _includes(module: Module) -> str:
 
 
 def _own_functions(module: Module) -> Lines:
-    """The header of scalar functions where one is called, and the parts of it that are needed."""
+    """Return the header of scalar functions where one is called, and the parts of it that are
+    needed."""
     called = called_functions(module)
     parts = sorted({f"#define {each.part}" for each in called if each.part})
     own = any(each.is_own for each in called)
@@ -82,7 +84,7 @@ def _own_functions(module: Module) -> Lines:
 
 
 def _definitions(module: Module) -> Lines:
-    """The functions that no header defines."""
+    """Return the functions that no header defines."""
     return [each.definition for each in called_functions(module) if each.definition]
 
 
@@ -98,7 +100,7 @@ def _is_complex(node: object) -> bool:
 
 
 def _is_mathematical(node: object) -> bool:
-    """Whether `node` is a call of the C library, or a number that has a name there."""
+    """Tell whether `node` is a call of the C library, or a number that has a name there."""
     match node:
         case Call(function=function):
             return not function.startswith("taco_")
@@ -166,7 +168,7 @@ def _buffers(function: Function) -> Lines:
 
 
 def _uses_elements(function: Function, array: Array) -> bool:
-    """Whether statements are about elements of an array that does not come in parts."""
+    """Tell whether statements are about elements of an array that does not come in parts."""
     if any(part.array == array for part in find(function.body, Part)):
         return False
     return any(
@@ -205,7 +207,8 @@ def _loop(loop: For | Team, scope: Scope) -> Lines:
 
 
 def _truth(node: Any) -> Any:
-    """A truth read as a byte: gcc 12 makes no vectors of what depends on a `bool` in memory."""
+    """Return a truth read as a byte: gcc 12 makes no vectors of what depends on a `bool` in
+    memory."""
     if isinstance(node, Load) and node.array.element == BOOL:
         return Call("taco_truth", (node,), BOOL)
     return node
@@ -217,8 +220,8 @@ def _team(stmt: Team, scope: Scope) -> Lines:
 
 
 def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
-    """An update in one operation: of min and max one that is tried again where another thread has
-    come between."""
+    """Return an update in one operation: of min and max one that is tried again where another
+    thread has come between."""
     place, element = Load(stmt.array, stmt.index), stmt.array.element
     update = update_lines(expression(place), place, element, stmt.op, stmt.value)
     if not scope.target.openmp:

@@ -75,7 +75,7 @@ UNITS: dict[LoopKind, Unit] = {
 
 
 def unit_of(loop: For, warp: int) -> Unit | None:
-    """How units share a loop, None of one that each thread has for itself."""
+    """Return how units share a loop, None of one that each thread has for itself."""
     if not loop.width:
         return UNITS.get(loop.kind)
     if loop.kind is LoopKind.GROUPS:
@@ -84,7 +84,7 @@ def unit_of(loop: For, warp: int) -> Unit | None:
 
 
 def emit_cuda(module: Module, target: Target) -> str:
-    """The CUDA source of a module's kernels. Raises UnsupportedError."""
+    """Return the CUDA source of a module's kernels. Raises UnsupportedError."""
     kernels = [_kernel(complex_as_pairs(kernel), target) for kernel in module.kernels]
     if not kernels:
         return ""
@@ -145,7 +145,8 @@ def _loop(loop: Any, scope: Scope, block: int) -> Lines:
 
 
 def _body(body: Block, scope: Scope, block: int) -> Lines:
-    """The lines of a loop's body; a loop of one round at its end needs no braces of its own."""
+    """Return the lines of a loop's body; a loop of one round at its end needs no braces of its
+    own."""
     *before, last = body.body or (Block(),)
     once = _once_each(last, scope, block) if isinstance(last, For) else []
     return [*body_lines(Block(tuple(before)), scope), *once] if once else body_lines(body, scope)
@@ -169,7 +170,8 @@ def _once_each(loop: For, scope: Scope, block: int) -> Lines:
 
 
 def _is_one_each(loop: For, block: int, warp: int) -> bool:
-    """Whether each thread or warp of a block, or each lane of a warp, has one iteration of a loop.
+    """Tell whether each thread or warp of a block, or each lane of a warp, has one iteration of a
+    loop.
 
     Raises UnsupportedError where threads wait for each other in one of which that is not so.
     """
@@ -191,7 +193,7 @@ def _atomic(stmt: AtomicStore, scope: Scope) -> Lines:
 
 
 def _fetch(stmt: AtomicFetch) -> Lines:
-    """`const int32_t seen = taco_swap_i32(&keys[place], -1, j);`"""
+    """Return `const int32_t seen = taco_swap_i32(&keys[place], -1, j);`"""
     type, place = stmt.array.element, f"&{stmt.array.name}[{widened(stmt.index)}]"
     values = [each for each in (stmt.expected, stmt.value) if each is not None]
     name = fetching_name("add" if stmt.expected is None else "swap", type)
@@ -200,7 +202,7 @@ def _fetch(stmt: AtomicFetch) -> Lines:
 
 
 def _shared(stmt: Any, scope: Scope) -> Lines:
-    """`t = taco_lanes_add_f64(t);`, `__syncwarp();`"""
+    """Return `t = taco_lanes_add_f64(t);`, `__syncwarp();`"""
     if isinstance(stmt, AtomicStore):
         return _atomic(stmt, scope)
     if isinstance(stmt, Barrier):

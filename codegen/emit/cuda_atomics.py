@@ -39,7 +39,7 @@ _ZEROS = {
 
 
 def atomic_name(op: str, element: ScalarType) -> str:
-    """The function that updates an element in one operation. Raises UnsupportedError."""
+    """Return the function that updates an element in one operation. Raises UnsupportedError."""
     parts_alone = element.bits > 64 and op not in ("+", "-")
     known = element.name in SCALARS and updates(SCALARS[element.name], op)
     if parts_alone or not known:
@@ -48,7 +48,7 @@ def atomic_name(op: str, element: ScalarType) -> str:
 
 
 def atomic_function(name: str) -> str | None:
-    """The definition of a function that `atomic_name` names; None of other names."""
+    """Return the definition of a function that `atomic_name` names; None of other names."""
     match = _ATOMIC.fullmatch(name)
     if match is None:
         return None
@@ -60,7 +60,7 @@ def atomic_function(name: str) -> str | None:
 
 
 def _own(op: str, element: ScalarType) -> list[str] | None:
-    """The statements by CUDA's own atomic functions, None where there are none."""
+    """Return the statements by CUDA's own atomic functions, None where there are none."""
     if element.kind == "complex" and op in ("+", "-"):
         sign = "-" if op == "-" else ""
         return [f"atomicAdd(&place->{part}, {sign}value.{part});" for part in ("x", "y")]

@@ -25,14 +25,14 @@ _COMBINING = re.compile(r"taco_(lanes|warps|threads)(\d*)_(\w+)_([biufc]\d+)")
 
 
 def combining_name(units: str, op: str, element: ScalarType) -> str:
-    """The function by which units combine what they have. Raises UnsupportedError."""
+    """Return the function by which units combine what they have. Raises UnsupportedError."""
     if element.name not in SCALARS:
         raise UnsupportedError(f"threads in CUDA cannot combine values of {element}")
     return f"taco_{units}_{NAMES.get(op, op)}_{suffix(element)}"
 
 
 def combining_function(name: str) -> str | None:
-    """The definition of a function that `combining_name` names; None of other names."""
+    """Return the definition of a function that `combining_name` names; None of other names."""
     match = _COMBINING.fullmatch(name)
     if match is None:
         return None

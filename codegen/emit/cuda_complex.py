@@ -37,12 +37,12 @@ _OPERATORS = {
 
 
 def complex_as_pairs(kernel: Kernel) -> Kernel:
-    """The kernel without arithmetic of complex numbers: functions of pairs stand for it."""
+    """Return the kernel without arithmetic of complex numbers: functions of pairs stand for it."""
     return in_pairs(kernel)  # type: ignore[no-any-return]
 
 
 def in_pairs(node: Any) -> Any:
-    """A tree of the loop IR without complex numbers."""
+    """Return a tree of the loop IR without complex numbers."""
     node = map_children(node, in_pairs)
     match node:
         case Var(type=type) if type.kind == "complex":
@@ -70,7 +70,7 @@ def in_pairs(node: Any) -> Any:
 
 
 def definition_in_pairs(definition: str) -> str:
-    """The definition of a function whose body is in pairs, with its types so too."""
+    """Return the definition of a function whose body is in pairs, with its types so too."""
     for name, pair in PAIRS.items():
         definition = definition.replace(SCALARS[name].c, pair)
     return definition
@@ -89,7 +89,7 @@ def _call(name: str, of: ScalarType, *args: Expr, truth: bool = False) -> Call:
 
 
 def _name(function: CFunction, of: ScalarType) -> str:
-    """Our function of pairs for C's of complex numbers."""
+    """Return our function of pairs for C's of complex numbers."""
     if function.name.startswith("taco_"):
         return function.name
     bare = function.name.removesuffix("f") if of.bits == COMPLEX64.bits else function.name

@@ -22,14 +22,14 @@ _WORDS = {32: "unsigned int", 64: "unsigned long long"}
 
 
 def fetching_name(operation: str, element: ScalarType) -> str:
-    """The function that swaps or adds. Raises UnsupportedError for what has none."""
+    """Return the function that swaps or adds. Raises UnsupportedError for what has none."""
     if not element.is_integer or element.bits not in _WORDS:
         raise UnsupportedError(f"kernels in CUDA have no {operation} of {element} that tells more")
     return f"taco_{'fetch' if operation == 'add' else operation}_{suffix(element)}"
 
 
 def fetching_function(name: str) -> str | None:
-    """The definition of a function that `fetching_name` names; None of other names."""
+    """Return the definition of a function that `fetching_name` names; None of other names."""
     match = _FETCHING.fullmatch(name)
     if match is None:
         return None

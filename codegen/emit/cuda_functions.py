@@ -56,7 +56,7 @@ _MACROS: Mapping[str, str] = {
 
 
 def definitions(kernels: Sequence[str], called: Iterable[CFunction]) -> list[str]:
-    """The definitions of what kernels call, each behind those that it calls.
+    """Return the definitions of what kernels call, each behind those that it calls.
 
     called  the scalar functions among it, of which some bring their text. Raises UnsupportedError.
     """
@@ -87,7 +87,7 @@ def _macros(texts: Sequence[str]) -> list[str]:
 
 
 def _definition(name: str) -> str:
-    """The definition of a function or a type that kernels have a name for."""
+    """Return the definition of a function or a type that kernels have a name for."""
     for own in _MADE:
         found = own(name)
         if found is not None:
@@ -111,7 +111,7 @@ def _function(found: HeaderFunction) -> str:
 
 
 def _users(definition: str) -> str:
-    """A function of C text, which brings its definition. Raises UnsupportedError."""
+    """Return a function of C text, which brings its definition. Raises UnsupportedError."""
     if re.search(r"\bcomplex\b", definition):
         name = re.search(r"\b(\w+)\(", definition)
         raise UnsupportedError(

@@ -34,13 +34,13 @@ _RUNS = re.compile(r"taco_runs_(\w+)_([biufc]\d+)")
 
 
 def runs_name(op: str, element: ScalarType) -> str:
-    """The function by which the lanes of a warp update elements. Raises UnsupportedError."""
+    """Return the function by which the lanes of a warp update elements. Raises UnsupportedError."""
     return atomic_name(op, element).replace("atomic", "runs", 1)
 
 
 def runs_function(name: str) -> str | None:
-    """The definition of a function that `runs_name` names, or that lanes vote by; None of other
-    names."""
+    """Return the definition of a function that `runs_name` names, or that lanes vote by; None of
+    other names."""
     if name == ANY_LANE:
         return _voting()
     match = _RUNS.fullmatch(name)
@@ -68,7 +68,7 @@ def runs_function(name: str) -> str | None:
 
 
 def _other(element: ScalarType) -> list[str]:
-    """The value of the lane that is so many steps before."""
+    """Return the value of the lane that is so many steps before."""
     type = c_type(element)
     if element.kind != "complex":
         return [f"const {type} other = __shfl_up_sync(0xffffffff, value, step);"]

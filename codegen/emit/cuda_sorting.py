@@ -14,7 +14,7 @@ _SORT = re.compile(r"taco_(threads_|lanes_|)sort_int(32|64)")
 
 
 def sorting_function(name: str) -> str | None:
-    """The definition of the function that sorts integers, None of other names."""
+    """Return the definition of the function that sorts integers, None of other names."""
     match = _SORT.fullmatch(name)
     if match is None:
         return None

@@ -18,7 +18,7 @@ _OF_FLOATS = {32: "float", 64: "double"}
 
 
 def vector_type(name: str) -> str | None:
-    """The definition of a type that `types.vector` names; None of other names."""
+    """Return the definition of a type that `types.vector` names; None of other names."""
     match = _VECTOR.fullmatch(name)
     if match is None or match[1] not in SCALARS:
         return None

@@ -61,13 +61,14 @@ _SUFFIX = {"int": "i", "uint": "u", "float": "f"}
 
 
 def expression(expr: Expr, binding: int = CONDITIONAL) -> str:
-    """`expr` in C, in parentheses where it binds less tightly than `binding`."""
+    """Return `expr` in C, in parentheses where it binds less tightly than `binding`."""
     text, own = _render(expr)
     return f"({text})" if own < binding else text
 
 
 def widened(expr: Expr, binding: int = CONDITIONAL) -> str:
-    """`expr` where C converts it to int64_t by itself, so that a cast to it need not be written.
+    """Return `expr` where C converts it to int64_t by itself, so that a cast to it need not be
+    written.
 
     `j = A2_crd[p]` for `j = (int64_t)A2_crd[p]`.
     """
@@ -79,12 +80,12 @@ def _unwidened(expr: Expr) -> Expr:
 
 
 def _is_widening(expr: Expr) -> bool:
-    """Whether `expr` is a cast of a signed integer to int64."""
+    """Tell whether `expr` is a cast of a signed integer to int64."""
     return isinstance(expr, Cast) and expr.type == INT64 and type_of(expr.operand).kind == "int"
 
 
 def _render(expr: Expr) -> tuple[str, int]:
-    """The C text of `expr` and how tightly its outermost operator binds."""
+    """Return the C text of `expr` and how tightly its outermost operator binds."""
     match expr:
         case Var(name=name):
             return name, POSTFIX
@@ -141,19 +142,20 @@ def _call(expr: Call | Apply) -> str:
 
 
 def vector_place(array: Array, index: Expr, lanes: int) -> str:
-    """The lvalue of `lanes` neighbouring elements of `array`."""
+    """Return the lvalue of `lanes` neighbouring elements of `array`."""
     const = "const " if array.storage is Storage.INPUT else ""
     return f"*({const}{vector(array.element, lanes).c} *)&{array.name}[{widened(index)}]"
 
 
 def _broadcast(expr: Broadcast) -> str:
-    """A vector literal. (Beside a vector operand the scalar itself will do: see `_operand`.)"""
+    """Return a vector literal. (Beside a vector operand the scalar itself will do: see
+    `_operand`.)"""
     value = expression(expr.value)
     return f"({type_of(expr).c}){{{', '.join([value] * expr.lanes)}}}"
 
 
 def _shuffle(expr: Shuffle) -> str:
-    """A call of the runtime header's macro, for compilers differ in it."""
+    """Return a call of the runtime header's macro, for compilers differ in it."""
     found = type_of(expr)
     bits = found.bits // len(expr.lanes)
     operands = f"{expression(expr.left)}, {expression(expr.right)}"
@@ -194,7 +196,7 @@ def _infix(op: str, left: Expr, right: Expr) -> str:
 
 
 def _operands_unwidened(op: str, left: Expr, right: Expr) -> tuple[Expr, Expr]:
-    """The operands with the casts to int64 that C needs and no others.
+    """Return the operands with the casts to int64 that C needs and no others.
 
     One operand of 64 bits widens the other; a comparison needs no width at all.
     """
@@ -211,7 +213,7 @@ def _operands_unwidened(op: str, left: Expr, right: Expr) -> tuple[Expr, Expr]:
 
 
 def _is_wide(expr: Expr) -> bool:
-    """Whether C computes `expr` in int64_t. It reads a literal as int."""
+    """Tell whether C computes `expr` in int64_t. It reads a literal as int."""
     match expr:
         case Const():
             return False
@@ -223,7 +225,7 @@ def _is_wide(expr: Expr) -> bool:
 
 
 def _operand_bindings(op: str, left: Expr) -> tuple[int, int]:
-    """How tightly the operands of `op` must bind to stand without parentheses.
+    """Return how tightly the operands of `op` must bind to stand without parentheses.
 
     C would allow `a < b < c` and `a && b || c`, but gcc warns and a reader stumbles.
     """
@@ -239,14 +241,15 @@ def _operand_bindings(op: str, left: Expr) -> tuple[int, int]:
 
 
 def _operand(operand: Expr, other: Expr, binding: int) -> str:
-    """The text of one operand. The compiler itself widens a scalar that stands beside a vector."""
+    """Return the text of one operand. The compiler itself widens a scalar that stands beside a
+    vector."""
     if isinstance(operand, Broadcast) and not isinstance(other, Broadcast):
         operand = operand.value
     return expression(operand, binding)
 
 
 def _c_operator(expr: Expr) -> str | None:
-    """C's spelling of the operator at the root of `expr`."""
+    """Return C's spelling of the operator at the root of `expr`."""
     if not isinstance(expr, Binary):
         return None
     if type_of(expr.left).kind == "bool":
@@ -255,17 +258,18 @@ def _c_operator(expr: Expr) -> str | None:
 
 
 def _is_promoted(scalar: ScalarType) -> bool:
-    """Whether C computes in `int` where NumPy wraps at the type's own width."""
+    """Tell whether C computes in `int` where NumPy wraps at the type's own width."""
     return scalar.is_integer and scalar.bits < 32
 
 
 def helper(op: str, scalar: ScalarType) -> str:
-    """The runtime header's function for `min` or `max` of one type: `taco_min_f64`."""
+    """Return the runtime header's function for `min` or `max` of one type: `taco_min_f64`."""
     return f"taco_{op}_{_SUFFIX[scalar.kind]}{scalar.bits}"
 
 
 def _cast(expr: Cast) -> tuple[str, int]:
-    """C's cast; the runtime header's functions for types that C has not, from and to float32.
+    """Return C's cast; the runtime header's functions for types that C has not, from and to
+    float32.
 
     (double)taco_of_float16(x)    taco_to_bfloat16((float)x)
     """

@@ -49,14 +49,14 @@ MEMORY = "taco_memory"
 
 
 def emit_host_cuda(module: Module) -> str:
-    """The CUDA C++ source of a module's host functions. Raises UnsupportedError."""
+    """Return the CUDA C++ source of a module's host functions. Raises UnsupportedError."""
     functions = tuple(in_pairs(each) for each in module.functions)
     kernels = tuple(in_pairs(each) for each in module.kernels)
     return _Cuda(Module(functions, module.header, kernels)).functions()
 
 
 def element_text(element: ScalarType) -> str:
-    """The C++ type of elements of arrays, as kernels have it; those of 16 bits as bits."""
+    """Return the C++ type of elements of arrays, as kernels have it; those of 16 bits as bits."""
     return "uint16_t" if element.kind == "half" else c_type(element)
 
 
@@ -70,7 +70,7 @@ class _Cuda(HostWords):
         return [*head, "{", *indent(self._body(function.body)), "}"]
 
     def _body(self, block: Block) -> Lines:
-        """A block of its own, with its own memory where it allocates any."""
+        """Return a block of its own, with its own memory where it allocates any."""
         own = [f"taco::Memory {MEMORY};"] if any(find(block, Allocate)) else []
         return own + self.block(block)
 
@@ -111,7 +111,8 @@ class _Cuda(HostWords):
         return [*lines, "}"]
 
     def loop(self, stmt: For) -> Lines:
-        """The end is known before the first iteration, which copying elements takes time for."""
+        """Return the end is known before the first iteration, which copying elements takes time
+        for."""
         type, name, stop = stmt.var.type.c, stmt.var.name, self.expression(stmt.stop)
         end = f"taco_{name}_end"
         begin = f"{type} {name} = {self.expression(stmt.start)}, {end} = {stop}"
@@ -124,7 +125,7 @@ class _Cuda(HostWords):
 
 
 def _called(node: Any) -> Any:
-    """An expression with names for what C++ has other words for than C."""
+    """Return an expression with names for what C++ has other words for than C."""
     node = map_children(node, _called)
     match node:
         case Load(array=array, index=index):
@@ -149,7 +150,7 @@ def _parameter(array: Array) -> str:
 
 
 def _wrapped(head: str, words: list[str], tail: str) -> Lines:
-    """A call or a head on one line, or with as many words a line as there is room for."""
+    """Return a call or a head on one line, or with as many words a line as there is room for."""
     whole = f"{head}{', '.join(words)}{tail}"
     if len(whole) <= WIDTH - 2 * len(INDENT):
         return [whole]

@@ -42,12 +42,12 @@ class HostWords(ABC):
         self.kernels: dict[str, Kernel] = {kernel.name: kernel for kernel in module.kernels}
 
     def functions(self) -> str:
-        """The text of a module's functions. Raises UnsupportedError."""
+        """Return the text of a module's functions. Raises UnsupportedError."""
         texts = ("\n".join(self.function(each)) for each in self._module.functions)
         return "\n\n".join(texts) + "\n"
 
     def block(self, block: Block) -> Lines:
-        """The statements of a block. Raises UnsupportedError."""
+        """Return the statements of a block. Raises UnsupportedError."""
         return [line for stmt in block.body for line in self._statement(stmt)]
 
     def _statement(self, stmt: Stmt) -> Lines:
@@ -85,19 +85,19 @@ class HostWords(ABC):
 
     @abstractmethod
     def function(self, function: Function) -> Lines:
-        """A function, from its head to its end."""
+        """Return a function, from its head to its end."""
 
     @abstractmethod
     def comment(self, text: str) -> Lines:
-        """A comment of one line or many."""
+        """Return a comment of one line or many."""
 
     @abstractmethod
     def declare(self, stmt: Declare) -> str:
-        """A number with a name."""
+        """Return a number with a name."""
 
     @abstractmethod
     def allocate(self, stmt: Allocate) -> str:
-        """A new array, freed where its block ends."""
+        """Return a new array, freed where its block ends."""
 
     @abstractmethod
     def reserve(self, stmt: Reserve) -> str:
@@ -105,15 +105,15 @@ class HostWords(ABC):
 
     @abstractmethod
     def set_length(self, stmt: SetLength) -> str:
-        """How many elements an array that grows has, which may be too many."""
+        """Return how many elements an array that grows has, which may be too many."""
 
     @abstractmethod
     def launch(self, stmt: Launch, kernel: Kernel) -> Lines:
-        """A kernel begun, by so many threads."""
+        """Return a kernel begun, by so many threads."""
 
     @abstractmethod
     def expect(self, condition: Expr) -> str:
-        """A failure unless a condition holds."""
+        """Return a failure unless a condition holds."""
 
     @abstractmethod
     def invoke(self, name: str, given: list[str]) -> str:
@@ -121,15 +121,15 @@ class HostWords(ABC):
 
     @abstractmethod
     def branch(self, stmt: If) -> Lines:
-        """A condition with what it decides."""
+        """Return a condition with what it decides."""
 
     @abstractmethod
     def loop(self, stmt: For) -> Lines:
-        """A loop of the host."""
+        """Return a loop of the host."""
 
     @abstractmethod
     def expression(self, expr: Expr) -> str:
-        """A whole number or truth. Raises UnsupportedError for others."""
+        """Return a whole number or truth. Raises UnsupportedError for others."""
 
 
 def sought(search: Search) -> Expr:
@@ -138,7 +138,7 @@ def sought(search: Search) -> Expr:
 
 
 def _whole(place: Place) -> str:
-    """A whole array, of which a function takes no part."""
+    """Return a whole array, of which a function takes no part."""
     if place.start != const(0):
         raise UnsupportedError("functions of the host of a device have no parts of arrays yet")
     return place.array.name

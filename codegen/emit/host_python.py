@@ -41,7 +41,7 @@ _OPERATORS = {"&&": "and", "||": "or", "/": "//"}
 
 
 def emit_host(module: Module) -> str:
-    """The Python source of a module's functions. Raises UnsupportedError."""
+    """Return the Python source of a module's functions. Raises UnsupportedError."""
     return _Python(module).functions()
 
 

@@ -69,7 +69,7 @@ class Scope:
     exit: tuple[str, str] | None = None
 
     def fail(self, status: int | str = OUT_OF_MEMORY) -> Lines:
-        """The statements that tell the caller of a failure."""
+        """Return the statements that tell the caller of a failure."""
         if self.exit is None:
             return [f"return {status};"]
         variable, label = self.exit
@@ -77,14 +77,14 @@ class Scope:
 
 
 def indent(lines: Iterable[str]) -> Lines:
-    """`lines`, one level deeper."""
+    """Return `lines`, one level deeper."""
     return [f"{INDENT}{line}" if line else line for line in lines]
 
 
 def memory(
     stmt: Allocate | Reserve | SetLength | Fill | Sort | Invoke | Expect, scope: Scope
 ) -> Lines:
-    """The C of a statement about whole arrays or parts of them, or about what must hold."""
+    """Return the C of a statement about whole arrays or parts of them, or about what must hold."""
     match stmt:
         case Allocate():
             return _allocate(stmt, scope)
@@ -135,7 +135,7 @@ def _allocate(stmt: Allocate, scope: Scope) -> Lines:
 
 
 def _is_small(stmt: Allocate) -> bool:
-    """Whether the array is small enough for the stack, of a size known now."""
+    """Tell whether the array is small enough for the stack, of a size known now."""
     size = stmt.size
     return (
         isinstance(size, Const) and 0 < int(size.value.real) * stmt.array.element.itemsize <= STACK
@@ -143,7 +143,7 @@ def _is_small(stmt: Allocate) -> bool:
 
 
 def _allocate_buffer(stmt: Allocate, scope: Scope) -> Lines:
-    """A local array that Reserve may enlarge: a taco_buffer of the function's own."""
+    """Return a local array that Reserve may enlarge: a taco_buffer of the function's own."""
     array, size = stmt.array, widened(stmt.size)
     buffer, element = buffer_name(array), array.element.c
     lines = [
@@ -200,12 +200,12 @@ def _fill(stmt: Fill, scope: Scope) -> Lines:
 
 
 def _is_zero_bits(value: Expr) -> bool:
-    """Whether `value` is a constant whose bytes are all zero, which -0.0 is not."""
+    """Tell whether `value` is a constant whose bytes are all zero, which -0.0 is not."""
     return isinstance(value, Const) and value.value == 0 and "-" not in repr(value.value)
 
 
 def _invoke(stmt: Invoke, scope: Scope) -> Lines:
-    """The C of a call to another function of the module."""
+    """Return the C of a call to another function of the module."""
     places = [_address(place.array, place.start) for place in stmt.places]
     threads = [] if stmt.threads is None else [expression(stmt.threads)]
     arguments = ", ".join([*places, *map(widened, stmt.scalars), *threads])
@@ -220,7 +220,7 @@ def _address(array: Array, start: Expr) -> str:
 
 
 def table(stmt: NewTable | Insert | SortTable | ClearTable, scope: Scope) -> Lines:
-    """The C of a statement about a hash table."""
+    """Return the C of a statement about a hash table."""
     name = stmt.table.name
     match stmt:
         case NewTable():

@@ -119,7 +119,7 @@ def _assignment(stmt: Declare | Assign | Store | VectorStore | Prefetch) -> str:
 
 
 def update_lines(place: str, old: Expr, scalar: ScalarType, op: str | None, value: Expr) -> str:
-    """`place = value`, or `place op= value` in the shortest words that C has for it."""
+    """Return `place = value`, or `place op= value` in the shortest words that C has for it."""
     if op is None:
         return f"{place} = {widened(value)};"
     if op not in UPDATES:

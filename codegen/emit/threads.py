@@ -49,7 +49,7 @@ SHARES = 16
 
 
 def reductions(loop: For) -> str:
-    """The clauses for what the iterations of `loop` add up."""
+    """Return the clauses for what the iterations of `loop` add up."""
     return "".join(f" reduction({_combiner(r)}:{r.var.name})" for r in loop.reductions)
 
 
@@ -62,7 +62,8 @@ def _combiner(reduction: Reduction) -> str:
 
 
 def among_threads(scope: Scope, *blocks: Block, parts: bool = False) -> Scope:
-    """The scope of `blocks` that threads run; those that can fail, or have parts, get a way out."""
+    """Return the scope of `blocks` that threads run; those that can fail, or have parts, get a way
+    out."""
     if not parts and not any(map(_can_fail, blocks)):
         return scope
     return replace(scope, exit=(scope.names.fresh("status"), scope.names.fresh("stop")))
@@ -77,7 +78,7 @@ def _can_fail(body: Block) -> bool:
 
 
 def leaving(body: Lines, inner: Scope) -> Lines:
-    """`body` with the place behind it that failures jump to."""
+    """Return `body` with the place behind it that failures jump to."""
     if inner.exit is None:
         return body
     label = inner.exit[1]
@@ -86,7 +87,7 @@ def leaving(body: Lines, inner: Scope) -> Lines:
 
 
 def _watched(code: Lines, scope: Scope, inner: Scope) -> Lines:
-    """`code` of threads, and what becomes of their failures."""
+    """Return `code` of threads, and what becomes of their failures."""
     if inner.exit is None:
         return code
     status, _ = inner.exit
@@ -98,7 +99,7 @@ def _watched(code: Lines, scope: Scope, inner: Scope) -> Lines:
 
 
 def parallel_for(loop: For, code: Lines, scope: Scope, inner: Scope) -> Lines:
-    """The loop `code` with its iterations shared."""
+    """Return the loop `code` with its iterations shared."""
     extent = widened(build.sub(loop.stop, loop.start), PRECEDENCE["/"])
     shares = SHARES * loop.step
     chunk = f"1 + {extent} / ({shares} * {THREADS.name})"
@@ -113,7 +114,7 @@ def parallel_for(loop: For, code: Lines, scope: Scope, inner: Scope) -> Lines:
 
 
 def team(stmt: Team, setup: Lines, body: Lines, scope: Scope, inner: Scope) -> Lines:
-    """A team whose threads run `setup` and then, for each of their pieces, `body`."""
+    """Return a team whose threads run `setup` and then, for each of their pieces, `body`."""
     named = isinstance(stmt.count, Var | Const)
     count = widened(stmt.count) if named else scope.names.fresh("pieces")
     lines = [] if named else [f"const int64_t {count} = {widened(stmt.count)};"]
@@ -132,7 +133,7 @@ def _pieces(stmt: Team, count: str, take: str, setup: Lines, body: Lines) -> Lin
 
 
 def _region(count: str, work: Lines, scope: Scope, inner: Scope) -> Lines:
-    """`work` by all threads, if there are several pieces of it."""
+    """Return `work` by all threads, if there are several pieces of it."""
     pragma = [f"#pragma omp parallel num_threads({THREADS.name}) if ({count} > 1)"]
     region = [*pragma * scope.target.openmp, "{", *indent(leaving(work, inner)), "}"]
     return _watched(region, scope, inner)
@@ -141,7 +142,7 @@ def _region(count: str, work: Lines, scope: Scope, inner: Scope) -> Lines:
 def _with_parts(
     stmt: Team, count: str, setup: Lines, body: Lines, scope: Scope, inner: Scope
 ) -> Lines:
-    """A team whose pieces append to arrays."""
+    """Return a team whose pieces append to arrays."""
     outputs, name = scope.names.fresh("outputs"), scope.names.fresh("team")
     arrays = [part.array for part in stmt.parts]
     rows = [f"{INDENT}{_output(part, arrays)}," for part in stmt.parts]
@@ -160,14 +161,15 @@ def _with_parts(
 
 
 def _output(part: Part, arrays: list[Array]) -> str:
-    """An array of the result, its elements' size, what they count and how many there may be."""
+    """Return an array of the result, its elements' size, what they count and how many there may
+    be."""
     counted = -1 if part.counts is None else arrays.index(part.counts)
     size = f"sizeof({part.array.element.c})"
     return f"{{{buffer_name(part.array)}, {size}, {counted}, {part.limit or 0}}}"
 
 
 def _own(array: Array, number: int, team: str, stmt: Team) -> Lines:
-    """The names of an array for the part that belongs to a piece."""
+    """Return the names of an array for the part that belongs to a piece."""
     buffer = buffer_name(array)
     lines = [f"taco_buffer *const {buffer} = taco_part(&{team}, {stmt.piece.name}, {number});"]
     if any(
@@ -180,7 +182,7 @@ def _own(array: Array, number: int, team: str, stmt: Team) -> Lines:
 
 
 def _give(team: str, stmt: Team, inner: Scope) -> Lines:
-    """A finished piece goes to its place in the result, or the kernel fails."""
+    """Return a finished piece goes to its place in the result, or the kernel fails."""
     failed = inner.names.fresh("failed")
     return [
         f"const int {failed} = taco_give(&{team}, {stmt.piece.name});",

@@ -51,5 +51,5 @@ class Module:
 
     @property
     def exported(self) -> tuple[Function, ...]:
-        """The functions that callers see."""
+        """Return the functions that callers see."""
         return tuple(function for function in self.functions if not function.internal)

@@ -76,18 +76,18 @@ def definition(
 
 
 def c_name(name: str, type: str) -> str:
-    """The function's name in C for one type."""
+    """Return the function's name in C for one type."""
     return f"taco_user_{name}_{type}"
 
 
 def is_expression(text: str) -> bool:
-    """Whether C text is an expression, and not statements that return one."""
+    """Tell whether C text is an expression, and not statements that return one."""
     return re.search(r"\breturn\b", text) is None
 
 
 def in_lanes(text: str) -> bool:
-    """Whether compilers make vector code of loops with C text: an expression without calls of more
-    than a few instructions."""
+    """Tell whether compilers make vector code of loops with C text: an expression without calls of
+    more than a few instructions."""
     called = set(re.findall(r"(\w+)\s*\(", text))
     return is_expression(text) and ";" not in text and called <= _IN_LANES
 

@@ -68,13 +68,13 @@ class Products:
 
     @property
     def rounds(self) -> int:
-        """How often each element of the result is added to."""
+        """Return how often each element of the result is added to."""
         return prod(loop.size for loop in self.outer if loop.users == DEPTH)
 
 
 def as_products(loops: Sequence[Loop]) -> Products | None:
-    """The contraction with these loops as the largest products there are; None where there are
-    none without a copy."""
+    """Return the contraction with these loops as the largest products there are; None where there
+    are none without a copy."""
     loops = [loop for loop in loops if loop.size != 1]
     classes = [
         _merged([loop for loop in loops if loop.users == users]) for users in (ROWS, COLUMNS, DEPTH)
@@ -89,12 +89,12 @@ def as_products(loops: Sequence[Loop]) -> Products | None:
 
 
 def _choices(groups: Sequence[Loop]) -> Sequence[Loop | None]:
-    """The dimension that a class may be; None where it has no loop."""
+    """Return the dimension that a class may be; None where it has no loop."""
     return groups or (None,)
 
 
 def _merged(loops: Sequence[Loop]) -> list[Loop]:
-    """The loops with those put together that are neighbours in memory in every array."""
+    """Return the loops with those put together that are neighbours in memory in every array."""
     ordered = sorted(loops, key=lambda loop: max(loop.steps))
     groups: list[Loop] = []
     for loop in ordered:
@@ -114,7 +114,7 @@ def _merged(loops: Sequence[Loop]) -> list[Loop]:
 def _products(
     chosen: Sequence[Loop | None], classes: Sequence[Sequence[Loop]], batch: Sequence[Loop]
 ) -> Iterator[Products]:
-    """The products over the chosen dimensions, where the routine takes such matrices."""
+    """Yield the products over the chosen dimensions, where the routine takes such matrices."""
     m, n, k = (loop or Loop(1, (0, 0, 0), IN_ALL) for loop in chosen)
     outer = [loop for groups in classes for loop in groups if loop not in (m, n, k)]
     loops = tuple(sorted((*batch, *outer), key=lambda loop: loop.users == DEPTH))
@@ -132,7 +132,8 @@ def _products(
 
 
 def _matrix(rows: Loop, columns: Loop, place: int) -> Matrix | None:
-    """The matrix over two loops of the array at `place`, None where it has no step of one."""
+    """Return the matrix over two loops of the array at `place`, None where it has no step of
+    one."""
     for inner, across, transposed in ((rows, columns, False), (columns, rows, True)):
         step, apart = inner.steps[place], across.steps[place]
         leading = max(1, inner.size) if across.size == 1 else apart

@@ -59,7 +59,7 @@ def shares_of(found: Products, adds: bool, threads: int) -> tuple[Share, ...]:
 
 
 def _parts(size: int, threads: int) -> Iterator[tuple[int, int]]:
-    """The beginning and size of each part."""
+    """Yield the beginning and size of each part."""
     step = -(-size // threads)
     step += -step % STEP
     for begin in range(0, size, step):

@@ -61,11 +61,11 @@ class Header:
         return tuple(self._read())
 
     def function(self, name: str) -> HeaderFunction | None:
-        """The function called `name`; None where there is none."""
+        """Return the function called `name`; None where there is none."""
         return self._read().get(name)
 
     def type(self, name: str) -> str | None:
-        """The definition of the type called `name`; None where there is none."""
+        """Return the definition of the type called `name`; None where there is none."""
         self._read()
         return self._types.get(name)
 
@@ -81,7 +81,7 @@ class Header:
 
 
 def _taken(text: str) -> Iterator[str]:
-    """The lines of the parts that are taken; a macro is one, however many it takes."""
+    """Yield the lines of the parts that are taken; a macro is one, however many it takes."""
     open_parts: list[bool] = []
     for line in re.split(r"(?<!\\)\n", _COMMENT.sub("", text)):
         words = line.lstrip()
@@ -101,7 +101,7 @@ def _macros(lines: list[str]) -> Macros:
 
 
 def _expanded(text: str, macros: Macros) -> str:
-    """`text` with what its macros stand for."""
+    """Return `text` with what its macros stand for."""
 
     def replaced(match: re.Match[str]) -> str:
         parameters, body = macros[match[1]]
@@ -113,7 +113,7 @@ def _expanded(text: str, macros: Macros) -> str:
 
 
 def _at_margin(text: str) -> str:
-    """`text`, functions of macros as far left as others."""
+    """Return `text`, functions of macros as far left as others."""
     lines, shift = [], 0
     for line in text.split("\n"):
         margin = len(line) - len(line.lstrip())

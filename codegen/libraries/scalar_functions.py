@@ -74,7 +74,7 @@ class CFunction:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is one of runtime/taco_math.h."""
+        """Tell whether it is one of runtime/taco_math.h."""
         return self.name.startswith("taco_") and not self.definition
 
 
@@ -114,7 +114,7 @@ class ScalarFunction:
     spellings: Spellings
 
     def result_type(self, argument: ScalarType) -> ScalarType:
-        """The type of the result for arguments of one type."""
+        """Return the type of the result for arguments of one type."""
         if not isinstance(self.result, str):
             return scalar(self.result[argument.name])
         if self.result == TRUTH:
@@ -125,18 +125,18 @@ class ScalarFunction:
 
 
 def has_function(name: str, argument: ScalarType) -> bool:
-    """Whether there is a function called `name` of arguments of one type."""
+    """Tell whether there is a function called `name` of arguments of one type."""
     function = find_function(name)
     return function is not None and argument.name in function.spellings
 
 
 def find_function(name: str) -> ScalarFunction | None:
-    """The function called `name`, of the table or added to it; None where there is none."""
+    """Return the function called `name`, of the table or added to it; None where there is none."""
     return FUNCTIONS.get(name) or ADDED.get(name)
 
 
 def function_of(name: str) -> ScalarFunction:
-    """The function called `name`. Raises KeyError where there is none."""
+    """Return the function called `name`. Raises KeyError where there is none."""
     return ADDED.get(name) or FUNCTIONS[name]
 
 
@@ -146,14 +146,15 @@ def spelling_of(name: str, argument: ScalarType) -> Spelling:
 
 
 def combines(function: ScalarFunction | None, element: ScalarType) -> bool:
-    """Whether a function makes one value of two in the same type, as updates do."""
+    """Tell whether a function makes one value of two in the same type, as updates do."""
     if function is None or function.arity != 2 or element.name not in function.spellings:
         return False
     return function.result_type(element) == element
 
 
 def common_type(types: Sequence[ScalarType]) -> ScalarType:
-    """The type of a function's arguments: of signed integers the widest, otherwise the first."""
+    """Return the type of a function's arguments: of signed integers the widest, otherwise the
+    first."""
     first = types[0]
     return max(types, key=lambda each: each.bits) if first.kind == "int" else first
 
@@ -162,7 +163,7 @@ def common_type(types: Sequence[ScalarType]) -> ScalarType:
 
 
 def _c_library(name: str, vectorizes: bool = False) -> Spellings:
-    """The C library's function of real numbers: `sqrtf` and `sqrt`."""
+    """Return the C library's function of real numbers: `sqrtf` and `sqrt`."""
     return {
         "float32": CFunction(f"{name}f", vectorizes),
         "float64": CFunction(name, vectorizes),
@@ -170,7 +171,7 @@ def _c_library(name: str, vectorizes: bool = False) -> Spellings:
 
 
 def _c_library_complex(name: str) -> Spellings:
-    """The C library's function of complex numbers: `csqrtf` and `csqrt`."""
+    """Return the C library's function of complex numbers: `csqrtf` and `csqrt`."""
     return {"complex64": CFunction(f"{name}f"), "complex128": CFunction(name)}
 
 
@@ -179,7 +180,7 @@ def _suffix(element: ScalarType) -> str:
 
 
 def _own(name: str, types: Iterable[str], vectorizes: bool = False) -> Spellings:
-    """Our own function for each type: `taco_sign_f32` and `taco_sign_f64`."""
+    """Return our own function for each type: `taco_sign_f32` and `taco_sign_f64`."""
     return {t: CFunction(f"taco_{name}_{_suffix(SCALARS[t])}", vectorizes) for t in types}
 
 
@@ -244,7 +245,7 @@ def _entry(name: str, arity: int, result: str, *spellings: Spellings) -> ScalarF
 def _polynomial(
     name: str, complex: Callable[[str], Spellings] | None = None, part: str = ""
 ) -> ScalarFunction:
-    """A function of real numbers that taco_math.h has as a polynomial."""
+    """Return a function of real numbers that taco_math.h has as a polynomial."""
     own = {
         t: CFunction(f"taco_{name}_{_suffix(SCALARS[t])}", vectorizes=True, is_long=True, part=part)
         for t in FLOATS
@@ -253,12 +254,12 @@ def _polynomial(
 
 
 def _elementary(name: str) -> ScalarFunction:
-    """A function that the C library has for real and complex numbers."""
+    """Return a function that the C library has for real and complex numbers."""
     return _entry(name, 1, SAME, _c_library(name), _c_library_complex(f"c{name}"))
 
 
 def _own_complex(name: str) -> Spellings:
-    """Our own function of complex numbers, in terms of the C library's."""
+    """Return our own function of complex numbers, in terms of the C library's."""
     return _own(name.removeprefix("c"), COMPLEX)
 
 
@@ -280,7 +281,8 @@ def _comparison(name: str, op: str) -> ScalarFunction:
 
 
 def _extremum(name: str, op: str, ignoring: bool = False) -> ScalarFunction:
-    """`minimum` and `maximum` are operators of the loop IR; those that ignore a NaN are ours."""
+    """Return `minimum` and `maximum` are operators of the loop IR; those that ignore a NaN are
+    ours."""
     floats = _own(name, FLOATS, vectorizes=True) if ignoring else _operator(op, FLOATS)
     return _entry(name, 2, SAME, _operator(op, ("bool", *INTEGERS)), floats, _own(name, COMPLEX))
 
@@ -391,7 +393,7 @@ class Added:
         self._makers.setdefault(name, make)
 
     def get(self, name: str) -> ScalarFunction | None:
-        """The function of a name, None where none was added."""
+        """Return the function of a name, None where none was added."""
         if name not in self._functions and name in self._makers:
             self._functions[name] = self._makers[name]()
         return self._functions.get(name)

@@ -18,7 +18,8 @@ Values = dict[Var, Expr]
 
 
 def propagate_copies(module: Module) -> Module:
-    """`module` without variables that merely name a constant or another unchanging variable."""
+    """Return `module` without variables that merely name a constant or another unchanging
+    variable."""
     return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
 
 
@@ -45,7 +46,7 @@ def _block(block: Block, outer: Values, assigned: frozenset[Var]) -> Block:
 
 
 def _propagate(node: Any, values: Values, assigned: frozenset[Var]) -> Any:
-    """`node` with `values` put in, and with the copies inside it propagated too."""
+    """Return `node` with `values` put in, and with the copies inside it propagated too."""
 
     def below(child: Any) -> Any:
         return _propagate(child, values, assigned)
@@ -58,7 +59,7 @@ def _propagate(node: Any, values: Values, assigned: frozenset[Var]) -> Any:
 
 
 def _is_copy(declare: Declare, assigned: frozenset[Var]) -> bool:
-    """Whether the variable and what it stands for keep the one value, of the one type."""
+    """Tell whether the variable and what it stands for keep the one value, of the one type."""
     if declare.var in assigned:
         return False
     match declare.value:

@@ -40,7 +40,7 @@ from codegen.variables import declared_vars, substitute, variables_read
 
 
 def count_places(module: Module) -> Module:
-    """`module` with loops over long functions that append counted by their variables."""
+    """Return `module` with loops over long functions that append counted by their variables."""
     return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
 
 
@@ -64,8 +64,8 @@ def _counted(node: Any, names: Names) -> Any:
 def counted_by_loop(
     node: For, names: Names
 ) -> tuple[tuple[Declare, ...], For, tuple[Assign, ...]] | None:
-    """A loop that counts the places at which it appends by its own variable, with what stands
-    before and behind it; None for one that does not append so."""
+    """Return a loop that counts the places at which it appends by its own variable, with what
+    stands before and behind it; None for one that does not append so."""
     places = tuple(_places(node))
     if not places:
         return None
@@ -79,7 +79,7 @@ def counted_by_loop(
 
 
 def _places(loop: For) -> Iterator[Var]:
-    """The variables that each iteration adds one to, after all else that it does."""
+    """Yield the variables that each iteration adds one to, after all else that it does."""
     if not all(isinstance(s, Declare | Assign | Store | Comment) for s in loop.body.body):
         return
     local = declared_vars(loop.body)

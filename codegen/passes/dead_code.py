@@ -69,12 +69,12 @@ _VISIBLE = (
 
 
 def remove_dead_code(module: Module) -> Module:
-    """`module` without statements that have no effect."""
+    """Return `module` without statements that have no effect."""
     return map_children(module, lambda f: clean(f) if isinstance(f, Function) else f)
 
 
 def clean(function: Function) -> Function:
-    """`function` without statements that have no effect; its parameters stay."""
+    """Return `function` without statements that have no effect; its parameters stay."""
     return fixpoint(function, _round)
 
 
@@ -100,11 +100,11 @@ class _Uses:
     mentioned: frozenset[Table]
 
     def needs(self, array: Array) -> bool:
-        """Whether what `array` holds matters to anyone."""
+        """Tell whether what `array` holds matters to anyone."""
         return array.storage is not Storage.LOCAL or array in self.arrays
 
     def touches(self, array: Array) -> bool:
-        """Whether `array` is read elsewhere, or is a result."""
+        """Tell whether `array` is read elsewhere, or is a result."""
         return array in self.arrays or array.storage not in (Storage.INPUT, Storage.LOCAL)
 
 
@@ -158,7 +158,7 @@ def _block(block: Block, uses: _Uses) -> Block:
 
 
 def _is_unread(stmt: Stmt, behind: tuple[Stmt, ...], uses: _Uses) -> bool:
-    """Whether nothing `behind` a declaration is about its variable, though the name is read in
+    """Tell whether nothing `behind` a declaration is about its variable, though the name is read in
     other places where it is declared too."""
     if not isinstance(stmt, Declare) or stmt.var not in uses.again:
         return False
@@ -167,7 +167,7 @@ def _is_unread(stmt: Stmt, behind: tuple[Stmt, ...], uses: _Uses) -> bool:
 
 
 def _statement(stmt: Stmt, uses: _Uses) -> Stmt | None:
-    """`stmt`, what is left of it, or None."""
+    """Return `stmt`, what is left of it, or None."""
     match stmt:
         case Block() | If() | While() | For() | Team():
             return _compound(stmt, uses)
@@ -225,7 +225,7 @@ def _if(stmt: If, uses: _Uses) -> If | None:
 
 
 def _is_idle(loop: While | For, uses: _Uses) -> bool:
-    """Whether `loop` only changes variables that nothing outside it reads."""
+    """Tell whether `loop` only changes variables that nothing outside it reads."""
     if any(isinstance(stmt, _VISIBLE) for stmt in statements(loop.body)):
         return False
     inside = count_reads(loop)

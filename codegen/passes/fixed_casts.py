@@ -42,7 +42,8 @@ from codegen.variables import assigned_vars, declared_vars
 
 
 def hoist_fixed_casts(module: Module) -> Module:
-    """`module` with conversions of unchanging numbers before the loops in lanes that hold them."""
+    """Return `module` with conversions of unchanging numbers before the loops in lanes that hold
+    them."""
     return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
 
 
@@ -52,7 +53,7 @@ def _function(function: Function) -> Function:
 
 
 def _before(loop: For, names: Names) -> For | Block:
-    """A loop, with its fixed conversions in front of it."""
+    """Return a loop, with its fixed conversions in front of it."""
     if loop.kind is not LoopKind.VECTOR:
         return loop
     changed = assigned_vars(loop) | declared_vars(loop.body) | {loop.var}
@@ -75,14 +76,14 @@ def _before(loop: For, names: Names) -> For | Block:
 
 
 def _is_conversion(expr: Expr) -> bool:
-    """Whether a float is computed from an integer."""
+    """Tell whether a float is computed from an integer."""
     return type_of(expr).kind == "float" and any(
         cast.type.kind == "float" and type_of(cast.operand).is_integer for cast in find(expr, Cast)
     )
 
 
 def _is_fixed(expr: Expr, changed: frozenset[Var]) -> bool:
-    """Whether an expression cannot fail, and no iteration changes what it reads."""
+    """Tell whether an expression cannot fail, and no iteration changes what it reads."""
     match expr:
         case Const():
             return True

@@ -26,12 +26,12 @@ Known = Mapping[Var, Expr]
 
 
 def separate_full_tiles(module: Module) -> Module:
-    """`module` with a loop of constant length for full tiles beside the one for any tile."""
+    """Return `module` with a loop of constant length for full tiles beside the one for any tile."""
     return map_children(module, lambda function: _within(function, {}))
 
 
 def _within(node: Any, known: Known) -> Any:
-    """`node` with its loops separated, where `known` are the constants around it."""
+    """Return `node` with its loops separated, where `known` are the constants around it."""
     if isinstance(node, Block):
         return _block(node, known)
     if not isinstance(node, Stmt):
@@ -77,7 +77,7 @@ def _operands(expr: Expr) -> Iterator[Expr]:
 
 
 def _is_ahead(end: Expr, start: Expr) -> bool:
-    """Whether `end` is a constant number of steps behind `start`."""
+    """Tell whether `end` is a constant number of steps behind `start`."""
     match end, sub(end, start):
         case Binary(op="+", left=left, right=Const()), _ if left == start:
             return True

@@ -54,7 +54,7 @@ BLOCK = 512
 
 
 def split_function_chains(module: Module) -> Module:
-    """`module` with loops over several long functions cut into loops over one each."""
+    """Return `module` with loops over several long functions cut into loops over one each."""
     return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
 
 
@@ -81,8 +81,8 @@ def _split(node: Any, names: Names) -> Any:
 
 
 def _only_store(loop: For) -> Store | None:
-    """The store that is all a loop in vector lanes does, to an array that it does not read; or a
-    loop that threads share, whose functions could take lanes."""
+    """Return the store that is all a loop in vector lanes does, to an array that it does not read;
+    or a loop that threads share, whose functions could take lanes."""
     if not _may_be_cut(loop):
         return None
     stores: list[Store] = []
@@ -125,7 +125,7 @@ def _parts(store: Store, value: Expr) -> Iterator[Expr]:
 
 
 def _replaced(value: Expr, part: Expr, by: Expr) -> Expr:
-    """The value with something else for a part.
+    """Return the value with something else for a part.
 
     From the outside in: f(2 * f(2 * y)) with y for f(2 * y) is f(2 * y), and not y.
     """

@@ -57,7 +57,7 @@ ROWS = 4
 
 
 def jam_rows(module: Module) -> Module:
-    """`module` with four rows at a time wherever the forms above occur."""
+    """Return `module` with four rows at a time wherever the forms above occur."""
     return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
 
 
@@ -131,8 +131,8 @@ def _parts(rows: For) -> Parts | None:
 
 
 def _nest(loop: For) -> tuple[For, ...] | None:
-    """`loop` and those inside it, of which each has only declarations before the next; None where
-    one of them is marked, or has steps."""
+    """Return `loop` and those inside it, of which each has only declarations before the next; None
+    where one of them is marked, or has steps."""
     if loop.kind is not LoopKind.SERIAL or loop.unroll or loop.step != 1:
         return None
     inside = [stmt for stmt in loop.body.body if isinstance(stmt, For)]
@@ -174,21 +174,21 @@ def _is_legal(rows: For, first: For) -> bool:
 
 
 def _runs_along(inner: For) -> bool:
-    """Whether the inner loop reads neighbours, or one element: what four rows read is then four
-    streams, and lanes can take them."""
+    """Tell whether the inner loop reads neighbours, or one element: what four rows read is then
+    four streams, and lanes can take them."""
     strides = strides_in(inner)
     return all(stride(load.index, strides) in (0, 1) for load in find(inner.body, Load))
 
 
 def _is_row_sum(rows: For, first: For, total: Var) -> bool:
-    """Whether `total` is of the row alone, and the row's result is stored behind the loop."""
+    """Tell whether `total` is of the row alone, and the row's result is stored behind the loop."""
     after = rows.body.body[-1]
     begun = any(isinstance(s, Declare) and s.var == total for s in rows.body.body)
     return begun and isinstance(after, Store) and rows.body.body[-2] is first
 
 
 def _is_common(rows: For, inner: For) -> bool:
-    """Whether all rows add to the same places, one after the other as the inner loop runs."""
+    """Tell whether all rows add to the same places, one after the other as the inner loop runs."""
     if rows.body.body[-1] is not inner or rows.kind is not LoopKind.SERIAL:
         return False
     place = _store_of(inner).index
@@ -197,7 +197,7 @@ def _is_common(rows: For, inner: For) -> bool:
 
 
 def _store_of(inner: For) -> Store:
-    """The one store of the inner loop, with the declarations before it put in."""
+    """Return the one store of the inner loop, with the declarations before it put in."""
     values: dict[Var, Expr] = {}
     for stmt in inner.body.body:
         if isinstance(stmt, Declare):
@@ -231,7 +231,7 @@ def _several(rows: For, parts: Parts, names: Names) -> Block:
 
 
 def _sums(copies: Sequence[Copy], loop: For) -> For:
-    """`loop` and those inside it with the statements of each row."""
+    """Return `loop` and those inside it with the statements of each row."""
     body = [stmt for c in copies for stmt in _statements(c, loop)]
     body += [_sums(copies, stmt) for stmt in loop.body.body if isinstance(stmt, For)]
     return For(loop.var, loop.start, loop.stop, Block(tuple(body)))

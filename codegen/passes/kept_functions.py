@@ -50,7 +50,7 @@ from codegen.variables import arrays_of, assigned_vars, declared_vars, substitut
 
 
 def keep_functions(module: Module) -> Module:
-    """`module` with functions that two loops compute kept in the result by the first one."""
+    """Return `module` with functions that two loops compute kept in the result by the first one."""
     return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
 
 
@@ -59,7 +59,7 @@ def _function(function: Function) -> Function:
 
 
 def _block(node: Block) -> Block:
-    """A block in which each loop keeps what a later one computes again."""
+    """Return a block in which each loop keeps what a later one computes again."""
     flat = block(*node.body).body
     body = list(flat)
     for last, second in enumerate(flat):
@@ -76,7 +76,8 @@ def _block(node: Block) -> Block:
 
 
 def _is_plain(loop: For) -> bool:
-    """Whether a loop does one thing after the other, once for each number, with long functions."""
+    """Tell whether a loop does one thing after the other, once for each number, with long
+    functions."""
     if loop.kind is not LoopKind.SERIAL or loop.step != 1 or loop.unroll:
         return False
     if not all(isinstance(s, Declare | Assign | Store | Comment) for s in loop.body.body):
@@ -86,7 +87,7 @@ def _is_plain(loop: For) -> bool:
 
 
 def _long_functions(node: object) -> Iterator[Apply]:
-    """The functions in a node that take longer than reading what they give."""
+    """Yield the functions in a node that take longer than reading what they give."""
     for call in find(node, Apply):
         spelled = c_function(call)
         if spelled.is_long or not spelled.vectorizes:
@@ -94,7 +95,7 @@ def _long_functions(node: object) -> Iterator[Apply]:
 
 
 def _run_alike(first: For, between: Sequence[Stmt], second: For) -> bool:
-    """Whether two loops go through the same numbers."""
+    """Tell whether two loops go through the same numbers."""
     if not _is_plain(first) or (first.start, first.stop) != (second.start, second.stop):
         return False
     limits = block(Declare(first.var, first.start), Declare(first.var, first.stop))
@@ -108,7 +109,7 @@ def _changed(node: Block) -> frozenset[Var]:
 
 
 def _parted(first: Stmt, between: Sequence[Stmt]) -> tuple[list[Stmt], list[Stmt]]:
-    """The statements that may come before the first, and those that stay behind it."""
+    """Return the statements that may come before the first, and those that stay behind it."""
     before: list[Stmt] = []
     behind: list[Stmt] = []
     for stmt in between:
@@ -118,7 +119,7 @@ def _parted(first: Stmt, between: Sequence[Stmt]) -> tuple[list[Stmt], list[Stmt
 
 
 def _commute(one: Stmt, other: Stmt) -> bool:
-    """Whether it does not matter which of two statements comes first."""
+    """Tell whether it does not matter which of two statements comes first."""
     shared = arrays_of(one) & arrays_of(other)
     tables = {*find(one, Table)} & {*find(other, Table)}
     return (
@@ -155,8 +156,8 @@ def _keeping(first: For, between: Sequence[Stmt], second: For) -> list[Stmt] | N
 
 
 def _shared_part(first: For, after: Block, computed: Sequence[Stmt], store: Store) -> Expr | None:
-    """The largest part of what is stored, in the first loop's variable, that this loop computes and
-    may keep there; None where there is none.
+    """Return the largest part of what is stored, in the first loop's variable, that this loop
+    computes and may keep there; None where there is none.
 
     after  what follows, with the loop that stores
     """

@@ -86,7 +86,7 @@ class _Walk:
 
 
 def size_text(expr: Any, known: dict[str, str]) -> str | None:
-    """An expression as text in the parameters; None where it depends on what arrays hold."""
+    """Return an expression as text in the parameters; None where it depends on what arrays hold."""
     match expr:
         case Const(value):
             return None if isinstance(value, complex) or not isfinite(value) else str(int(value))

@@ -17,7 +17,7 @@ NONE = "no "
 
 
 def notes(module: Module, loops_of_text: Collection[str] | None = None) -> tuple[str, ...]:
-    """The lines: what was done, with reasons below; else why nothing was.
+    """Return the lines: what was done, with reasons below; else why nothing was.
 
     loops_of_text  what loops are called in the text of the module; others are not told
 

@@ -120,7 +120,8 @@ PASSES = {"c": C_PASSES, "cuda": CUDA_PASSES}
 
 
 def passes_for(target: Target) -> tuple[Step, ...]:
-    """The passes for the language of `target`, in order. Raises ValueError for an unknown one."""
+    """Return the passes for the language of `target`, in order. Raises ValueError for an unknown
+    one."""
     if target.language not in PASSES:
         known = " or ".join(map(repr, PASSES))
         raise ValueError(f"Expected the language {known}, found {target.language!r}")
@@ -128,7 +129,7 @@ def passes_for(target: Target) -> tuple[Step, ...]:
 
 
 def run_passes(module: Module, target: Target) -> Module:
-    """`module` after every pass for `target`; what is tidy already is not tidied again."""
+    """Return `module` after every pass for `target`; what is tidy already is not tidied again."""
     tidied: Module | None = None
     for step in passes_for(target):
         if step.run is not _TIDY:
@@ -139,7 +140,8 @@ def run_passes(module: Module, target: Target) -> Module:
 
 
 def run_nest_passes(module: Module, target: Target) -> Module:
-    """`module`, whose loops were planned as a whole, after the passes that leave them in place."""
+    """Return `module`, whose loops were planned as a whole, after the passes that leave them in
+    place."""
     for step in NEST_PASSES:
         module = step.run(module, target)
     return module

@@ -94,7 +94,7 @@ class _Outliner:
         return Block(_needed(tuple(self._statements(self._function.body.body, {}))))
 
     def _statements(self, statements: Sequence[Stmt], known: Known) -> Iterator[Stmt]:
-        """The host's part of statements, below the declarations that are known there.
+        """Yield the host's part of statements, below the declarations that are known there.
 
         Statements of one thread, one after another, are one kernel.
         """
@@ -178,7 +178,8 @@ class _Outliner:
         return Launch(name, threads, block)
 
     def _in_memory(self, statements: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        """Statements whose scalars lie in memory where several of them change or read them."""
+        """Return statements whose scalars lie in memory where several of them change or read
+        them."""
         found: list[Stmt] = []
         rest = list(statements)
         while rest:
@@ -203,7 +204,8 @@ def _loads(value: Expr) -> bool:
 
 
 def _flat(statements: Sequence[Stmt]) -> list[Stmt]:
-    """Statements without the blocks around some of them, but for blocks that one thread runs."""
+    """Return statements without the blocks around some of them, but for blocks that one thread
+    runs."""
     found: list[Stmt] = []
     for statement in statements:
         if isinstance(statement, Block) and _has_parts_of_host(statement):
@@ -223,7 +225,7 @@ def _has_parts_of_host(block: Block) -> bool:
 
 
 def _is_of_host(statement: Stmt) -> bool:
-    """Whether a statement is carried out by the host, or holds a loop that threads share."""
+    """Tell whether a statement is carried out by the host, or holds a loop that threads share."""
     if isinstance(statement, Reserve | SetLength | Fill | Expect | Invoke):
         return True
     return any(isinstance(n, For) and n.kind in _SHARED for n in walk(statement))
@@ -241,7 +243,7 @@ _WRITES = (Store, AtomicStore, AtomicFetch, AddRuns, VectorStore, Fill, Sort)
 
 
 def _is_outdated(constant: Declare, statements: Sequence[Stmt]) -> bool:
-    """Whether statements read a constant once memory is written that its value was read from.
+    """Tell whether statements read a constant once memory is written that its value was read from.
 
     const begin = n[0]; n[0] += 1; if begin < n[0]: …    →  it is
     """
@@ -258,7 +260,7 @@ def _is_outdated(constant: Declare, statements: Sequence[Stmt]) -> bool:
 
 
 def _written_in(statement: Stmt) -> Iterator[Array]:
-    """The arrays whose elements a statement may change."""
+    """Yield the arrays whose elements a statement may change."""
     for node in walk(statement):
         if isinstance(node, _WRITES):
             yield node.array
@@ -267,7 +269,7 @@ def _written_in(statement: Stmt) -> Iterator[Array]:
 
 
 def _with_cell(statement: Stmt, var: Var, cell: Array) -> Stmt:
-    """A statement that has a scalar in a cell of memory."""
+    """Return a statement that has a scalar in a cell of memory."""
     place = build.const(0)
 
     def stored(node: object) -> object:
@@ -280,13 +282,13 @@ def _with_cell(statement: Stmt, var: Var, cell: Array) -> Stmt:
 
 
 def _length(loop: For) -> Expr:
-    """How many iterations a loop has."""
+    """Return how many iterations a loop has."""
     extent = build.sub(loop.stop, loop.start)
     return build.div(build.add(extent, loop.step - 1), loop.step) if loop.step > 1 else extent
 
 
 def _fill(stmt: Fill, names: Names) -> For:
-    """The loop of threads that set elements."""
+    """Return the loop of threads that set elements."""
     each = Var(names.fresh("k"))
     store = Store(stmt.array, build.add(stmt.start, each), stmt.value, role=stmt.role)
     return For(each, build.const(0), stmt.count, build.block(store), kind=LoopKind.PARALLEL)
@@ -298,7 +300,7 @@ _PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.GROUPS, LoopKind.LANES)
 
 
 def _block_size(loop: For, target: Target) -> int:
-    """The threads of a block that takes the iterations of a loop: as many as its parts."""
+    """Return the threads of a block that takes the iterations of a loop: as many as its parts."""
     found = [1]
     for part in find(loop.body, For):
         if part.kind is LoopKind.WARPS:
@@ -315,7 +317,7 @@ def _in_warps(part: For, loop: For) -> bool:
 
 
 def _lanes(loop: For, warp: int) -> For:
-    """A loop over warps, whose threads are their lanes, or groups of lanes around lanes."""
+    """Return a loop over warps, whose threads are their lanes, or groups of lanes around lanes."""
 
     def below(node: object, width: int = 0) -> object:
         if isinstance(node, For) and node.kind is LoopKind.THREADS:
@@ -328,8 +330,8 @@ def _lanes(loop: For, warp: int) -> For:
 
 
 def _of_threads(statement: Stmt, shared: bool, names: Names, warp: int) -> Stmt:
-    """A statement as each thread runs it: the outermost loop is shared by threads of the grid, or
-    by blocks, whose parts share loops inside."""
+    """Return a statement as each thread runs it: the outermost loop is shared by threads of the
+    grid, or by blocks, whose parts share loops inside."""
     in_blocks = isinstance(statement, For) and statement.kind is LoopKind.BLOCKS
 
     def alone(node: object) -> object:
@@ -353,7 +355,7 @@ def _of_threads(statement: Stmt, shared: bool, names: Names, warp: int) -> Stmt:
 
 
 def _needed(statements: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The statements without constants that none behind them reads."""
+    """Return the statements without constants that none behind them reads."""
     found: list[Stmt] = []
     read: set[Var] = set()
     for statement in reversed(statements):
@@ -384,6 +386,6 @@ def _is_small(stmt: Allocate, room: int) -> bool:
 
 
 def _bytes(stmt: Allocate) -> int | None:
-    """The size of an array, None where it is known only when kernels run."""
+    """Return the size of an array, None where it is known only when kernels run."""
     size = stmt.size
     return int(size.value.real) * stmt.array.element.itemsize if isinstance(size, Const) else None

@@ -78,7 +78,7 @@ WIDTHS = (16, 12, 8, 6, 4, 3, 2, 1)
 
 
 def tile_panels(module: Module, target: Target) -> Module:
-    """`module` with panels of vector accumulators wherever the pattern above occurs."""
+    """Return `module` with panels of vector accumulators wherever the pattern above occurs."""
     return map_children(module, lambda f: _function(f, target) if isinstance(f, Function) else f)
 
 
@@ -91,7 +91,7 @@ def _function(function: Function, target: Target) -> Function:
 
 
 def _tile_below(node: Any, target: Target, names: Names, is_top: bool = False) -> Any:
-    """`node` with each outermost matching nest tiled.
+    """Return `node` with each outermost matching nest tiled.
 
     Not one that reads an array from end to end, in no loop itself (`is_top`): a panel would read it
     in pieces, a page apart.
@@ -113,7 +113,8 @@ def _tile_below(node: Any, target: Target, names: Names, is_top: bool = False) -
 
 
 def _chosen(root: For, target: Target, is_top: bool) -> Nest | str:
-    """The nest at `root` to make panels of, or why there are none, nothing where it has no row."""
+    """Return the nest at `root` to make panels of, or why there are none, nothing where it has no
+    row."""
     nest = match_nest(root)
     if isinstance(nest, str):
         return nest
@@ -126,7 +127,7 @@ def _chosen(root: For, target: Target, is_top: bool) -> Nest | str:
 
 
 def _is_stream(nest: Nest) -> bool:
-    """Whether the sum is one loop that reads no coordinates."""
+    """Tell whether the sum is one loop that reads no coordinates."""
     loads = find(nest.root, Load)
     return nest.root.body.body[-1] is nest.columns and not any(
         load.array.element.is_integer for load in loads
@@ -138,8 +139,8 @@ def _unless_same(old: tuple[Stmt, ...], new: tuple[Stmt, ...]) -> tuple[Stmt, ..
 
 
 def _fill_before(body: list[Stmt], nest: Nest) -> Fill | None:
-    """The last statement of `body` but for declarations that read nothing of the array, if it fills
-    exactly the row that `nest` adds to.
+    """Return the last statement of `body` but for declarations that read nothing of the array, if
+    it fills exactly the row that `nest` adds to.
     """
     array, columns = nest.store.array, nest.columns
     for stmt in reversed(body):
@@ -172,8 +173,8 @@ class Nest:
 
 
 def match_nest(root: For) -> Nest | str:
-    """The nest of the pattern that starts at `root`; else what is against it, nothing where `root`
-    holds no sum over rows."""
+    """Return the nest of the pattern that starts at `root`; else what is against it, nothing where
+    `root` holds no sum over rows."""
     columns = columns_of(root)
     if columns is None or columns is root or columns.step != 1:
         return ""
@@ -186,8 +187,8 @@ def match_nest(root: For) -> Nest | str:
 
 
 def columns_of(loop: For) -> For | None:
-    """The innermost loop of a nest in which each body is declarations and then one loop, under a
-    condition or none."""
+    """Return the innermost loop of a nest in which each body is declarations and then one loop,
+    under a condition or none."""
     if loop.kind is not LoopKind.SERIAL or loop.unroll:
         return None
     body = loop.body
@@ -203,13 +204,13 @@ def columns_of(loop: For) -> For | None:
 
 
 def _holds_loop(condition: If) -> bool:
-    """Whether a loop stands under a condition, or under others right below it."""
+    """Tell whether a loop stands under a condition, or under others right below it."""
     last = condition.then.body[-1] if condition.then.body else None
     return isinstance(last, For) or (isinstance(last, If) and _holds_loop(last))
 
 
 def only_store(body: Block) -> Store | None:
-    """The single store of a body of declarations, with these put in."""
+    """Return the single store of a body of declarations, with these put in."""
     values: dict[Var, Expr] = {}
     for stmt in body.body:
         match stmt:
@@ -225,7 +226,7 @@ def only_store(body: Block) -> Store | None:
 
 
 def _refusal(nest: Nest) -> str | None:
-    """Why accumulators cannot hold the row, None where they can."""
+    """Say why accumulators cannot hold the row, None where they can."""
     columns, store = nest.columns, nest.store
     array, column = store.array, columns.var.name
     if array.element.kind != "float":
@@ -244,7 +245,7 @@ def _refusal(nest: Nest) -> str | None:
 
 
 def _variables_of_sum(nest: Nest) -> frozenset[Var]:
-    """The counters and declarations between `root` and `columns`."""
+    """Return the counters and declarations between `root` and `columns`."""
     found = {loop.var for loop in _loops(nest)}
     for loop in _loops(nest):
         for body in _bodies(loop):
@@ -253,7 +254,7 @@ def _variables_of_sum(nest: Nest) -> frozenset[Var]:
 
 
 def _loops(nest: Nest) -> Iterator[For]:
-    """The loops of the sum, from the root down, without the loop over columns."""
+    """Yield the loops of the sum, from the root down, without the loop over columns."""
     loop = nest.root
     while loop is not nest.columns:
         yield loop
@@ -264,7 +265,7 @@ def _loops(nest: Nest) -> Iterator[For]:
 
 
 def _bodies(loop: For) -> Iterator[Block]:
-    """The body of a loop, and those of the conditions around the next one."""
+    """Yield the body of a loop, and those of the conditions around the next one."""
     body = loop.body
     yield body
     while isinstance(last := body.body[-1], If):
@@ -273,7 +274,8 @@ def _bodies(loop: For) -> Iterator[Block]:
 
 
 def in_lanes(expr: Expr, var: Var, place: Expr, lanes: int) -> Expr | None:
-    """`expr` for the values place, place + 1 … of `var`, side by side; None where that cannot be.
+    """Return `expr` for the values place, place + 1 … of `var`, side by side; None where that
+    cannot be.
 
     `v[p] * B[q + k]` becomes `{v[p] x 4} * B[q + place:+4]`.
     """
@@ -365,7 +367,7 @@ def _note(nest: Nest, which: str, how: str, held: int) -> str:
 
 
 def _one_by_one(nest: Nest, fill: Fill | None, start: Expr, names: Names) -> For:
-    """The sum for each of the last few columns by itself, from `start` on."""
+    """Return the sum for each of the last few columns by itself, from `start` on."""
     columns, store = nest.columns, nest.store
     total = Var(names.fresh(store.array.name), store.array.element)
     update = Assign(total, store.value, "+", store.role)
@@ -381,7 +383,7 @@ def _one_by_one(nest: Nest, fill: Fill | None, start: Expr, names: Names) -> For
 def _panel(
     nest: Nest, fill: Fill | None, loop: For, places: Sequence[Expr], lanes: int, names: Names
 ) -> For:
-    """`loop` around the sum for the columns from each of `places` on, a register each."""
+    """Return `loop` around the sum for the columns from each of `places` on, a register each."""
     var, store = nest.columns.var, nest.store
     kind = vector(store.array.element, lanes)
     sums = [Var(names.fresh(f"{store.array.name}_{n}"), kind) for n in range(len(places))]
@@ -410,7 +412,7 @@ def _lanes_of(store: Store, var: Var, place: Expr, lanes: int) -> Expr:
 
 
 def _rebuild(nest: Nest, loop: For, innermost: Block) -> For:
-    """The sum with `innermost` in the place of the loop over columns."""
+    """Return the sum with `innermost` in the place of the loop over columns."""
 
     def rebuilt(body: Block) -> Block:
         *before, last = body.body

@@ -13,12 +13,12 @@ from codegen.tree import map_children, walk
 
 
 def prune_parameters(module: Module) -> Module:
-    """`module` with the parameters of each function reduced to those it uses."""
+    """Return `module` with the parameters of each function reduced to those it uses."""
     return map_children(module, lambda f: prune(f) if isinstance(f, Function) else f)
 
 
 def prune(function: Function) -> Function:
-    """`function` without unused parameters; an internal one as its callers expect it."""
+    """Return `function` without unused parameters; an internal one as its callers expect it."""
     if function.internal:
         return function
     used = {node for node in walk(function.body) if isinstance(node, Var | Array)}

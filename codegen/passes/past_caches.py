@@ -53,7 +53,7 @@ LINE = 64
 
 
 def write_past_caches(module: Module, target: Target) -> Module:
-    """`module` with the form above wherever it occurs."""
+    """Return `module` with the form above wherever it occurs."""
     return map_children(module, lambda f: _function(f, target) if isinstance(f, Function) else f)
 
 
@@ -85,7 +85,7 @@ class _Rows:
 
     @property
     def line(self) -> int:
-        """Elements of a cache line."""
+        """Return elements of a cache line."""
         return LINE // self.store.array.element.itemsize
 
     @property
@@ -103,7 +103,7 @@ def _rows(root: For, target: Target) -> _Rows | None:
 
 
 def _nest(loop: For) -> tuple[For, ...]:
-    """`loop` and those inside it, as far as each has only declarations before the next."""
+    """Return `loop` and those inside it, as far as each has only declarations before the next."""
     body = [stmt for stmt in loop.body.body if not isinstance(stmt, Comment)]
     if loop.step != 1 or loop.unroll or not body or not isinstance(body[-1], For):
         return (loop,)
@@ -127,7 +127,8 @@ def _is_legal(rows: _Rows, root: For) -> bool:
 
 
 def _pays(rows: _Rows, target: Target) -> Expr:
-    """Whether the array is of about the last cache's size, and begins and ends rows at lines."""
+    """Tell whether the array is of about the last cache's size, and begins and ends rows at
+    lines."""
     array = rows.store.array
     many = target.caches[-1] // 2 // array.element.itemsize
     counts = [sub(loop.stop, loop.start) for loop in rows.loops]
@@ -136,7 +137,7 @@ def _pays(rows: _Rows, target: Target) -> Expr:
 
 
 def _with_choice(rows: _Rows, depth: int, past: Var, names: Names) -> Stmt:
-    """The nest from loop `depth` on, with both ways to write a row."""
+    """Return the nest from loop `depth` on, with both ways to write a row."""
     loop = rows.loops[depth]
     if depth + 1 < len(rows.loops):
         inner = _with_choice(rows, depth + 1, past, names)
@@ -148,7 +149,7 @@ def _with_choice(rows: _Rows, depth: int, past: Var, names: Names) -> Stmt:
 
 
 def _streamed(rows: _Rows, names: Names) -> For:
-    """The innermost loop, a line at a time."""
+    """Return the innermost loop, a line at a time."""
     loop, store = rows.columns, rows.store
     kind = vector(store.array.element, rows.lanes)
     body: list[Stmt] = []

@@ -25,14 +25,14 @@ from codegen.tree import find, map_fields, rewrite
 
 
 def structure_only(function: Function) -> Function:
-    """`function` without what it does for values alone, and the parameters that takes."""
+    """Return `function` without what it does for values alone, and the parameters that takes."""
     kept = replace(function, body=without_values(function.body))
     return prune(clean(simplify_tree(kept)))
 
 
 def without_values(body: Block) -> Block:
-    """`body` without the statements that write values or ask them, and without parts of arrays of
-    them."""
+    """Return `body` without the statements that write values or ask them, and without parts of
+    arrays of them."""
     sums = {each.var for each in find(body, Declare) if each.role is Role.VALUES}
 
     def keep(node: Any) -> Any:
@@ -50,7 +50,7 @@ def without_values(body: Block) -> Block:
 
 
 def _asks(statement: Any, variables: Collection[Var]) -> bool:
-    """Whether a statement runs where a condition holds that reads one of the variables."""
+    """Tell whether a statement runs where a condition holds that reads one of the variables."""
     if not variables or not isinstance(statement, If):
         return False
     return any(each in variables for each in find(statement.condition, Var))

@@ -118,7 +118,7 @@ _EXPRESSIONS = (
 
 
 def simplify(module: Module) -> Module:
-    """`module` with the rules above applied wherever they fit."""
+    """Return `module` with the rules above applied wherever they fit."""
     return simplify_tree(module)
 
 
@@ -155,7 +155,7 @@ def _short_loop(loop: For, start: int, stop: int) -> Stmt:
 
 
 def _noted(body: Block, note: str) -> Block:
-    """`body`, whose first loop without a note tells what the loop around it was made for."""
+    """Return `body`, whose first loop without a note tells what the loop around it was made for."""
     first = next((loop for loop in find(body, For) if not loop.note), None)
     return rewrite(body, lambda node: replace(first, note=note) if node is first else node)
 

@@ -59,7 +59,7 @@ Strides = dict[Var, int | None]
 
 
 def vectorize(module: Module) -> Module:
-    """`module` with every loop that qualifies marked VECTOR."""
+    """Return `module` with every loop that qualifies marked VECTOR."""
     return rewrite(module, _mark)
 
 
@@ -75,7 +75,7 @@ def _mark(node: Any) -> Any:
 
 
 def lanes_of(loop: For) -> tuple[Reduction, ...] | None:
-    """The reductions of a loop that may be vectorized; None for one that may not."""
+    """Return the reductions of a loop that may be vectorized; None for one that may not."""
     if not all(isinstance(s, Declare | Assign | Store | Comment) for s in loop.body.body):
         return None
     if any(map(is_scalar_call, walk(loop.body))):
@@ -88,7 +88,7 @@ def lanes_of(loop: For) -> tuple[Reduction, ...] | None:
 
 
 def is_scalar_call(node: object) -> bool:
-    """Whether `node` calls a function that compilers call for one lane after another."""
+    """Tell whether `node` calls a function that compilers call for one lane after another."""
     if isinstance(node, Assign | Store):
         update = function_of_update(node)
         return update is not None and not update.vectorizes
@@ -96,7 +96,8 @@ def is_scalar_call(node: object) -> bool:
 
 
 def reductions_of(loop: For, also_complex: bool = False) -> tuple[Reduction, ...] | None:
-    """The scalars that a loop carries from one iteration to the next; None if one is no reduction.
+    """Return the scalars that a loop carries from one iteration to the next; None if one is no
+    reduction.
 
     A reduction is updated with one operator and read by nothing else in the loop. Complex numbers
     count where `also_complex`; vector lanes do not hold them.
@@ -119,7 +120,8 @@ def reductions_of(loop: For, also_complex: bool = False) -> tuple[Reduction, ...
 
 
 def carried(loop: For) -> tuple[Reduction, ...] | None:
-    """The reductions of a loop over whose other effects nothing is carried, as its maker knows.
+    """Return the reductions of a loop over whose other effects nothing is carried, as its maker
+    knows.
 
     Inner loops may update variables of their own. None where a variable from outside is no
     reduction.

@@ -66,7 +66,7 @@ class Crew:
             return lambda: compute(part)
 
     def _threads(self) -> ThreadPoolExecutor:
-        """The threads of this process: one that was forked begins with new ones."""
+        """Return the threads of this process: one that was forked begins with new ones."""
         process, pool = self._pool
         if pool is None or process != os.getpid():
             pool = ThreadPoolExecutor(os.cpu_count() or 1, "taco_blas")
@@ -106,7 +106,7 @@ class Loaded:
 
 @lru_cache(maxsize=1)
 def load(library: Library = OPENBLAS) -> Loaded | None:
-    """The library, None where the package has none."""
+    """Return the library, None where the package has none."""
     spec = importlib.util.find_spec(library.package)
     if spec is None or spec.origin is None:
         return None
@@ -144,7 +144,8 @@ def _core(opened: ctypes.CDLL, library: Library) -> str | None:
 
 
 def _from_capsules(library: Library) -> Loaded | None:
-    """The routines as SciPy offers them to Cython, through whatever BLAS it was built with."""
+    """Return the routines as SciPy offers them to Cython, through whatever BLAS it was built
+    with."""
     try:
         capsules = importlib.import_module(library.capsules).__pyx_capi__
     except (ImportError, AttributeError):
@@ -162,7 +163,8 @@ def _from_capsules(library: Library) -> Loaded | None:
 
 
 def available(dtype: str, threads: int | None) -> bool:
-    """Whether there is a library that multiplies matrices of `dtype` with at most `threads`."""
+    """Tell whether there is a library that multiplies matrices of `dtype` with at most
+    `threads`."""
     if dtype not in GEMM:
         return False
     loaded = load()
@@ -170,7 +172,7 @@ def available(dtype: str, threads: int | None) -> bool:
 
 
 def vector_bytes() -> int | None:
-    """How wide the vectors are that the library multiplies with, where that is known."""
+    """Return how wide the vectors are that the library multiplies with, where that is known."""
     loaded = load()
     return None if loaded is None or loaded.core is None else VECTOR_BYTES.get(loaded.core)
 
@@ -260,7 +262,7 @@ class LibraryProduct:
 
 
 def library_product(text: str) -> LibraryProduct:
-    """The product that `text` names: element type, then the loops of left, right and result.
+    """Return the product that `text` names: element type, then the loops of left, right and result.
 
     Raises ValueError where there is no library.
     """
@@ -373,8 +375,8 @@ def _loops(subscripts: Sequence[str], arrays: Sequence[Array]) -> list[Loop]:
 
 
 def _ready(found: Products, itemsize: int, factors: tuple[int, int], threads: int) -> _Call:
-    """The call; `factors` are the addresses of 0 and 1, what the result is multiplied with in the
-    first round and in later ones."""
+    """Return the call; `factors` are the addresses of 0 and 1, what the result is multiplied with
+    in the first round and in later ones."""
     flags = [ctypes.c_char(b"T" if matrix.transposed else b"N") for matrix in _matrices(found)]
     sizes = (*(m.leading for m in _matrices(found)), found.leading)
     leading = [ctypes.c_int(n) for n in sizes]
@@ -401,7 +403,7 @@ def _ready(found: Products, itemsize: int, factors: tuple[int, int], threads: in
 
 
 def _begin(found: Products, share: Share) -> tuple[int, int, int]:
-    """Elements from the start of result, left and right to the first of a share."""
+    """Return elements from the start of result, left and right to the first of a share."""
     left, right = _matrices(found)
     return (
         share.row + share.column * found.leading,
@@ -419,7 +421,8 @@ def _matrices(found: Products) -> tuple[Matrix, Matrix]:
 
 
 def _offsets(outer: Sequence[Loop], itemsize: int) -> Iterator[tuple[int, int, int, bool]]:
-    """Bytes from the start of result, left and right, and whether it is not the first round."""
+    """Yield bytes from the start of result, left and right, and whether it is not the first
+    round."""
     if not outer:
         yield 0, 0, 0, False
         return

@@ -70,7 +70,7 @@ class VectorRoutines:
 
 
 def vector_routines(dtype: str) -> VectorRoutines | None:
-    """The routines for an element type, None where there is no library."""
+    """Return the routines for an element type, None where there is no library."""
     loaded = load()
     if loaded is None or dtype not in GEMV:
         return None
@@ -91,8 +91,8 @@ def _step(array: Array, axis: int) -> int:
 
 
 def _columns(a: Array) -> tuple[Array, bool]:
-    """A matrix as the routine reads it, and whether that is by rows: a copy where neither rows nor
-    columns lie together."""
+    """Return a matrix as the routine reads it, and whether that is by rows: a copy where neither
+    rows nor columns lie together."""
     for by_rows in (True, False):
         inner, outer = (1, 0) if by_rows else (0, 1)
         unit = a.strides[inner] == a.itemsize or a.shape[inner] == 1
@@ -102,7 +102,8 @@ def _columns(a: Array) -> tuple[Array, bool]:
 
 
 def _vector(x: Array) -> tuple[Array, int]:
-    """A vector with the step from one element to the next: a copy where that is not forwards."""
+    """Return a vector with the step from one element to the next: a copy where that is not
+    forwards."""
     if len(x) < 2:
         return np.ascontiguousarray(x), 1
     if x.strides[0] <= 0 or x.strides[0] % x.itemsize:

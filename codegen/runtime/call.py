@@ -57,7 +57,8 @@ def in_buffer(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def callables(
     host: Host, pool: Pool, entry: int, signatures: tuple[Signature, ...]
 ) -> dict[str, KernelCall]:
-    """A callable for each function of the kernel whose entry point is at the address `entry`."""
+    """Return a callable for each function of the kernel whose entry point is at the address
+    `entry`."""
     return {s.name: _callable(host, pool, entry, i, s) for i, s in enumerate(signatures)}
 
 
@@ -94,7 +95,7 @@ def _row(p: Parameter) -> tuple[str, int, int, str]:
 def _growing_call(
     raw: KernelCall, pool: Pool, signature: Signature, growing: list[tuple[int, Any]]
 ) -> KernelCall:
-    """`raw` with its growing arrays made of spare blocks of `pool` and returned as arrays.
+    """Return `raw` with its growing arrays made of spare blocks of `pool` and returned as arrays.
 
     The sizes of the last results tell which spare blocks suit the next.
     """

@@ -65,7 +65,7 @@ class ChildProcess:
 
     @property
     def pid(self) -> int | None:
-        """The number of the process, None while there is none."""
+        """Return the number of the process, None while there is none."""
         ours = self._process is not None and self._owner == os.getpid()
         return self._process.pid if ours and self._process is not None else None
 
@@ -161,7 +161,7 @@ class ChildProcess:
 def _alarm(
     process: subprocess.Popen[bytes], late: threading.Event, seconds: float
 ) -> threading.Timer:
-    """A timer that is running, and ends the process after so many seconds."""
+    """Return a timer that is running, and ends the process after so many seconds."""
 
     def end() -> None:
         late.set()
@@ -229,7 +229,7 @@ def _read_array(pipe: IO[bytes], told: Any) -> Array:
 
 
 def _bytes_of(array: Any) -> memoryview:
-    """The elements of an array that lies together, in its memory."""
+    """Return the elements of an array that lies together, in its memory."""
     return memoryview(array.reshape(-1).view(np.uint8))
 
 

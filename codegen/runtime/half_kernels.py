@@ -11,7 +11,7 @@ from codegen.types import FLOAT16, FLOAT32, INT32, INT64, ScalarType
 
 
 def halves_source() -> KernelSource:
-    """The functions `to_float16` and `to_float32`."""
+    """Return the functions `to_float16` and `to_float32`."""
     pairs = ((FLOAT32, FLOAT16), (FLOAT16, FLOAT32))
     text = "\n".join(_text(source, target) for source, target in pairs)
     return KernelSource(text, tuple(_signature(source, target) for source, target in pairs))

@@ -43,7 +43,7 @@ class Host:
     entry: int
 
     def load(self, library: Path) -> int:
-        """The address of the entry point of a kernel's shared object. Raises OSError."""
+        """Return the address of the entry point of a kernel's shared object. Raises OSError."""
         entry = self.lib.taco_load(os.fsencode(library))
         if entry == self.ffi.NULL:
             raise OSError(self.ffi.string(self.lib.taco_load_error()).decode(errors="replace"))
@@ -51,7 +51,7 @@ class Host:
 
 
 def load_host(store: Store, compiler: Callable[[], Compiler]) -> Host:
-    """The host from `store`, else built with `compiler()`. Raises ToolchainError."""
+    """Return the host from `store`, else built with `compiler()`. Raises ToolchainError."""
     fingerprint = source_fingerprint((RUNTIME_FOLDER,))
     key = digest("host", python_abi(), fingerprint, sys.platform, platform.machine())
     entry = store.load(key)

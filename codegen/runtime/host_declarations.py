@@ -37,7 +37,7 @@ FUNCTIONS = (
 
 
 def make_ffi() -> Any:
-    """cffi's `ffi` for CDEF."""
+    """Return cffi's `ffi` for CDEF."""
     import _cffi_backend
 
     functions = tuple(part for function in FUNCTIONS for part in function)

@@ -7,7 +7,7 @@ from codegen.types import INT32, INT64, UINT8, ScalarType
 
 
 def ascends_signature(element: ScalarType) -> Signature:
-    """Whether crd ascends strictly in each of crd[pos[i]:pos[i + 1]], as 1 or 0 in `found`."""
+    """Tell whether crd ascends strictly in each of crd[pos[i]:pos[i + 1]], as 1 or 0 in `found`."""
     return Signature(
         f"taco_ascends_{element.name}",
         (
@@ -21,7 +21,8 @@ def ascends_signature(element: ScalarType) -> Signature:
 
 
 def count_blocks_signature(element: ScalarType) -> Signature:
-    """How many blocks of a matrix in CSR hold an entry, and where each row of blocks begins."""
+    """Return how many blocks of a matrix in CSR hold an entry, and where each row of blocks
+    begins."""
     arrays = (
         Parameter("pos", Kind.INPUT, element),
         Parameter("crd", Kind.INPUT, element),
@@ -33,7 +34,7 @@ def count_blocks_signature(element: ScalarType) -> Signature:
 
 
 def fill_blocks_signature(element: ScalarType) -> Signature:
-    """The columns of the blocks of a matrix in CSR, and their elements, as bytes."""
+    """Return the columns of the blocks of a matrix in CSR, and their elements, as bytes."""
     arrays = (
         Parameter("pos", Kind.INPUT, element),
         Parameter("crd", Kind.INPUT, element),
@@ -47,7 +48,8 @@ def fill_blocks_signature(element: ScalarType) -> Signature:
 
 
 def within_signature(element: ScalarType) -> Signature:
-    """Whether pos ascends from 0 and its coordinates are below a size, as 1 or 0 in `found`."""
+    """Tell whether pos ascends from 0 and its coordinates are below a size, as 1 or 0 in
+    `found`."""
     arrays = (
         Parameter("pos", Kind.INPUT, element),
         Parameter("crd", Kind.INPUT, element),

@@ -147,12 +147,12 @@ class KernelCache:
 
     @property
     def status(self) -> str:
-        """One line: where kernels are kept, and why not elsewhere."""
+        """Return one line: where kernels are kept, and why not elsewhere."""
         return self._store.status
 
     @property
     def home(self) -> Path:
-        """The folder around that of kernels, for what is kept longer than these."""
+        """Return the folder around that of kernels, for what is kept longer than these."""
         return self._store.home
 
     def tell(self, name: str, value: object) -> None:
@@ -162,7 +162,7 @@ class KernelCache:
 
     @property
     def compiler(self) -> Compiler:
-        """The compiler. Raises NoCompilerError."""
+        """Return the compiler. Raises NoCompilerError."""
         with self._lock:
             if self._compiler is None:
                 self._compiler = as_noted(self._store, find_compiler())
@@ -170,7 +170,7 @@ class KernelCache:
 
     @property
     def pool(self) -> Pool:
-        """The memory of results."""
+        """Return the memory of results."""
         return self._get_host()[1]
 
     @property
@@ -206,7 +206,7 @@ class KernelCache:
         return self._start(lambda: (self._get_host(), self._object(ARRAYS)))
 
     def _start(self, load: Callable[[], object]) -> threading.Thread | None:
-        """The background thread, which begins with `load` unless there is one."""
+        """Return the background thread, which begins with `load` unless there is one."""
 
         def run() -> None:
             with contextlib.suppress(ToolchainError, OSError):
@@ -223,7 +223,7 @@ class KernelCache:
             return self._background
 
     def get_or_build(self, key: str, make: Callable[[], KernelSource]) -> Found:
-        """The kernel of `key`, which must determine what `make()` returns.
+        """Return the kernel of `key`, which must determine what `make()` returns.
 
         Raises NoCompilerError, CompileError, or ToolchainError when nothing can be written at all.
         """
@@ -257,7 +257,7 @@ class KernelCache:
 
     @property
     def cores(self) -> int:
-        """How many threads a kernel may use: what the environment allows, unless it was said.
+        """Count how many threads a kernel may use: what the environment allows, unless it was said.
 
         The environment is read when the number is first needed.
         """
@@ -289,7 +289,7 @@ class KernelCache:
             self.limit_threads(self._most_threads)
 
     def find(self, key: str) -> LoadedKernel | None:
-        """The kernel of `key` if it is in memory or on disk. Raises NoCompilerError."""
+        """Return the kernel of `key` if it is in memory or on disk. Raises NoCompilerError."""
         kernel = self._kernels.get(key)
         if kernel is None:
             kernel = self._load_stored(self.full_key(key))
@@ -298,7 +298,7 @@ class KernelCache:
         return kernel
 
     def note(self, key: str) -> str | None:
-        """The text kept under `key` for kernels like those made now, or None."""
+        """Return the text kept under `key` for kernels like those made now, or None."""
         return self._store.note(self.full_key(key))
 
     def write_note(self, key: str, text: str) -> None:
@@ -306,7 +306,7 @@ class KernelCache:
         self._store.write_note(self.full_key(key), text)
 
     def text(self, key: str) -> str | None:
-        """The text kept under `key` that follows from it and our sources alone, or None."""
+        """Return the text kept under `key` that follows from it and our sources alone, or None."""
         return self._store.note(self._text_name(key))
 
     def write_text(self, key: str, text: str) -> None:
@@ -343,7 +343,7 @@ class KernelCache:
             self._store.clear()
 
     def load_unit(self, key: str, make: Callable[[], Unit]) -> Entry:
-        """The output of the unit of `key`, which must determine it, from disk or compiled.
+        """Return the output of the unit of `key`, which must determine it, from disk or compiled.
 
         Raises NoCompilerError, CompileError, or ToolchainError when nothing can be written at all.
         """
@@ -383,7 +383,8 @@ class KernelCache:
             return self._store.store(key, output, source, facts)
 
     def full_key(self, key: str) -> str:
-        """The key on disk: `key` with the compiler, its flags, the CPU, Python and our sources."""
+        """Return the key on disk: `key` with the compiler, its flags, the CPU, Python and our
+        sources."""
         with self._lock:
             if self._environment is None:
                 sources = source_fingerprint(self._sources)
@@ -476,7 +477,7 @@ class KernelCache:
         return build_entry(self._store, key, self.compiler, unit, flags, kernel.source, text)
 
     def _object(self, part: Part) -> Path:
-        """The object of `part`, from disk or compiled."""
+        """Return the object of `part`, from disk or compiled."""
         with self._object_locks[part]:
             path = self._objects.get(part)
             if path is None or not path.exists():

@@ -28,7 +28,7 @@ class Memo:
         return len(self._young.keys() | self._old.keys())
 
     def get(self, key: Any) -> Any:
-        """The value put under `key`, or None."""
+        """Return the value put under `key`, or None."""
         try:
             found = self._young.get(key)
         except TypeError:

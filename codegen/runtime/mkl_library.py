@@ -174,8 +174,8 @@ def load_mkl() -> Mkl | None:
 
 
 def _by_rows(a: Array) -> tuple[Array, int, int]:
-    """A matrix as it is read by rows, whether that is transposed, and from row to row: a copy where
-    neither rows nor columns lie together."""
+    """Return a matrix as it is read by rows, whether that is transposed, and from row to row: a
+    copy where neither rows nor columns lie together."""
     for how, inner, outer in ((PLAIN, 1, 0), (TRANSPOSED, 0, 1)):
         unit = a.strides[inner] == a.itemsize or a.shape[inner] == 1
         step, rest = divmod(a.strides[outer], a.itemsize)

@@ -18,7 +18,8 @@ LOWEST, HIGHEST = -342, 308
 
 
 def power_of_five(exponent: int) -> int:
-    """The upper 128 bits of 5^exponent, which the reciprocals of powers exceed by less than one.
+    """Return the upper 128 bits of 5^exponent, which the reciprocals of powers exceed by less than
+    one.
 
     >>> hex(power_of_five(1)), hex(power_of_five(-1))
     ('0xa0000000000000000000000000000000', '0xcccccccccccccccccccccccccccccccd')
@@ -31,7 +32,7 @@ def power_of_five(exponent: int) -> int:
 
 
 def table_source(index: ScalarType) -> KernelSource:
-    """The kernel whose coordinates are of type `index`."""
+    """Return the kernel whose coordinates are of type `index`."""
     powers = [power_of_five(q) for q in range(LOWEST, HIGHEST + 1)]
     words = (f"{power >> 64:#x}, {power & (2**64 - 1):#x}" for power in powers)
     text = (Path(__file__).parent / "text_table.c").read_text()
@@ -40,7 +41,7 @@ def table_source(index: ScalarType) -> KernelSource:
 
 
 def count_signature() -> Signature:
-    """The parameters of `text_count_lines`."""
+    """Return the parameters of `text_count_lines`."""
     return Signature(
         "text_count_lines",
         (
@@ -54,7 +55,7 @@ def count_signature() -> Signature:
 
 
 def read_signature(index: ScalarType) -> Signature:
-    """The parameters of `text_read_table`."""
+    """Return the parameters of `text_read_table`."""
     inputs = [("starts", INT64), ("first", INT64), ("sizes", INT64)]
     outputs = [("rows", INT64), ("columns", index), ("values", UINT64)]
     scalars = ("chunks", "lines", "digits", "numbers", "kind")

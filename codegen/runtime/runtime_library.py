@@ -45,7 +45,7 @@ PARTS = (ARRAYS, SORTING)
 
 
 def parts_of(source: str) -> tuple[Part, ...]:
-    """The parts with a function that `source` calls."""
+    """Return the parts with a function that `source` calls."""
     return tuple(part for part in PARTS if re.search(part.calls, source))
 
 
@@ -57,7 +57,7 @@ def definitions(defined: Part | None) -> str:
 def load_part(
     part: Part, store: Store, key: str, compiler: Compiler, flags: tuple[str, ...]
 ) -> Path:
-    """The object of `part` from `store`, else compiled.
+    """Return the object of `part` from `store`, else compiled.
 
     Raises CompileError, and OSError where nothing can be written.
     """

@@ -33,7 +33,7 @@ class Parameter:
 
     @property
     def is_array(self) -> bool:
-        """Whether the argument is an existing array."""
+        """Tell whether the argument is an existing array."""
         return self.kind in (Kind.INPUT, Kind.OUTPUT)
 
 
@@ -45,13 +45,13 @@ class Signature:
     parameters: tuple[Parameter, ...]
 
     def to_json(self) -> dict[str, object]:
-        """Lists and strings that `signature_from_json` turns back into this value."""
+        """Return lists and strings that `signature_from_json` turns back into this value."""
         rows = [[p.name, p.kind.value, p.element.name] for p in self.parameters]
         return {"name": self.name, "parameters": rows}
 
 
 def signature_of(function: ir.Function) -> Signature:
-    """The signature of a loop IR function: arrays, then scalars, then `threads`."""
+    """Return the signature of a loop IR function: arrays, then scalars, then `threads`."""
     arrays = tuple(Parameter(a.name, Kind(a.storage.value), a.element) for a in function.arrays)
     scalars = tuple(Parameter(v.name, Kind.SCALAR, v.type) for v in function.scalars)
     threads = (Parameter("threads", Kind.THREADS, INT32),) if function.threaded else ()
@@ -59,7 +59,8 @@ def signature_of(function: ir.Function) -> Signature:
 
 
 def signature_from_json(data: dict[str, object]) -> Signature:
-    """The inverse of `Signature.to_json`. KeyError, TypeError or ValueError on other data."""
+    """Return the inverse of `Signature.to_json`. KeyError, TypeError or ValueError on other
+    data."""
     rows = data["parameters"]
     if not isinstance(rows, list):
         raise TypeError("Expected a list of parameters")

@@ -115,7 +115,7 @@ def start_compiling(
 
 
 def compile_unit(compiler: Compiler, unit: Unit, flags: tuple[str, ...], folder: Path) -> Path:
-    """The output of `unit`, in `folder`. Raises what starting and finishing may raise."""
+    """Return the output of `unit`, in `folder`. Raises what starting and finishing may raise."""
     return start_compiling(compiler, unit, flags, folder).finish()
 
 
@@ -171,7 +171,7 @@ def _built(
 
 
 def moved_error(error: CompileError, place: Path, kept: Path) -> CompileError:
-    """`error` about the build folder as it is after it was moved from `place` to `kept`."""
+    """Return `error` about the build folder as it is after it was moved from `place` to `kept`."""
     old, new = str(place), str(kept)
     source = kept / "kernel.c"
     shown = source if source.exists() else error.source.replace(old, new)

@@ -120,7 +120,8 @@ class Compiler:
         return self.openmp == "-fopenmp"
 
     def flags_for(self, source: str, vectors: bool = False) -> tuple[str, ...]:
-        """The flags for `source`: libgomp is linked, and started, only where threads are used.
+        """Return the flags for `source`: libgomp is linked, and started, only where threads are
+        used.
 
         vectors  whether its work is written in vectors: it is compiled in two thirds of the time
                  without what makes more of them, and is as fast
@@ -140,12 +141,12 @@ class Compiler:
 
 
 def reads_pairs(source: str) -> bool:
-    """Whether neighbours may be read under one condition, which gcc 12 may do wrongly."""
+    """Tell whether neighbours may be read under one condition, which gcc 12 may do wrongly."""
     return _PAIRS.search(_MARKED.sub("", source)) is not None
 
 
 def _command(text: str) -> list[str]:
-    """The words of $CC. Raises NoCompilerError where they cannot be told apart."""
+    """Return the words of $CC. Raises NoCompilerError where they cannot be told apart."""
     try:
         return shlex.split(text)
     except ValueError as error:
@@ -239,7 +240,7 @@ def may_have_left(compiler: Compiler, flags: Iterable[str], openmp: str) -> bool
 
 
 def _likely(wish: Alternatives, kind: str, program: Path) -> str:
-    """The alternative this compiler most likely accepts, found without starting it."""
+    """Return the alternative this compiler most likely accepts, found without starting it."""
     if kind != "gcc" or wish not in (_MARKED_LOOPS, _NO_GATHER):
         return wish[0]
     version = _gcc_version(program)
@@ -251,7 +252,8 @@ def _likely(wish: Alternatives, kind: str, program: Path) -> str:
 
 
 def _gcc_version(program: Path) -> int | None:
-    """The major version, from a name such as `gcc-12` or from the folder of its libraries."""
+    """Return the major version, from a name such as `gcc-12` or from the folder of its
+    libraries."""
     match = re.search(r"gcc-(\d+)", program.name)
     if match:
         return int(match[1])

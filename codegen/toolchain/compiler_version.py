@@ -9,7 +9,7 @@ SECONDS = 60.0
 
 
 def version_line(command: Sequence[str]) -> str:
-    """The first line that a compiler prints of its version, "" where it prints none.
+    """Return the first line that a compiler prints of its version, "" where it prints none.
 
     ("cc",)  →  "cc (Debian 12.2.0-14) 12.2.0"
     """

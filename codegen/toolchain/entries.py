@@ -71,7 +71,7 @@ def _age(entry: os.DirEntry[str], now: float) -> float:
 
 
 def stored_files(folder: Path) -> list[tuple[Path, int, float]]:
-    """The files of all entries with their sizes and times."""
+    """Return the files of all entries with their sizes and times."""
     found = []
     for entry in scan(folder):
         if entry.name.endswith((*_BINARY, ".c", ".json", ".note")):
@@ -93,8 +93,8 @@ def _digest(data: bytes) -> str:
 
 
 def read_entry(folder: Path, key: str) -> Entry:
-    """The entry of `key`. Raises UntrustedError, DamageError, OSError, and others for a manifest
-    that is none."""
+    """Return the entry of `key`. Raises UntrustedError, DamageError, OSError, and others for a
+    manifest that is none."""
     manifest = json.loads(read_own(folder / f"{key}.json"))
     name = str(manifest["library"])
     library = folder / name
@@ -130,7 +130,7 @@ def write_entry(folder: Path, key: str, library: Path, source: str, facts: str) 
 
 
 def read_note(folder: Path, name: str) -> str:
-    """The note `name`. Raises UntrustedError, DamageError and OSError."""
+    """Return the note `name`. Raises UntrustedError, DamageError and OSError."""
     path = folder / f"{name}.note"
     written, _, data = read_own(path).partition(b"\n")
     if written.decode(errors="replace") != _digest(name.encode() + b"\n" + data):
@@ -160,7 +160,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def new_folder(parent: Path | None, prefix: str = "tmp-") -> Path:
-    """A new empty folder for the user alone."""
+    """Return a new empty folder for the user alone."""
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
     folder.chmod(0o700)  # a umask may have taken the user's own rights
     return folder

@@ -42,7 +42,7 @@ def _cpuinfo() -> dict[str, str]:
 
 
 def cpu_identity() -> str:
-    """A text that differs between CPUs for which `-march=native` means different things."""
+    """Return a text that differs between CPUs for which `-march=native` means different things."""
     facts = _cpuinfo()
     known = [f"{name}={facts[name]}" for name in _CPU_FIELDS if name in facts]
     if not known:
@@ -51,20 +51,21 @@ def cpu_identity() -> str:
 
 
 def cpu_flags() -> frozenset[str]:
-    """The CPU's features by their names in /proc/cpuinfo (`avx2`, `asimd`); empty where unknown."""
+    """Return the CPU's features by their names in /proc/cpuinfo (`avx2`, `asimd`); empty where
+    unknown."""
     facts = _cpuinfo()
     return frozenset((facts.get("flags") or facts.get("Features") or "").split())
 
 
 def core_count() -> int:
-    """How many processors this process may run on."""
+    """Count how many processors this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def cache_sizes() -> tuple[int, ...]:
-    """Bytes of the data caches of the first processor, the nearest first; () if unknown."""
+    """Return bytes of the data caches of the first processor, the nearest first; () if unknown."""
     folder = ROOT / "sys/devices/system/cpu/cpu0/cache"
     units = {"K": 1024, "M": 1024**2, "G": 1024**3}
     sizes = []
@@ -115,6 +116,6 @@ def _list_sources(folder: str, lines: list[str]) -> None:
 
 
 def cpu_name() -> str:
-    """The processor's name and architecture: "AMD EPYC 9654, x86_64"."""
+    """Return the processor's name and architecture: "AMD EPYC 9654, x86_64"."""
     name = _cpuinfo().get("model name") or platform.processor() or "processor"
     return f"{name}, {platform.machine()}"

@@ -7,7 +7,8 @@ from typing import Any
 
 
 def open_library(ffi: Any, path: str) -> Any:
-    """The library at `path`, or of that name in the system. Raises OSError where there is none.
+    """Return the library at `path`, or of that name in the system. Raises OSError where there is
+    none.
 
     cffi alone would go on looking, by starting ldconfig and gcc: 0.1 s for each name.
     """

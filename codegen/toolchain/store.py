@@ -89,18 +89,20 @@ class Store:
 
     @property
     def home(self) -> Path:
-        """The folder that entries are in a subfolder of; a private temporary folder itself."""
+        """Return the folder that entries are in a subfolder of; a private temporary folder
+        itself."""
         return self._private if self._private is not None else self._chosen.parent
 
     @property
     def status(self) -> str:
-        """One line on where kernels are kept, and why not elsewhere."""
+        """Return one line on where kernels are kept, and why not elsewhere."""
         if self._private is None:
             return f"kernel cache in {self._chosen}"
         return f"kernel cache in a private temporary folder, because {self._reason}"
 
     def load(self, key: str) -> Entry | None:
-        """The entry of `key`; None when there is none, or it is damaged or not to be trusted."""
+        """Return the entry of `key`; None when there is none, or it is damaged or not to be
+        trusted."""
         for folder in self._readable():
             try:
                 return read_entry(folder, key)
@@ -136,7 +138,7 @@ class Store:
 
     @contextlib.contextmanager
     def workplace(self) -> Iterator[Path]:
-        """A new empty folder on the file system of the entries; removed afterwards."""
+        """Yield a new empty folder on the file system of the entries; removed afterwards."""
         folder = self.folder
         try:
             self._make(folder)
@@ -177,7 +179,8 @@ class Store:
         atexit.register(_remove_own, private, os.getpid())
 
     def note(self, name: str) -> str | None:
-        """The small text kept under `name`; None when there is none, or it is not to be trusted."""
+        """Return the small text kept under `name`; None when there is none, or it is not to be
+        trusted."""
         for folder in self._readable():
             try:
                 return read_note(folder, name)
@@ -212,13 +215,13 @@ class Store:
                         Path(entry.path).unlink()
 
     def size(self) -> int:
-        """Bytes that the entries take."""
+        """Return bytes that the entries take."""
         return sum(size for _, size, _ in stored_files(self.folder))
 
     # ---------------------------------------------------------------- trust
 
     def _places(self) -> tuple[Path, ...]:
-        """The folders that entries may be in, those that are written to first."""
+        """Return the folders that entries may be in, those that are written to first."""
         both = (self.folder,) if self._distrusted else (self.folder, self._chosen)
         return tuple(dict.fromkeys(both))
 
@@ -275,7 +278,8 @@ class Store:
 
 
 def _private_folder() -> Path:
-    """A new folder where temporary files belong, or where others cannot put one in its place."""
+    """Return a new folder where temporary files belong, or where others cannot put one in its
+    place."""
     reasons = []
     for parent in (None, *map(Path, _TEMPORARY)):
         try:

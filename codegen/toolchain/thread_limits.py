@@ -29,7 +29,7 @@ _COUNTS = {
 
 
 def thread_limit(environ: Mapping[str, str] = os.environ, root: Path = Path("/")) -> int:
-    """How many threads this process should use; warns of variables that are no counts.
+    """Count how many threads this process should use; warns of variables that are no counts.
 
     root  where /proc and /sys are
     """
@@ -40,7 +40,7 @@ def thread_limit(environ: Mapping[str, str] = os.environ, root: Path = Path("/")
 
 
 def _asked(name: str, environ: Mapping[str, str]) -> int | None:
-    """The count in the variable `name`, of the outermost level; None where there is none."""
+    """Return the count in the variable `name`, of the outermost level; None where there is none."""
     value = environ.get(name, "")
     if not value.strip():
         return None
@@ -57,7 +57,7 @@ def _asked(name: str, environ: Mapping[str, str]) -> int | None:
 
 
 def cpu_quota(root: Path = Path("/")) -> float | None:
-    """How many processors the control groups allow, None for as many as there are."""
+    """Count how many processors the control groups allow, None for as many as there are."""
     shares = []
     for folder, version in _groups(str(root)):
         if version == 2:
@@ -71,7 +71,7 @@ def cpu_quota(root: Path = Path("/")) -> float | None:
 
 
 def _groups(root: str) -> Iterator[tuple[str, int]]:
-    """The folders of the control groups that this process is in, and their version.
+    """Yield the folders of the control groups that this process is in, and their version.
 
     In a container without a name space for groups, the path is that of the host, and the group's
     folder is the mount itself: the way up ends there.

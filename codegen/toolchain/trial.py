@@ -83,7 +83,7 @@ def _called(library: Path, trial: Trial) -> Tried:
 
 
 def _reason(code: int, printed: bytes) -> str:
-    """Why a process ended: the name of a signal, or the last line that it printed."""
+    """Say why a process ended: the name of a signal, or the last line that it printed."""
     if code < 0:
         return f"an end of the process by {signal.Signals(-code).name}"
     lines = printed.decode(errors="replace").strip().splitlines()

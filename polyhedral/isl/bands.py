@@ -42,7 +42,7 @@ class Component:
 
 
 def components(held: Held) -> tuple[Component, ...]:
-    """The bands that ISL's scheduler finds (Pluto's algorithm), in an order that is legal.
+    """Return the bands that ISL's scheduler finds (Pluto's algorithm), in an order that is legal.
 
     Statements that depend on each other in a circle share a band, others have bands of their own.
     ISL gives up on a few nests ("unable to carry dependences"): those have one part and no band.
@@ -64,7 +64,7 @@ def components(held: Held) -> tuple[Component, ...]:
 
 
 def _scheduled(held: Held, ordered: islpy.UnionMap) -> islpy.ScheduleNode | None:
-    """The schedule that keeps what is ordered, None where ISL finds none."""
+    """Return the schedule that keeps what is ordered, None where ISL finds none."""
     import islpy
 
     constraints = islpy.ScheduleConstraints.on_domain(held.domain)
@@ -83,14 +83,14 @@ def _scheduled(held: Held, ordered: islpy.UnionMap) -> islpy.ScheduleNode | None
 
 
 def _in_boxes(nest: Nest) -> bool:
-    """Whether no loop begins or ends where another one says, and no statement is guarded."""
+    """Tell whether no loop begins or ends where another one says, and no statement is guarded."""
     bounds = [b for s in nest.statements for loop in s.loops for b in (*loop.lower, *loop.upper)]
     free = all(name in nest.parameters for bound in bounds for name in bound.names)
     return free and not any(each.guards for each in nest.statements)
 
 
 def _without_ends(held: Held) -> islpy.UnionMap:
-    """The dependences as they would be if no loop ended: in boxes, they go the same ways.
+    """Return the dependences as they would be if no loop ended: in boxes, they go the same ways.
 
     Each bound of a loop costs the scheduler a variable for each dependence. Those of many pieces
     are left as they are: they are those of stencils, for which this takes longer than it saves.
@@ -130,7 +130,7 @@ def _node_kind(node: islpy.ScheduleNode) -> str:
 
 
 def _leaf_order(node: islpy.ScheduleNode, nest: Nest) -> Iterator[str]:
-    """The statements below `node` in the order in which they run."""
+    """Yield the statements below `node` in the order in which they run."""
     if node.n_children() == 0:
         found = node.get_domain().get_set_list()
         for place in range(found.n_set()):
@@ -140,7 +140,8 @@ def _leaf_order(node: islpy.ScheduleNode, nest: Nest) -> Iterator[str]:
 
 
 def _planes(node: islpy.ScheduleNode, nest: Nest) -> dict[str, tuple[Affine, ...]] | None:
-    """The rows of a band by statement; None where one is no integer combination of its loops."""
+    """Return the rows of a band by statement; None where one is no integer combination of its
+    loops."""
     partial = node.band_get_partial_schedule()
     found: dict[str, list[Affine]] = {}
     for member in range(node.band_n_member()):

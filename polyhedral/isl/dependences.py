@@ -19,7 +19,8 @@ def conflict(
     first: tuple[Statement, Access],
     second: tuple[Statement, Access],
 ) -> str | None:
-    """Pairs of instances that touch the same element, the first one earlier; None when none do."""
+    """Return pairs of instances that touch the same element, the first one earlier; None when none
+    do."""
     import islpy
 
     names = Notation(nest)
@@ -77,7 +78,7 @@ def _before(first: Statement, second: Statement) -> str:
 def last_writers(
     context: islpy.Context, nest: Nest, array: str
 ) -> tuple[tuple[str, str, str], ...]:
-    """The instance that wrote the value each read of `array` gets.
+    """Return the instance that wrote the value each read of `array` gets.
 
     Triples (writer, reader, relation); reads of what was there before have none.
     """

@@ -30,8 +30,8 @@ def isolated(
     schedule: Schedule,
     places: Sequence[int],
 ) -> islpy.UnionSet:
-    """The option of the band that is the last of `places`, the loops around it being the others:
-    tiles that are full for each of `statements` that has instances in them."""
+    """Return the option of the band that is the last of `places`, the loops around it being the
+    others: tiles that are full for each of `statements` that has instances in them."""
     import islpy
 
     names = Notation(nest)
@@ -49,7 +49,8 @@ def isolated(
 def _tiles(
     context: islpy.Context, names: Notation, statement: Statement, rows: Sequence[Row]
 ) -> tuple[islpy.Set, islpy.Set]:
-    """The tiles that `statement` has instances in, and those of them with points that are none.
+    """Return the tiles that `statement` has instances in, and those of them with points that are
+    none.
 
     A tile is a box in the loops that tiles cut; of the others it takes all.
     """

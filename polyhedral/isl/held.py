@@ -43,7 +43,7 @@ class Held:
 
 
 def hold(context: islpy.Context, nest: Nest) -> Held:
-    """The dependences of `nest`, memory-based, as `dependence.dependences` lists them."""
+    """Return the dependences of `nest`, memory-based, as `dependence.dependences` lists them."""
     import islpy
 
     names = Notation(nest)
@@ -70,7 +70,7 @@ def hold(context: islpy.Context, nest: Nest) -> Held:
 
 
 def _either(one: islpy.UnionMap, other: islpy.UnionMap) -> islpy.UnionMap:
-    """Pairs of instances of the two, in both ways, that touch one element."""
+    """Return pairs of instances of the two, in both ways, that touch one element."""
     return one.apply_range(other.reverse()).union(other.apply_range(one.reverse()))
 
 
@@ -115,7 +115,7 @@ def _elements(
 
 
 def keeps_order(held: Held, schedule: Schedule) -> bool:
-    """Whether every dependence, of updates too, goes forwards in `schedule`."""
+    """Tell whether every dependence, of updates too, goes forwards in `schedule`."""
     return all(_goes_forwards(held, schedule, each) for each in held.dependents)
 
 
@@ -135,9 +135,9 @@ def carried(
     held: Held, schedule: Schedule, place: int, statement: str, sign: str = "<>",
     agreed: int | None = None, commuting: bool = True,
 ) -> bool:  # fmt: skip
-    """Whether a dependence with `statement` agrees in the rows before `agreed` (by default `place`)
-    and differs at `place`, forwards (`<`) or backwards (`>`); where `commuting`, also one between
-    updates that may change places.
+    """Tell whether a dependence with `statement` agrees in the rows before `agreed` (by default
+    `place`) and differs at `place`, forwards (`<`) or backwards (`>`); where `commuting`, also one
+    between updates that may change places.
     """
     outer = place if agreed is None else agreed
     return any(
@@ -187,7 +187,7 @@ def _comparison(held: Held, pairs: Dependent, mine: Row, theirs: Row, sign: str)
 def _constraint(
     held: Held, pairs: Dependent, left: islpy.Map, mine: Row, theirs: Row, sign: str
 ) -> islpy.Constraint:
-    """The comparison of two rows without divisions, which takes ISL less time than text."""
+    """Return the comparison of two rows without divisions, which takes ISL less time than text."""
     import islpy
 
     kinds = islpy.dim_type

@@ -18,7 +18,7 @@ BUDGET = 2_000_000
 
 @contextmanager
 def limited(budget: int) -> Iterator[islpy.Context]:
-    """A fresh context whose operations, all together, stay within `budget` (0: no limit).
+    """Yield a fresh context whose operations, all together, stay within `budget` (0: no limit).
 
     Raises BudgetExceededError out of the `with` block, and ScheduleError for a negative budget.
     """
@@ -43,7 +43,8 @@ def limited(budget: int) -> Iterator[islpy.Context]:
 
 
 def is_exhausted(context: islpy.Context) -> bool:
-    """Whether the budget is used up: then even this fails, whatever the first error was called."""
+    """Tell whether the budget is used up: then even this fails, whatever the first error was
+    called."""
     import islpy
 
     try:

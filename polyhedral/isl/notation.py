@@ -18,13 +18,13 @@ class Notation:
 
     @property
     def header(self) -> str:
-        """`[p0, p1] -> `; nothing without parameters, where ISL may take `[] ->` for the tuple of a
-        space."""
+        """Return `[p0, p1] -> `; nothing without parameters, where ISL may take `[] ->` for the
+        tuple of a space."""
         parameters = ", ".join(self._parameters().values())
         return f"[{parameters}] -> " if parameters else ""
 
     def instance(self, statement: Statement, letter: str) -> str:
-        """`S0[i0, i1]`."""
+        """Return `S0[i0, i1]`."""
         position = [each.name for each in self.nest.statements].index(statement.name)
         return f"S{position}[{', '.join(self.loops(statement, letter).values())}]"
 
@@ -42,7 +42,7 @@ class Notation:
         )
 
     def domain(self, statement: Statement, letter: str) -> str:
-        """The condition under which an instance runs."""
+        """Return the condition under which an instance runs."""
         parts = []
         for loop in statement.loops:
             name = self.loops(statement, letter)[loop.name]
@@ -53,7 +53,7 @@ class Notation:
 
     @property
     def domains(self) -> str:
-        """The instances of all statements that run, as the text of a union of sets."""
+        """Return the instances of all statements that run, as the text of a union of sets."""
         parts = (
             f"{self.instance(each, 'i')} : {self.domain(each, 'i')}"
             for each in self.nest.statements
@@ -61,7 +61,7 @@ class Notation:
         return f"{self.header}{{ {'; '.join(parts)} }}"
 
     def given(self) -> list[str]:
-        """The conditions on the parameters."""
+        """Return the conditions on the parameters."""
         names = self._parameters()
         return [f"{_sum(condition, names)} >= 0" for condition in self.nest.context]
 

@@ -30,7 +30,7 @@ def out_of_order(
     relation: str,
     sides: Sequence[tuple[Statement, Sequence[Row]]],
 ) -> Pair | None:
-    """A pair of `relation` that the rows of its two statements do not keep in order."""
+    """Return a pair of `relation` that the rows of its two statements do not keep in order."""
     import islpy
 
     names = Notation(nest)
@@ -54,7 +54,8 @@ def crossing(
     place: int,
     signs: str,
 ) -> Pair | None:
-    """A pair whose rows agree before `outer` and at `place` compare by one of `signs` (`<>`)."""
+    """Return a pair whose rows agree before `outer` and at `place` compare by one of `signs`
+    (`<>`)."""
     import islpy
 
     names = Notation(nest)
@@ -103,8 +104,8 @@ def _coordinates(point: islpy.Point, kind: islpy.dim_type, count: int) -> tuple[
 def instance_where(
     context: islpy.Context, nest: Nest, statement: Statement, conditions: Sequence[Affine]
 ) -> dict[str, int] | None:
-    """The loops of an instance of `statement` where all `conditions` are 0 or more; None if none
-    is."""
+    """Return the loops of an instance of `statement` where all `conditions` are 0 or more; None if
+    none is."""
     import islpy
 
     names = Notation(nest)

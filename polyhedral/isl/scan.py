@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def scan(context: islpy.Context, nest: Nest, schedule: Schedule) -> islpy.AstNode:
-    """The loops that run every instance in the order of `schedule`, as ISL's syntax tree.
+    """Return the loops that run every instance in the order of `schedule`, as ISL's syntax tree.
 
     Mark nodes above loops say `name:tag:unroll`; calls S0(…) give the values of the original loops.
     """
@@ -39,8 +39,8 @@ def _insert(
     schedule: Schedule,
     done: tuple[bool, ...],
 ) -> islpy.ScheduleNode:
-    """The tree of `statements` in place of `leaf`; `done` says for each row before whether it is a
-    loop."""
+    """Return the tree of `statements` in place of `leaf`; `done` says for each row before whether
+    it is a loop."""
     if len(done) == schedule.depth:
         return leaf
     rows = {each.name: schedule.of(each.name)[len(done)] for each in statements}
@@ -106,14 +106,14 @@ def _filters(
 
 
 def node_kind(node: islpy.AstNode) -> str:
-    """`for_`, `if_`, `block`, `mark` or `user`."""
+    """Return `for_`, `if_`, `block`, `mark` or `user`."""
     import islpy
 
     return islpy.ast_node_type(node.get_type()).name
 
 
 def expression_kind(expr: islpy.AstExpr) -> str:
-    """`op`, `id` or `int`."""
+    """Return `op`, `id` or `int`."""
     import islpy
 
     return islpy.ast_expr_type(expr.get_type()).name

@@ -26,8 +26,8 @@ ACCESS_INSTRUCTIONS = 2
 
 
 def chained(statement: Statement, loop: str | None) -> bool:
-    """Whether an iteration of `loop` reads what one before it wrote, a fixed number of iterations
-    ago. Sums that may change places do not count: they are computed in vectors."""
+    """Tell whether an iteration of `loop` reads what one before it wrote, a fixed number of
+    iterations ago. Sums that may change places do not count: they are computed in vectors."""
     if loop not in statement.variables:
         return False
     writes = [each for each in statement.accesses if each.writes and each.operator is None]
@@ -36,7 +36,7 @@ def chained(statement: Statement, loop: str | None) -> bool:
 
 
 def _follows(read: Access, write: Access, loop: str) -> bool:
-    """Whether `read` finds what `write` wrote at an earlier iteration of `loop` alone."""
+    """Tell whether `read` finds what `write` wrote at an earlier iteration of `loop` alone."""
     if read.array != write.array or len(read.subscripts) != len(write.subscripts):
         return False
     distances: set[float] = set()

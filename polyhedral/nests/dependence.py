@@ -38,7 +38,7 @@ class Distance:
 
     @property
     def direction(self) -> str:
-        """`=` `<` (forwards) `>` (backwards) `<=` `>=` or `*` (any)."""
+        """Return `=` `<` (forwards) `>` (backwards) `<=` `>=` or `*` (any)."""
         below = self.low is None or self.low < 0
         above = self.high is None or self.high > 0
         same = (self.low is None or self.low <= 0) and (self.high is None or self.high >= 0)
@@ -81,7 +81,7 @@ class Dependence:
 
 
 def dependences(nest: Nest, budget: int = BUDGET) -> tuple[Dependence, ...]:
-    """Every dependence of `nest`, memory-based, in the order of its statements and accesses.
+    """Return every dependence of `nest`, memory-based, in the order of its statements and accesses.
 
     Two updates depend on each other in all three ways; that is listed once, as OUTPUT.
     Raises BudgetExceededError, and NestError for an array used with two numbers of subscripts.
@@ -135,7 +135,7 @@ def _distances(
 
 
 def value_flow(nest: Nest, budget: int = BUDGET) -> tuple[Dependence, ...]:
-    """The flow dependences through which values pass: from the last write before each read.
+    """Return the flow dependences through which values pass: from the last write before each read.
 
     Not enough to check a new order by: that takes `dependences`. Raises as `dependences` does.
     """

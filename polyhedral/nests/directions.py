@@ -18,13 +18,14 @@ Interval = tuple[int, int]
 
 
 def coordinate(place: int) -> str:
-    """The name of the coordinate along plane `place`."""
+    """Return the name of the coordinate along plane `place`."""
     return f"c{place}"
 
 
 def introduced(planes: Sequence[Affine], variables: Sequence[str]) -> tuple[str | None, ...] | None:
-    """The loop that each plane adds to those that the planes before it tell; None for a plane that
-    adds none. None altogether where a plane adds two, or one with another factor than 1 or -1.
+    """Return the loop that each plane adds to those that the planes before it tell; None for a
+    plane that adds none. None altogether where a plane adds two, or one with another factor than 1
+    or -1.
     """
     known: set[str] = set()
     found: list[str | None] = []
@@ -38,7 +39,7 @@ def introduced(planes: Sequence[Affine], variables: Sequence[str]) -> tuple[str 
 
 
 def along_planes(statement: Statement, planes: Sequence[Affine]) -> dict[str, Affine] | None:
-    """The loops of `statement` by the coordinates of `planes`; loops that no plane has stay.
+    """Return the loops of `statement` by the coordinates of `planes`; loops that no plane has stay.
 
     None where the planes do not tell them apart one after the other.
     """
@@ -55,7 +56,7 @@ def along_planes(statement: Statement, planes: Sequence[Affine]) -> dict[str, Af
 
 
 def moved_accesses(statement: Statement, values: Mapping[str, Affine]) -> tuple[Access, ...]:
-    """The accesses of `statement` with its loops replaced."""
+    """Return the accesses of `statement` with its loops replaced."""
     return tuple(
         replace(access, subscripts=tuple(each.substitute(values) for each in access.subscripts))
         for access in statement.accesses
@@ -63,18 +64,18 @@ def moved_accesses(statement: Statement, values: Mapping[str, Affine]) -> tuple[
 
 
 def ranges(statement: Statement, parameters: Mapping[str, int]) -> dict[str, Interval]:
-    """An interval that holds the values of each loop, at least one; exact where bounds use no other
-    loop."""
+    """Return an interval that holds the values of each loop, at least one; exact where bounds use
+    no other loop."""
     return {name: (low, max(low, high)) for name, (low, high) in _ends(statement, parameters)}
 
 
 def never_runs(statement: Statement, parameters: Mapping[str, int]) -> bool:
-    """Whether intervals of the loops say that one of them has no value."""
+    """Tell whether intervals of the loops say that one of them has no value."""
     return any(low > high for _, (low, high) in _ends(statement, parameters))
 
 
 def _ends(statement: Statement, parameters: Mapping[str, int]) -> Iterator[tuple[str, Interval]]:
-    """The loops with the least and the greatest value that each may have, by intervals."""
+    """Yield the loops with the least and the greatest value that each may have, by intervals."""
     found: dict[str, Interval] = {name: (value, value) for name, value in parameters.items()}
     for loop in statement.loops:
         low = max(interval(bound, found)[0] for bound in loop.lower)
@@ -84,7 +85,7 @@ def _ends(statement: Statement, parameters: Mapping[str, int]) -> Iterator[tuple
 
 
 def interval(value: Affine, known: Mapping[str, Interval]) -> Interval:
-    """The values that `value` can take."""
+    """Return the values that `value` can take."""
     low = high = value.constant
     for name, factor in value.terms:
         ends = [factor * end for end in known[name]]
@@ -95,7 +96,7 @@ def interval(value: Affine, known: Mapping[str, Interval]) -> Interval:
 def plane_extents(
     statements: Sequence[tuple[Statement, Sequence[Affine]]], parameters: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """How far each plane reaches, over all statements."""
+    """Return how far each plane reaches, over all statements."""
     spans: list[list[Interval]] = []
     for statement, planes in statements:
         inside = ranges(statement, parameters)

@@ -40,11 +40,12 @@ class Extent:
         return self.reach(sizes)[0]
 
     def count(self, sizes: Sizes) -> float:
-        """Different values, at most."""
+        """Return different values, at most."""
         return min(self.reach(sizes))
 
     def reach(self, sizes: Sizes) -> tuple[float, float]:
-        """The span, and the combinations of the loops. Searches ask this ten thousands of times."""
+        """Return the span, and the combinations of the loops. Searches ask this ten thousands of
+        times."""
         span = combinations = float(1 + self.spread)
         for name, factor in self.factors:
             size = sizes.get(name, 1)
@@ -71,15 +72,15 @@ class Footprint:
 
     @property
     def loops(self) -> frozenset[str]:
-        """The loops along which it changes; along the others its elements are used again."""
+        """Return the loops along which it changes; along the others its elements are used again."""
         return frozenset(name for extent in self.extents for name in extent.loops)
 
     def elements(self, sizes: Sizes) -> float:
-        """Different elements, at most."""
+        """Return different elements, at most."""
         return min(prod(extent.count(sizes) for extent in self.extents), self._combinations(sizes))
 
     def lines(self, sizes: Sizes, line_bytes: int) -> float:
-        """Different cache lines of `line_bytes`, on the average over alignments."""
+        """Return different cache lines of `line_bytes`, on the average over alignments."""
         reached = [extent.reach(sizes) for extent in self.extents]
         if not reached:
             return 1
@@ -91,7 +92,8 @@ class Footprint:
         return min(touched, self._combinations(sizes))
 
     def _combinations(self, sizes: Sizes) -> float:
-        """Different elements at most, as loops that several subscripts share are run once."""
+        """Return different elements at most, as loops that several subscripts share are run
+        once."""
         found, seen = 1.0, dict[str, float]()
         for extent in self.extents:
             found *= 1 + extent.spread
@@ -107,7 +109,8 @@ class Footprint:
 def footprints(
     accesses: Iterable[Access], loops: Iterable[str], element_bytes: Mapping[str, int] | None = None
 ) -> tuple[Footprint, ...]:
-    """The footprints of a tile of `loops`, one for each array and linear part of its subscripts.
+    """Return the footprints of a tile of `loops`, one for each array and linear part of its
+    subscripts.
 
     Other loops and parameters count as constants. `element_bytes` of an array is 8 by default.
     """
@@ -136,7 +139,7 @@ def _extents(
 
 
 def total_bytes(parts: Iterable[Footprint], sizes: Sizes, line_bytes: int) -> float:
-    """The bytes of cache that a tile takes."""
+    """Return the bytes of cache that a tile takes."""
     return sum(
         part.lines(sizes, line_bytes) * max(line_bytes, part.element_bytes) for part in parts
     )

@@ -36,7 +36,7 @@ from codegen.tree import find, map_children, rewrite
 
 
 def unroll_and_jam(node: Block, names: Names) -> Block:
-    """Every loop that asks for it, and holds another loop, unrolled and jammed."""
+    """Return every loop that asks for it, and holds another loop, unrolled and jammed."""
     return block(*(_statement(stmt, names) for stmt in node.body))
 
 
@@ -67,7 +67,7 @@ def _jam(loop: For, names: Names) -> Stmt:
 
 
 def _shifted(body: Block, var: Var, by: int) -> Block:
-    """`body` with `var + by` for `var`."""
+    """Return `body` with `var + by` for `var`."""
     if by == 0:
         return body
     value = add(var, by)
@@ -78,7 +78,7 @@ def _shifted(body: Block, var: Var, by: int) -> Block:
 
 
 def _fused(copies: Sequence[Stmt]) -> Stmt:
-    """The copies of one statement side by side, as far in as their loops agree."""
+    """Return the copies of one statement side by side, as far in as their loops agree."""
     first = copies[0]
     if isinstance(first, Block) and len(first.body) == 1:
         return _fused([copy.body[0] for copy in copies if isinstance(copy, Block)])
@@ -107,7 +107,8 @@ def _fused_loops(copies: Sequence[For]) -> Stmt:
 
 
 def _merged(body: Block) -> Block:
-    """`C[x] += a; C[x] += b`  ->  `C[x] = (C[x] + a) + b`, where nothing else is read of C."""
+    """Return `C[x] += a; C[x] += b`  ->  `C[x] = (C[x] + a) + b`, where nothing else is read of
+    C."""
     stores = [stmt for stmt in body.body if isinstance(stmt, Store) and stmt.op in ("+", "-")]
     written = {store.array for store in stores}
     if len(stores) < len(body.body) or any(load.array in written for load in find(body, Load)):

@@ -31,7 +31,7 @@ from codegen.tree import find, rewrite, walk
 
 
 def hoist_sums(node: Block, names: Names) -> Block:
-    """`node` with the sums of its vector loops in variables."""
+    """Return `node` with the sums of its vector loops in variables."""
     return rewrite(node, lambda each: _loop(each, names) if isinstance(each, For) else each)
 
 
@@ -66,5 +66,5 @@ def _added(stmt: Stmt, sums: dict[Store, Var]) -> Stmt:
 
 
 def used_names(node: Block) -> set[str]:
-    """The names of variables and arrays in `node`."""
+    """Return the names of variables and arrays in `node`."""
     return {each.name for each in walk(node) if isinstance(each, Var | Array)}

@@ -48,7 +48,7 @@ class PointOrder:
     planes: tuple[int, ...] | None
 
     def innermost(self, statement: str) -> str | None:
-        """The loop of `statement` that runs innermost."""
+        """Return the loop of `statement` that runs innermost."""
         names = [row.name for row in dict(self.rows)[statement] if row.name]
         return names[-1] if names else None
 
@@ -62,7 +62,7 @@ class Sized:
 
 
 def sized(nest: Nest, values: Mapping[str, int]) -> Sized:
-    """`nest` where its parameters have these `values`."""
+    """Return `nest` where its parameters have these `values`."""
     return Sized(
         nest,
         {
@@ -75,8 +75,8 @@ def sized(nest: Nest, values: Mapping[str, int]) -> Sized:
 def choose_order(
     held: Held, known: Sized, parts: Sequence[Component], component: Component
 ) -> PointOrder:
-    """The best order of the instances of `component`, one of `parts` that run one after the other,
-    inside a tile; it is legal everywhere."""
+    """Return the best order of the instances of `component`, one of `parts` that run one after the
+    other, inside a tile; it is legal everywhere."""
     nest = known.nest
     written = as_written(nest, component)
     best = _score(known, written)
@@ -91,7 +91,7 @@ def choose_order(
 
 
 def as_written(nest: Nest, component: Component) -> PointOrder:
-    """The order of the text, restricted to the statements of `component`."""
+    """Return the order of the text, restricted to the statements of `component`."""
     rows = original(nest)
     return PointOrder(
         tuple((name, rows.of(name)) for name in component.statements),
@@ -106,7 +106,7 @@ def _own_loops(statement: Statement, nest: Nest) -> int:
 
 
 def _schedule(nest: Nest, parts: Sequence[Component], order: PointOrder) -> Schedule:
-    """`order` for the statements that it has, the others as written."""
+    """Return `order` for the statements that it has, the others as written."""
     written, chosen = original(nest), dict(order.rows)
     return padded(
         {
@@ -118,7 +118,7 @@ def _schedule(nest: Nest, parts: Sequence[Component], order: PointOrder) -> Sche
 
 
 def padded(rows: Mapping[str, tuple[Row, ...]]) -> Schedule:
-    """A schedule of rows of different lengths: 0 stands where there are none."""
+    """Return a schedule of rows of different lengths: 0 stands where there are none."""
     longest = max(map(len, rows.values()))
     fill = Row("", affine(0))
     return Schedule(
@@ -174,7 +174,7 @@ def _distributed(known: Sized, component: Component, depth: int) -> PointOrder:
 def _along_planes(
     known: Sized, component: Component, statements: Sequence[str]
 ) -> Iterator[PointOrder]:
-    """Some planes first, then `statements` in this order."""
+    """Yield some planes first, then `statements` in this order."""
     planes = dict(component.planes)
     width = len(component.parallel)
     for count in range(width + 1):
@@ -197,7 +197,8 @@ def _along_planes(
 def _candidate_rows(
     known: Sized, statement: Statement, planes: Sequence[Affine], place: int
 ) -> tuple[tuple[Row, ...], int] | None:
-    """`planes`, then the place of the statement, then its other loops; and how many of those."""
+    """Return `planes`, then the place of the statement, then its other loops; and how many of
+    those."""
     names = introduced(planes, statement.variables)
     if names is None:
         return None
@@ -213,7 +214,7 @@ def _candidate_rows(
 
 
 def _best_order(known: Sized, statement: Statement, loops: Sequence[str]) -> tuple[str, ...]:
-    """`loops`, the one innermost that suits that place best."""
+    """Return `loops`, the one innermost that suits that place best."""
     if not loops:
         return ()
     sizes = known.iterations[statement.name]
@@ -225,9 +226,9 @@ def _best_order(known: Sized, statement: Statement, loops: Sequence[str]) -> tup
 
 
 def loop_score(statement: Statement, loop: str, iterations: int) -> float:
-    """How well `loop` suits the innermost place: 2 for an access that advances by one element, 4
-    for one that stays, -16 for any other; OCTAVE less for each time that `iterations` must be
-    doubled to be LONG, for short rows fill no vectors."""
+    """Return how well `loop` suits the innermost place: 2 for an access that advances by one
+    element, 4 for one that stays, -16 for any other; OCTAVE less for each time that `iterations`
+    must be doubled to be LONG, for short rows fill no vectors."""
     short = OCTAVE * log2(LONG / min(LONG, max(iterations, SHORTEST)))
     total = 0.0
     for access in statement.accesses:
@@ -240,8 +241,8 @@ def loop_score(statement: Statement, loop: str, iterations: int) -> float:
 
 
 def _score(known: Sized, order: PointOrder) -> tuple[float, ...]:
-    """The scores of the innermost loops of the deepest statements, how many loops statements have
-    for themselves, then the scores of the others."""
+    """Return the scores of the innermost loops of the deepest statements, how many loops statements
+    have for themselves, then the scores of the others."""
     nest = known.nest
     depths = {len(nest.statement(name).loops): 0.0 for name, _ in order.rows}
     for name, _ in order.rows:

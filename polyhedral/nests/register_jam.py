@@ -32,7 +32,7 @@ def choose_factors(
     registers: int,
     iterations: Mapping[str, int] | None = None,
 ) -> tuple[int, ...]:
-    """A factor for each loop of `outer`, 1 for one that is not to be jammed.
+    """Return a factor for each loop of `outer`, 1 for one that is not to be jammed.
 
     iterations  of loops, where they are known: more are not jammed, for they would never run
     """
@@ -68,7 +68,7 @@ def cost(statement: Statement, sizes: Mapping[str, int], vector: str) -> tuple[f
 
 
 def _registers(statement: Statement, sizes: Mapping[str, int], vector: str) -> int:
-    """Values that stay while the innermost loop runs."""
+    """Return values that stay while the innermost loop runs."""
     return sum(
         _copies(access, sizes) for access in _different(statement) if not changes(access, vector)
     )
@@ -79,12 +79,13 @@ def _different(statement: Statement) -> tuple[Access, ...]:
 
 
 def _copies(access: Access, sizes: Mapping[str, int]) -> int:
-    """Different elements that the jammed iterations use."""
+    """Return different elements that the jammed iterations use."""
     return prod(size for loop, size in sizes.items() if changes(access, loop))
 
 
 def jammed_at_most(schedule: Schedule, most: int) -> Schedule:
-    """The same order, with at most so many loops jammed above each statement, the innermost."""
+    """Return the same order, with at most so many loops jammed above each statement, the
+    innermost."""
     return Schedule(tuple((name, _fewer(rows, most)) for name, rows in schedule.rows))
 
 

@@ -24,7 +24,7 @@ def tile(
     points: Sequence[str] | None = None,
     planes: Mapping[str, Affine | str] | None = None,
 ) -> Schedule:
-    """The band of `loops` tiled; the loops inside the innermost tile in the order `points`.
+    """Return the band of `loops` tiled; the loops inside the innermost tile in the order `points`.
 
     `planes` gives a loop another direction, e.g. `{"i": "i + t"}`; tiles and points both follow it,
     and the directions together must be a unimodular combination of the loops.
@@ -53,7 +53,7 @@ def tile(
 
 
 def strip_mine(nest: Nest, loop: str, size: int) -> Schedule:
-    """`for i` as `for i_tile: for i in tile`, at its place."""
+    """Return `for i` as `for i_tile: for i in tile`, at its place."""
     return tile(nest, (loop,), {loop: size})
 
 

@@ -28,7 +28,7 @@ Bands = Sequence[tuple[Statement, Sequence[Affine]]]
 def told_apart(
     statements: Bands, sizes: Sequence[int], innermost: Mapping[str, str | None]
 ) -> tuple[bool, str]:
-    """Whether full tiles of those sizes along the planes run in loops of their own, and why.
+    """Tell whether full tiles of those sizes along the planes run in loops of their own, and why.
 
     innermost   the loop of each statement that is the innermost one
     """
@@ -50,19 +50,20 @@ def told_apart(
 
 
 def _row(planes: Sequence[Affine], sizes: Sequence[int], loop: str | None) -> int | None:
-    """The iterations of `loop` in a tile; None where no tile cuts it."""
+    """Return the iterations of `loop` in a tile; None where no tile cuts it."""
     found = [size for plane, size in zip(planes, sizes, strict=False) if loop in plane.names]
     return min(found, default=None)
 
 
 def apart(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Rows of tiles whose full ones run apart; the same where threads share the last of them."""
+    """Return rows of tiles whose full ones run apart; the same where threads share the last of
+    them."""
     *before, last = rows
     return (*before, last if last.tag is Tag.PARALLEL else replace(last, apart=True))
 
 
 def together(schedule: Schedule) -> Schedule:
-    """The same order, with all tiles in the same loops."""
+    """Return the same order, with all tiles in the same loops."""
     return Schedule(
         tuple((name, tuple(replace(r, apart=False) for r in rows)) for name, rows in schedule.rows)
     )

@@ -71,7 +71,7 @@ Sides = Sequence[tuple[Statement, Sequence[Row]]]
 def check_order(
     nest: Nest, schedule: Schedule, found: Sequence[Dependence], budget: int = BUDGET
 ) -> Verdict:
-    """Whether `schedule` runs the source of every dependence in `found` before its sink.
+    """Tell whether `schedule` runs the source of every dependence in `found` before its sink.
 
     `found` is `dependences(nest)`, here and below.
     """
@@ -86,7 +86,7 @@ def check_order(
 def check_parallel(
     nest: Nest, schedule: Schedule, loop: str, found: Sequence[Dependence], budget: int = BUDGET
 ) -> Verdict:
-    """Whether the iterations of the loop called `loop` of `schedule` are independent.
+    """Tell whether the iterations of the loop called `loop` of `schedule` are independent.
 
     Updates of one element in different iterations are not: see `check_reduction`.
     """
@@ -96,8 +96,8 @@ def check_parallel(
 def check_reduction(
     nest: Nest, schedule: Schedule, loop: str, found: Sequence[Dependence], budget: int = BUDGET
 ) -> Verdict:
-    """Whether the iterations are independent but for updates that commute: lanes that each keep a
-    partial result, or updates that are atomic."""
+    """Tell whether the iterations are independent but for updates that commute: lanes that each
+    keep a partial result, or updates that are atomic."""
     return _independent(nest, schedule, loop, _binding(found), budget)
 
 
@@ -108,7 +108,8 @@ def check_band(
     found: Sequence[Dependence],
     budget: int = BUDGET,
 ) -> Verdict:
-    """Whether neighbouring loops of `schedule` are permutable: none carries a dependence backwards.
+    """Tell whether neighbouring loops of `schedule` are permutable: none carries a dependence
+    backwards.
 
     Then they may be tiled with any sizes and put in any order. Raises ScheduleError where something
     stands between the loops, as in `original`.
@@ -160,7 +161,7 @@ def _check(
     reason: str,
     budget: int,
 ) -> Verdict:
-    """The verdict on all of `found`, each of which `broken` may show a pair against."""
+    """Return the verdict on all of `found`, each of which `broken` may show a pair against."""
     try:
         with limited(budget) as context:
             for dependence in found:

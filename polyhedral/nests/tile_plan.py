@@ -75,12 +75,13 @@ class Band:
 
     @property
     def second(self) -> int:
-        """The bytes of the cache that tiles are made for: of a core's own, the largest."""
+        """Return the bytes of the cache that tiles are made for: of a core's own, the largest."""
         return self.caches[min(1, len(self.caches) - 1)]
 
     @property
     def chains(self) -> Chains:
-        """The statements that wait, along their innermost loops, for the iteration before."""
+        """Return the statements that wait, along their innermost loops, for the iteration
+        before."""
         own = {each.name: self.innermost.get(each.name) for each, _ in self.statements}
         waiting = (each for each, _ in self.statements if chained(each, own[each.name]))
         rows = ((each, ranges(each, self.values)[own[each.name] or ""]) for each in waiting)
@@ -110,7 +111,8 @@ class TilePlan:
 
     @property
     def outline(self) -> str:
-        """The loops over tiles, the outermost first, and the sizes of the tiles along them."""
+        """Return the loops over tiles, the outermost first, and the sizes of the tiles along
+        them."""
         if not self.tiles:
             return "no tiles"
         loops = ", ".join(self.names[at] for at in self.order)
@@ -122,7 +124,7 @@ class TilePlan:
 
 
 def choose_sizes(band: Band) -> TilePlan:
-    """The sizes for `band`, or none with the reason."""
+    """Return the sizes for `band`, or none with the reason."""
     moved: list[Access] = []
     deep: list[Access] = []
     loops: dict[str, int] = {}
@@ -164,7 +166,8 @@ def _is_skewed(band: Band) -> bool:
 
 
 def _used_again(band: Band) -> tuple[tuple[str, ...], float]:
-    """The arrays whose elements several iterations of the band use, and the bytes of them."""
+    """Return the arrays whose elements several iterations of the band use, and the bytes of
+    them."""
     found: dict[str, float] = {}
     for statement, planes in band.statements:
         own = {name for plane in planes for name in plane.names}
@@ -230,7 +233,7 @@ def _taken(solution: Solution, cache: int) -> str:
 
 
 def _vector_plane(band: Band) -> int | None:
-    """The plane along which the innermost loop of the deepest statement moves."""
+    """Return the plane along which the innermost loop of the deepest statement moves."""
     deepest = max(band.statements, key=lambda each: len(each[0].loops))
     loop = band.innermost.get(deepest[0].name)
     planes = [at for at, plane in enumerate(deepest[1]) if loop in plane.names]
@@ -255,7 +258,7 @@ def _searched(band: Band, parts: Sequence[Footprint], loops: Mapping[str, int]) 
     known: dict[tuple[int, ...], float] = {}
 
     def taken_by(sizes: tuple[int, ...]) -> float:
-        """The bytes of a tile; many of the search ask about the same slices."""
+        """Return the bytes of a tile; many of the search ask about the same slices."""
         if sizes not in known:
             known[sizes] = total_bytes(parts, _named(sizes, loops), band.line)
         return known[sizes]
@@ -287,12 +290,13 @@ def _waiting(band: Band, chains: Chains) -> tuple[str, ...]:
 
 
 def _whole(band: Band) -> tuple[int, ...]:
-    """One step at a time over everything."""
+    """Return one step at a time over everything."""
     return (1, *band.extents[1:])
 
 
 def _tile_order(band: Band) -> tuple[int, ...]:
-    """Steps outermost, then strips; innermost the plane along which tiles follow each other."""
+    """Return steps outermost, then strips; innermost the plane along which tiles follow each
+    other."""
     slide = 1
     return (0, *(at for at in range(1, len(band.names)) if at != slide), slide)
 
@@ -323,7 +327,7 @@ def _cost(
     order: Sequence[int],
     vector: int | None,
 ) -> float:
-    """Cycles an instance."""
+    """Return cycles an instance."""
     instances = prod(sizes) * len(band.statements)
     amounts = _moved(band, taken_by, sizes, order)
     moved = _byte_cycles(amounts)
@@ -347,7 +351,7 @@ def _moved(
     sizes: tuple[int, ...],
     order: Sequence[int],
 ) -> list[float]:
-    """The bytes into each cache while a tile runs."""
+    """Return the bytes into each cache while a tile runs."""
     taken = taken_by(sizes)
     fresh = taken - taken_by(_with(sizes, order[-1], 0))
     anew = sizes[0] * taken_by(_with(sizes, 0, 1))

@@ -64,12 +64,13 @@ def reuse_counts(accesses: Iterable[Access], loops: Sequence[str]) -> dict[str, 
 
 
 def changes(access: Access, loop: str) -> bool:
-    """Whether `access` moves to another element along `loop`."""
+    """Tell whether `access` moves to another element along `loop`."""
     return any(subscript.coefficient(loop) for subscript in access.subscripts)
 
 
 def advances_by_one(access: Access, loop: str) -> bool:
-    """Whether `access` moves to the neighbouring element along `loop`, as arrays lie in memory."""
+    """Tell whether `access` moves to the neighbouring element along `loop`, as arrays lie in
+    memory."""
     factors = [subscript.coefficient(loop) for subscript in access.subscripts]
     return factors[-1:] == [1] and not any(factors[:-1])
 
@@ -90,7 +91,7 @@ def solve(
     cache: Cache,
     extents: Mapping[str, int] | None = None,
 ) -> Solution:
-    """The tile sizes for `cache`, in the order of `reuse`.
+    """Return the tile sizes for `cache`, in the order of `reuse`.
 
     `extents` are the iterations of the loops that are known; no size exceeds them. A loop without
     reuse other than `vector` gets UNROLL, or WITHOUT_REUSE where none has any.
@@ -118,7 +119,8 @@ def _clamped(sizes: Mapping[str, int], extents: Mapping[str, int]) -> dict[str, 
 
 
 def _largest(fits: Callable[[int], bool], limit: int) -> int:
-    """The largest number from 1 to `limit` that `fits`, which all smaller ones do too; 1 if none.
+    """Return the largest number from 1 to `limit` that `fits`, which all smaller ones do too; 1 if
+    none.
 
     The range is halved until it has one number.
     """
@@ -130,14 +132,15 @@ def _largest(fits: Callable[[int], bool], limit: int) -> int:
 
 
 def _rounded(sizes: Mapping[str, int]) -> dict[str, int]:
-    """Each size to the nearest multiple of UNROLL above 0."""
+    """Return each size to the nearest multiple of UNROLL above 0."""
     return {
         name: max(UNROLL, (size + UNROLL // 2) // UNROLL * UNROLL) for name, size in sizes.items()
     }
 
 
 def _one_less(sizes: Mapping[str, int], vector: str) -> dict[str, int] | None:
-    """The largest size but that of the vector loop taken back by UNROLL; then the vector loop's."""
+    """Return the largest size but that of the vector loop taken back by UNROLL; then the vector
+    loop's."""
     able = [name for name, size in sizes.items() if size > UNROLL]
     if not able:
         return None

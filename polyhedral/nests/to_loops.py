@@ -66,7 +66,7 @@ def to_loops(
     budget: int = BUDGET,
     taken: Iterable[str] = (),
 ) -> Block:
-    """Loops that run `bodies`, by statement name, in the order of `schedule`.
+    """Return loops that run `bodies`, by statement name, in the order of `schedule`.
 
     `parameters` are int64 variables of the same name unless given. Names of loops are those of the
     rows, with a number where that name is one of `taken` or taken around them. Raises
@@ -149,13 +149,13 @@ def _loop(node: islpy.AstNode, scope: _Scope) -> Stmt:
 
 
 def _stop(condition: islpy.AstExpr, scope: _Scope) -> Expr:
-    """The end of `iterator < end` or `iterator <= end - 1`."""
+    """Return the end of `iterator < end` or `iterator <= end - 1`."""
     end = _expression(condition.get_op_arg(1), scope)
     return end if operator_name(condition) == "lt" else _next(end)
 
 
 def _next(end: Expr) -> Expr:
-    """`end + 1`; `min(N - 1, x + 31) + 1 -> min(N, x + 32)`."""
+    """Return `end + 1`; `min(N - 1, x + 31) + 1 -> min(N, x + 32)`."""
     match end:
         case Binary(op="min", left=left, right=right):
             return minimum(_next(left), _next(right))
@@ -163,7 +163,7 @@ def _next(end: Expr) -> Expr:
 
 
 def _instance(call: islpy.AstExpr, scope: _Scope) -> Stmt:
-    """`S0(c0, c1)`: the body of that statement with these values of its loops."""
+    """Return `S0(c0, c1)`: the body of that statement with these values of its loops."""
     name = call.get_op_arg(0).get_id().get_name()
     statement: Statement = scope.nest.statements[int(name[1:])]
     values = [
@@ -189,7 +189,7 @@ def _expression(expr: islpy.AstExpr, scope: _Scope) -> Expr:
 
 
 def _floor_quotient(left: Expr, right: Expr) -> Expr:
-    """`left / right` rounded down, for `right > 0`; `/` of the loop IR rounds towards 0."""
+    """Return `left / right` rounded down, for `right > 0`; `/` of the loop IR rounds towards 0."""
     return select(lt(left, 0), div(sub(left, sub(right, 1)), right), div(left, right))
 
 

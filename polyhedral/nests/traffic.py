@@ -28,7 +28,7 @@ Nested = tuple[str, int]
 
 
 def bytes_into(parts: Sequence[Footprint], loops: Sequence[Nested], cache: int, line: int) -> float:
-    """The bytes that enter a cache of so many bytes, in lines."""
+    """Return the bytes that enter a cache of so many bytes, in lines."""
     depth = next(
         (at for at in range(len(loops)) if total_bytes(parts, _inside(loops[at:]), line) <= cache),
         len(loops),
@@ -37,14 +37,14 @@ def bytes_into(parts: Sequence[Footprint], loops: Sequence[Nested], cache: int, 
 
 
 def _inside(loops: Sequence[Nested]) -> Sizes:
-    """How many iterations of each loop these make together."""
+    """Return how many iterations of each loop these make together."""
     return {name: prod(rounds for each, rounds in loops if each == name) for name, _ in loops}
 
 
 def _loaded(
     part: Footprint, outside: Sequence[Nested], inside: Sequence[Nested], line: int
 ) -> float:
-    """The bytes of an array that enter a cache which keeps what the loops `inside` touch."""
+    """Return the bytes of an array that enter a cache which keeps what the loops `inside` touch."""
     running = [(name, rounds) for name, rounds in outside if rounds > 1]
     while running and running[-1][0] not in part.loops:
         running.pop()
@@ -53,7 +53,7 @@ def _loaded(
 
 
 def traffic_line(amounts: Sequence[float]) -> str:
-    """The bytes into each cache, the nearest first, as a line of a plan.
+    """Return the bytes into each cache, the nearest first, as a line of a plan.
 
     >>> traffic_line([1.5e9, 3.2e7])
     'traffic: into cache 1 1.5e+09 bytes, into cache 2 3.2e+07'

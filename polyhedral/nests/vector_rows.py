@@ -17,8 +17,8 @@ from polyhedral.nests.tile_size import advances_by_one, changes
 
 
 def vector_rows(held: Held, schedule: Schedule, statement: Statement) -> tuple[Row, ...]:
-    """The rows of `statement`, the innermost loop marked where its iterations are independent but
-    for sums, and the accesses of all statements in it suit vectors."""
+    """Return the rows of `statement`, the innermost loop marked where its iterations are
+    independent but for sums, and the accesses of all statements in it suit vectors."""
     rows = schedule.of(statement.name)
     places = [place for place, row in enumerate(rows) if row.name]
     if not places:
@@ -33,7 +33,7 @@ def vector_rows(held: Held, schedule: Schedule, statement: Statement) -> tuple[R
 def _sharing(
     nest: Nest, schedule: Schedule, statement: Statement, place: int
 ) -> tuple[Statement, ...]:
-    """The statements inside the loop that row `place` of `statement` is."""
+    """Return the statements inside the loop that row `place` of `statement` is."""
     mine = schedule.of(statement.name)[:place]
 
     def together(rows: Sequence[Row]) -> bool:
@@ -53,8 +53,8 @@ def _runs_in_vectors(held: Held, schedule: Schedule, statement: Statement, place
 
 
 def _suits_vectors(statement: Statement, loop: str) -> bool:
-    """Whether every access advances by one element or stays; what is written may stay only where
-    it is a sum."""
+    """Tell whether every access advances by one element or stays; what is written may stay only
+    where it is a sum."""
     accesses = statement.accesses
     straight = all(advances_by_one(a, loop) or not changes(a, loop) for a in accesses)
     writes = (access for access in accesses if access.writes)

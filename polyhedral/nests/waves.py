@@ -37,7 +37,8 @@ def _own(row: Row, following: Row | None) -> Row:
 
 
 def along_diagonals(outer: For, fresh: Callable[[str], Var]) -> Stmt:
-    """The loops `outer` and right inside it along their diagonals, or else one after the other."""
+    """Return the loops `outer` and right inside it along their diagonals, or else one after the
+    other."""
     inner, guard = _nested(outer.body)
     if inner is None or inner.kind is not LoopKind.PARALLEL or (outer.step, inner.step) != (1, 1):
         return rewrite(outer, _serial)  # the other loop over tiles has one iteration, or is cut up
@@ -68,7 +69,7 @@ def _where(guard: Expr | None, values: dict[Var, Expr], body: Block) -> Stmt:
 
 
 def _nested(body: Block) -> tuple[For | None, Expr | None]:
-    """The one loop that is all of `body`, and the condition that it may stand under."""
+    """Return the one loop that is all of `body`, and the condition that it may stand under."""
     guard: Expr | None = None
     while len(body.body) == 1:
         (only,) = body.body

@@ -76,7 +76,7 @@ class Shape:
 
     @property
     def factors(self) -> tuple[Var, ...]:
-        """The factor as a parameter, where there is one."""
+        """Return the factor as a parameter, where there is one."""
         return () if self.factor is None else (self.factor,)
 
     @property
@@ -114,7 +114,7 @@ B_K, B_PANEL = Var("b_k"), Var("b_panel")
 
 
 def block_function(shape: Shape) -> Function:
-    """`block(C, A, B, …)`: C (+)= A * B for operands that tiles can read.
+    """Return `block(C, A, B, …)`: C (+)= A * B for operands that tiles can read.
 
     a_tile, b_panel   from one tile of A, one panel of B, to the next
     """
@@ -151,7 +151,7 @@ def block_function(shape: Shape) -> Function:
 
 
 def _directness(shape: Shape, direct: Var, columns: Var) -> Block:
-    """Whether tiles of this panel can write the result themselves: its rows are even and the
+    """Tell whether tiles of this panel can write the result themselves: its rows are even and the
     panel's columns are neighbours."""
     across = shape.result_columns
     whole = eq(columns, shape.tile.columns)
@@ -170,7 +170,7 @@ def _directness(shape: Shape, direct: Var, columns: Var) -> Block:
 def tile_call(
     rows: Var, tile: Tile, c: Place, operands: tuple[Place, Place], c_row: Expr, adds: Expr
 ) -> Stmt:
-    """The call of the tile function for so many rows."""
+    """Return the call of the tile function for so many rows."""
     calls = {
         count: Invoke(tile_name(count), (c, *operands), (DEPTH, A_ROW, A_K, B_K, c_row, adds))
         for count in range(1, tile.rows + 1)
@@ -182,7 +182,7 @@ def tile_call(
 
 
 def _scattered(shape: Shape, c: Array, corner: Array, rows: Var, columns: Var) -> Stmt:
-    """The valid part of `corner` into the result."""
+    """Return the valid part of `corner` into the result."""
     row, column = Var("corner_row"), Var("corner_column")
     at = add(shape.result_rows.at(add(I, row)), shape.result_columns.at(add(J, column)))
     value = load(corner, add(mul(row, shape.tile.columns), column))

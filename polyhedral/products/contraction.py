@@ -37,12 +37,12 @@ class Contraction:
 
     @property
     def of_classes(self) -> tuple[tuple[str, ...], ...]:
-        """The loops of batch, rows, columns and depth."""
+        """Return the loops of batch, rows, columns and depth."""
         return self.batch, self.rows, self.columns, self.depth
 
     @property
     def classes(self) -> str:
-        """The classes for explain(), without empty ones."""
+        """Return the classes for explain(), without empty ones."""
         named = {
             "batch": self.batch, "rows": self.rows, "columns": self.columns, "depth": self.depth
         }  # fmt: skip
@@ -50,7 +50,7 @@ class Contraction:
 
 
 def contraction(statement: Statement) -> Contraction | None:
-    """`statement` as a contraction, None where it is not one.
+    """Return `statement` as a contraction, None where it is not one.
 
     Its accesses are one update by `+` and two reads, in this order; each subscript is a loop by
     itself, and no loop is summed in one operand alone. The operand that shares the result's last
@@ -98,14 +98,14 @@ def _classified(
 
 
 def _depth(in_left: Sequence[str], in_right: Sequence[str]) -> tuple[str, ...]:
-    """The summed loops, given in the orders of left and of right."""
+    """Return the summed loops, given in the orders of left and of right."""
     last = [*in_right[-1:], *in_left[-1:]]
     inner = last[-1:] if len(set(last)) == 1 else last
     return (*(loop for loop in in_left if loop not in inner), *inner)
 
 
 def _is_box(statement: Statement) -> bool:
-    """Whether every loop runs from 0 to something that no other loop changes."""
+    """Tell whether every loop runs from 0 to something that no other loop changes."""
     inner = frozenset(statement.variables)
     return not statement.guards and all(
         len(loop.lower) == len(loop.upper) == 1
@@ -117,7 +117,7 @@ def _is_box(statement: Statement) -> bool:
 
 
 def _is_plain(access: Access) -> bool:
-    """Whether each subscript is one loop, another for each."""
+    """Tell whether each subscript is one loop, another for each."""
     loops = _loops(access)
     return len(set(loops)) == len(loops) and all(
         len(s.terms) == 1 and s.terms[0][1] == 1 and s.constant == 0 for s in access.subscripts

@@ -106,7 +106,8 @@ def to_functions(
     head: Function,
     names: Names,
 ) -> Module:
-    """The module whose last function is `head`, a threaded function without a body, with one.
+    """Return the module whose last function is `head`, a threaded function without a body, with
+    one.
 
     names  a supply that has handed out those of `head`'s parameters
     """
@@ -131,7 +132,8 @@ def several_loops(found: Contraction) -> dict[str, bool]:
 
 
 def functions_of(whole: Shape, batch: bool) -> tuple[Function, ...]:
-    """The internal functions of contractions of one shape, with those for steps of a `batch`."""
+    """Return the internal functions of contractions of one shape, with those for steps of a
+    `batch`."""
     tile, element = whole.tile, whole.element
     return (
         *(tile_function(rows, tile, element) for rows in range(1, tile.rows + 1)),
@@ -158,7 +160,8 @@ def _main(
 
 
 def class_steps(found: Contraction, operands: Operands, names: Names) -> tuple[Block, list[Steps]]:
-    """Each class in each array, in the order in which functions take them, and the code before."""
+    """Return each class in each array, in the order in which functions take them, and the code
+    before."""
     code: list[Stmt] = []
     classes: list[Steps] = []
     for name, loops, data in (
@@ -184,7 +187,7 @@ def _batch(
     tile: Tile,
     blocks: Blocks,
 ) -> Stmt:
-    """The product for each step of the batch."""
+    """Return the product for each step of the batch."""
     sizes = operands.sizes
     counts = [mul(*(sizes[x] for x in loops)) for loops in (found.rows, found.columns, found.depth)]
     step = Var(names.fresh("step"))
@@ -234,9 +237,9 @@ def _shared(parallel: Block, serial: Block) -> If:
 
 
 def _is_small(tile: Tile, blocks: Blocks, counts: list[Expr], classes: list[Steps]) -> Expr:
-    """Whether each step of the batch is a few tiles that can read both operands in place: to decide
-    and to copy would take longer than to compute. Columns too few for a tile must be neighbours in
-    the result as well."""
+    """Tell whether each step of the batch is a few tiles that can read both operands in place: to
+    decide and to copy would take longer than to compute. Columns too few for a tile must be
+    neighbours in the result as well."""
     _, columns, depth = counts
     _, result_columns, left_rows, left_depth, right_depth, right_columns = classes
     neighbours = and_(result_columns.even, eq(result_columns.stride, 1))
@@ -255,7 +258,7 @@ def _is_small(tile: Tile, blocks: Blocks, counts: list[Expr], classes: list[Step
 def _in_place(
     tile: Tile, starts: Callable[[], Places], counts: list[Expr], classes: list[Steps]
 ) -> Block:
-    """One step of the batch: its tiles, then the columns that are too few for one."""
+    """Return one step of the batch: its tiles, then the columns that are too few for one."""
     result_rows, result_columns, left_rows, left_depth, right_depth, _ = classes
     rows, columns, depth = counts
     c, a, b = starts()
@@ -271,8 +274,8 @@ def _in_place(
 
 
 def _is_turned(tile: Tile, counts: list[Expr], classes: list[Steps]) -> Expr:
-    """Whether each step of the batch is small and fills squares, with rows that are neighbours in
-    left and columns that are in the result: what fills none is computed element by element."""
+    """Tell whether each step of the batch is small and fills squares, with rows that are neighbours
+    in left and columns that are in the result: what fills none is computed element by element."""
     rows, columns, depth = counts
     _, result_columns, left_rows, left_depth, right_depth, right_columns = classes
     neighbours = and_(eq(left_rows.stride, 1), eq(result_columns.stride, 1))
@@ -290,7 +293,7 @@ def _is_turned(tile: Tile, counts: list[Expr], classes: list[Steps]) -> Expr:
 
 
 def _turned(starts: Callable[[], Places], counts: list[Expr], classes: list[Steps]) -> Invoke:
-    """One step of the batch in squares."""
+    """Return one step of the batch in squares."""
     result_rows, result_columns, left_rows, left_depth, right_depth, right_columns = classes
     tables = (*result_rows.places(0), *result_columns.places(0))
     strides = tuple(s.stride for s in (left_rows, left_depth, right_depth, right_columns))

@@ -68,7 +68,7 @@ def plan_contraction(
     height: int = 0,
     depth: int = 0,
 ) -> ContractionPlan:
-    """The plan of `found` on `machine`; `extents` are those of the loops that are known.
+    """Return the plan of `found` on `machine`; `extents` are those of the loops that are known.
 
     width  columns of a tile at most, where it is not 0
     times  how often it runs
@@ -100,7 +100,7 @@ def _registers(tile: Tile, machine: Machine) -> Iterable[str]:
 
 
 def _within(blocks: Blocks, found: Contraction, extents: Mapping[str, int]) -> Blocks:
-    """The blocks as large as the loops let them be."""
+    """Return the blocks as large as the loops let them be."""
 
     def least(size: int, loops: Iterable[str]) -> int:
         known = [extents.get(loop, size) for loop in loops]
@@ -138,7 +138,7 @@ def _caches(tile: Tile, blocks: Blocks, machine: Machine, known: bool) -> Iterab
 
 
 def _holder(machine: Machine, taken: int) -> str:
-    """The nearest cache with room for so many bytes."""
+    """Return the nearest cache with room for so many bytes."""
     levels = (level for level, cache in enumerate(machine.caches, 1) if taken <= cache)
     return next((f"cache {level}" for level in levels), "no cache")
 
@@ -151,9 +151,9 @@ def predicted_traffic(
     extents: Mapping[str, int],
     times: int = 1,
 ) -> Iterable[str]:
-    """Bytes into each cache: left once a panel, right once a block of rows, all once a block of
-    columns, and the result once a block of depth; of so many such products together. Nothing where
-    an extent is not known."""
+    """Return bytes into each cache: left once a panel, right once a block of rows, all once a block
+    of columns, and the result once a block of depth; of so many such products together. Nothing
+    where an extent is not known."""
     if not _known(found, extents):
         return
     size = machine.element_bytes

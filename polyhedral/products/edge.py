@@ -45,8 +45,8 @@ WHOLE, LAST = Var("whole"), Var("last")
 
 
 def edge_function(shape: Shape) -> Function:
-    """`edge(C, A, B, …)`: columns from `first` on, neighbours in C; where they are none in B, that
-    is where `b_column` is not 1, one by one."""
+    """Return `edge(C, A, B, …)`: columns from `first` on, neighbours in C; where they are none in
+    B, that is where `b_column` is not 1, one by one."""
     element, lanes = shape.element, shape.tile.lanes
     arrays = (
         Array("C", element, Storage.OUTPUT),
@@ -77,7 +77,7 @@ def _columns(shape: Shape, arrays: Arrays, start: Expr, stop: Expr, lanes: int) 
 
 
 def _sums(shape: Shape, arrays: Arrays, rows: int, lanes: int) -> Block:
-    """The sums of `rows` rows from `i` on, for `lanes` columns from `j` on."""
+    """Return the sums of `rows` rows from `i` on, for `lanes` columns from `j` on."""
     c, a, b = arrays
     kind = vector(shape.element, lanes) if lanes > 1 else shape.element
     totals = [Var(f"c_{row}", kind) for row in range(rows)]

@@ -71,7 +71,7 @@ class _Class:
 
 
 def to_gpu_module(plan: GpuPlan, operands: Operands, head: Function, names: Names) -> Module:
-    """The module whose one function is `head`, a threaded function without a body, with one.
+    """Return the module whose one function is `head`, a threaded function without a body, with one.
 
     names  a supply that has handed out those of `head`'s parameters
     """
@@ -107,11 +107,11 @@ class _Code:
 
     @property
     def batch(self) -> Expr:
-        """The steps of the batch."""
+        """Return the steps of the batch."""
         return mul(*(self.operands.sizes[loop] for loop in self.plan.contraction.batch))
 
     def body(self) -> Iterator[Stmt]:
-        """The blocks that share the tiles, and what adds up the parts of the depth."""
+        """Yield the blocks that share the tiles, and what adds up the parts of the depth."""
         if self.plan.tile.parts == 1:
             yield from self.blocks(None)
             return
@@ -127,7 +127,8 @@ class _Code:
     # ------------------------------------------------------------ tiles
 
     def blocks(self, parts: Array | None) -> Iterator[Stmt]:
-        """The loop over tiles: columns fastest, then rows, the batch, and parts of the depth."""
+        """Yield the loop over tiles: columns fastest, then rows, the batch, and parts of the
+        depth."""
         tile, batch = self.plan.tile, self.plan.contraction.batch
         number, across, i0, j0 = map(self.var, ("tile", "tiles_across", "i0", "j0"))
         yield Declare(across, _pieces(self.columns.size, tile.columns), constant=True)
@@ -150,7 +151,7 @@ class _Code:
         yield For(number, const(0), total, body, kind=LoopKind.BLOCKS, units=self.plan.together)
 
     def tile(self, i0: Var, j0: Var, step: Var, part: Var, parts: Array | None) -> Iterator[Stmt]:
-        """One tile of the result, of a step of the batch and a part of the depth."""
+        """Yield one tile of the result, of a step of the batch and a part of the depth."""
         tile, plan, operands = self.plan.tile, self.plan, self.operands
         whole = Var(self.names.fresh("whole"), BOOL)
         inside = and_(
@@ -223,7 +224,7 @@ class _Code:
     # ------------------------------------------------------------ what is written
 
     def result(self, start: Expr) -> Into:
-        """The result, in which runs of columns may be neighbours."""
+        """Return the result, in which runs of columns may be neighbours."""
         found, data, sizes = self.plan.contraction, self.operands.result, self.operands.sizes
         into = Into(data.array, start, self.rows.one, self.columns.one, None)
         last = found.columns[-1] if found.columns else ""
@@ -237,7 +238,7 @@ class _Code:
         return replace(into, aligned=and_(*ends, at_once))
 
     def part(self, parts: Array, step: Var, part: Var) -> Into:
-        """The sums of one part, in rows."""
+        """Return the sums of one part, in rows."""
         rows, columns = self.rows.size, self.columns.size
         several = bool(self.plan.contraction.batch)
         number = add(mul(part, self.batch), step) if several else part
@@ -247,7 +248,7 @@ class _Code:
         return Into(parts, start, _even(columns), _even(const(1)), aligned)
 
     def added_up(self, parts: Array) -> Stmt:
-        """Each element of the result: a sum over the parts in their order."""
+        """Return each element of the result: a sum over the parts in their order."""
         operands, rows, columns = self.operands, self.rows.size, self.columns.size
         batch = self.plan.contraction.batch
         i, j = Var("i"), Var("j")
@@ -278,7 +279,7 @@ class _Code:
 
 
 def _pieces(size: Expr, of: int) -> Expr:
-    """How many pieces of a size there are, the last one perhaps smaller."""
+    """Return how many pieces of a size there are, the last one perhaps smaller."""
     return div(add(size, of - 1), of)
 
 
@@ -295,7 +296,7 @@ def _class(
     names: Names,
     tables: list[Stmt],
 ) -> _Class:
-    """A class of loops, with the code that makes its tables behind those that there are."""
+    """Return a class of loops, with the code that makes its tables behind those that there are."""
     sizes = [operands.sizes[loop] for loop in loops]
     steps = []
     for data in (one, other):
@@ -308,8 +309,8 @@ def _class(
 def _steps(
     name: str, sizes: Sequence[Expr], strides: Sequence[Expr], names: Names
 ) -> tuple[Block, Steps]:
-    """The steps of loops of these sizes and strides in one array; of several loops, the code of
-    their table, of which threads write an offset each."""
+    """Return the steps of loops of these sizes and strides in one array; of several loops, the code
+    of their table, of which threads write an offset each."""
     if len(sizes) < 2:
         return Block(), _even(strides[0] if strides else const(0))
     table = Array(names.fresh(f"{name}_at"), INT64, Storage.LOCAL)

@@ -58,7 +58,7 @@ class GpuPlan:
 def plan_on_gpu(
     found: Contraction, machine: GpuMachine, tile: GpuTile, extents: Mapping[str, int] | None = None
 ) -> GpuPlan:
-    """The plan of `found` in tiles; `extents` are those of the loops that are known."""
+    """Return the plan of `found` in tiles; `extents` are those of the loops that are known."""
     size = machine.element_bytes
     left, right = (
         staging(tile, edge, own, _along_depth(found, loops), size)
@@ -86,7 +86,7 @@ def plan_on_gpu(
 
 
 def _last(found: Contraction, side: str) -> str:
-    """The loop along which neighbours of an operand lie."""
+    """Return the loop along which neighbours of an operand lie."""
     access = found.left if side == "left" else found.right
     return next((name for last in access.subscripts[-1:] for name in last.names), "")
 
@@ -129,7 +129,7 @@ def _split(tile: GpuTile) -> Iterator[str]:
 
 
 def _expected(plan: GpuPlan, extents: Mapping[str, int]) -> Iterator[str]:
-    """How many blocks there are and what they take, where all extents are known."""
+    """Yield how many blocks there are and what they take, where all extents are known."""
     found, tile = plan.contraction, plan.tile
     if not set(found.statement.variables) <= set(extents):
         return

@@ -42,12 +42,12 @@ class Staging:
 
     @property
     def copies(self) -> int:
-        """Elements for each thread."""
+        """Return elements for each thread."""
         return self.edge * self.depth // self.threads
 
     @property
     def size(self) -> int:
-        """Elements of shared memory."""
+        """Return elements of shared memory."""
         return self.depth * (self.edge + self.padding)
 
     def place(
@@ -77,17 +77,17 @@ class Staging:
 
 
 def _part(copy: Expr, passes: int, copies: int) -> Expr:
-    """The number of a copy in its group; there may be one group alone."""
+    """Return the number of a copy in its group; there may be one group alone."""
     return copy if passes == copies else mod(copy, passes)
 
 
 def _group(copy: Expr, passes: int, copies: int) -> Expr:
-    """The group of a copy."""
+    """Return the group of a copy."""
     return const(0) if passes == copies else div(copy, passes)
 
 
 def staging(tile: GpuTile, edge: int, own: int, along_depth: bool, element_bytes: int) -> Staging:
-    """The copy of one operand of a tile.
+    """Return the copy of one operand of a tile.
 
     edge         rows or columns of the block
     own          those of a thread
@@ -104,8 +104,8 @@ def staging(tile: GpuTile, edge: int, own: int, along_depth: bool, element_bytes
 
 
 def write_cycles(plan: Staging, element_bytes: int) -> int:
-    """The cycles in which a warp writes an element each: as many as the words that one bank has to
-    take, of the lanes that write 128 bytes together."""
+    """Return the cycles in which a warp writes an element each: as many as the words that one bank
+    has to take, of the lanes that write 128 bytes together."""
     words = ceil(element_bytes / 4)
     together = max(1, BANKS // words)
     most = 0

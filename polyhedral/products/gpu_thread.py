@@ -112,7 +112,7 @@ class Thread:
     depth: tuple[Expr, Expr]
 
     def body(self) -> Iterator[Stmt]:
-        """All that the thread does."""
+        """Yield all that the thread does."""
         tile, (begin, end) = self.tile, self.depth
         sums = Array(self.names.fresh("sums"), self.element, self.left.own.storage)
         row, column, k0 = (Var(self.names.fresh(name)) for name in ("row", "column", "k0"))
@@ -134,7 +134,7 @@ class Thread:
         yield self._write(sums, row, column)
 
     def _place(self, row: Var, column: Var) -> Iterator[Stmt]:
-        """The first row and the first column of the thread in its block."""
+        """Yield the first row and the first column of the thread in its block."""
         tile, t, warp = self.tile, self.t, self.warp
         down, across = lanes(warp)
         wide = tile.columns // (across * tile.own_columns)  # warps beside each other
@@ -189,7 +189,7 @@ class Thread:
             yield unrolled("n", count(copy), _of_one(copy, each))
 
     def _products(self, sums: Array, row: Var, column: Var) -> Stmt:
-        """The products of one step of the depth, all of them in registers."""
+        """Return the products of one step of the depth, all of them in registers."""
         left, right = self.left, self.right
 
         def added(r: Expr, c: Expr) -> Stmt:
@@ -216,8 +216,8 @@ class Thread:
         return unrolled("k", self.tile.depth, step)
 
     def _spread(self, n: Expr, own: int, side: int, each: int = 1) -> tuple[Expr, ...]:
-        """How far the n-th part of a thread's rows or columns is from its first one, of so many
-        `each`: runs of all threads of a warp alternate."""
+        """Return how far the n-th part of a thread's rows or columns is from its first one, of so
+        many `each`: runs of all threads of a warp alternate."""
         run = run_of(own, self.element.itemsize) // each
         if run * each == own:
             return (mul(n, each),)
@@ -263,6 +263,6 @@ def _of_one(copy: Copy, each: Callable[[Copy, Expr], Iterator[Stmt]]) -> Callabl
 
 
 def unrolled(name: str, count: int, body: Callable[[Var], Stmt]) -> For:
-    """`count` times what is done for a number, one after another in the machine's code."""
+    """Return `count` times what is done for a number, one after another in the machine's code."""
     var = Var(name)
     return For(var, const(0), const(count), block(body(var)), unroll=count)

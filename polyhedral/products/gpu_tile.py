@@ -120,7 +120,7 @@ class GpuTile:
 
 
 def lanes(warp: int) -> tuple[int, int]:
-    """Rows and columns of a warp's threads, the wider side along columns.
+    """Return rows and columns of a warp's threads, the wider side along columns.
 
     >>> lanes(32)
     (4, 8)
@@ -135,13 +135,13 @@ def run_of(own: int, element_bytes: int) -> int:
 
 
 def ahead_of(tile: GpuTile) -> int:
-    """The elements that each thread copies in a step."""
+    """Return the elements that each thread copies in a step."""
     return (tile.rows + tile.columns) * tile.depth // tile.threads
 
 
 def registers_of(tile: GpuTile, element_bytes: int) -> int:
-    """The registers of a thread, as they are expected: accumulators, an element of left for each
-    row and of right for each column, what is read ahead, and others."""
+    """Return the registers of a thread, as they are expected: accumulators, an element of left for
+    each row and of right for each column, what is read ahead, and others."""
     elements = tile.accumulators + tile.own_rows + tile.own_columns + ahead_of(tile)
     return elements * ceil(element_bytes / 4) + OTHER_REGISTERS
 
@@ -152,7 +152,7 @@ def shared_bytes_of(tile: GpuTile, element_bytes: int, padding: int) -> int:
 
 
 def blocks_at_a_time(tile: GpuTile, machine: GpuMachine) -> int:
-    """The blocks that a multiprocessor has room for: they hide each other's waiting."""
+    """Return the blocks that a multiprocessor has room for: they hide each other's waiting."""
     registers, shared, threads = machine.together
     size, warps = machine.element_bytes, threads // machine.warp
     has = Multiprocessor("", warps, warps, shared, registers)
@@ -161,13 +161,13 @@ def blocks_at_a_time(tile: GpuTile, machine: GpuMachine) -> int:
 
 
 def blocks_asked_for(tile: GpuTile, machine: GpuMachine) -> int:
-    """The blocks that the compiler is to leave registers for: then a thread has `MOST_REGISTERS`
-    at most."""
+    """Return the blocks that the compiler is to leave registers for: then a thread has
+    `MOST_REGISTERS` at most."""
     return max(1, machine.together[0] // (MOST_REGISTERS * tile.threads))
 
 
 def blocks_of(tile: GpuTile, of: GpuProduct) -> int:
-    """The blocks that share the tiles of a product."""
+    """Return the blocks that share the tiles of a product."""
     tiles = ceil(of.rows / tile.rows) * ceil(of.columns / tile.columns)
     return tile.parts * ceil(of.batch) * tiles
 
@@ -217,7 +217,7 @@ def _seconds_of_parts(tile: GpuTile, machine: GpuMachine, elements: float) -> fl
 
 
 def tiles_for(machine: GpuMachine) -> tuple[GpuTile, ...]:
-    """The tiles that a machine has registers, threads and shared memory for.
+    """Return the tiles that a machine has registers, threads and shared memory for.
 
     Blocks are of two warps or more, as many as run at a time are limited.
     """
@@ -245,8 +245,8 @@ def _fits(tile: GpuTile, machine: GpuMachine) -> bool:
 
 
 def best_tile(machine: GpuMachine, of: GpuProduct) -> GpuTile:
-    """The tile of the least expected time; of equal ones the first. The depth is split where there
-    are too few tiles for the multiprocessors, and that pays clearly."""
+    """Return the tile of the least expected time; of equal ones the first. The depth is split where
+    there are too few tiles for the multiprocessors, and that pays clearly."""
 
     def tiles() -> Iterator[GpuTile]:
         for tile in tiles_for(machine):

@@ -45,7 +45,7 @@ K = Var("k")
 
 
 def tile_name(rows: int) -> str:
-    """The function for a tile of so many rows."""
+    """Return the function for a tile of so many rows."""
     return f"tile_{rows}"
 
 
@@ -63,7 +63,7 @@ class _Arrays:
         return Var(f"c_{row}_{vector_}", vector(self.c.element, self.tile.lanes))
 
     def accumulators(self) -> list[tuple[Var, Expr]]:
-        """Each with its place in the result."""
+        """Return each with its place in the result."""
         lanes = self.tile.lanes
         return [
             (self.accumulator(row, v), add(mul(row, C_ROW), v * lanes))
@@ -73,7 +73,7 @@ class _Arrays:
 
 
 def tile_function(rows: int, tile: Tile, element: ScalarType) -> Function:
-    """The function for the first `rows` rows of `tile`."""
+    """Return the function for the first `rows` rows of `tile`."""
     arrays = _Arrays(
         rows,
         tile,

@@ -58,32 +58,33 @@ class Steps:
     hop: Expr = ONE
 
     def at(self, step: Expr | int) -> Expr:
-        """The offset of a step."""
+        """Return the offset of a step."""
         return mul(step, self.stride) if self.table is None else load(self.table, step)
 
     def origin(self, step: Expr | int) -> Expr:
-        """How far the array's own start moves for a function that counts steps from `step` on."""
+        """Return how far the array's own start moves for a function that counts steps from `step`
+        on."""
         return mul(step, self.stride) if self.table is None else const(0)
 
     def places(self, step: Expr | int) -> tuple[Place, ...]:
-        """The table as that function gets it."""
+        """Return the table as that function gets it."""
         return () if self.table is None else (Place(self.table, add(step, 0)),)
 
     @property
     def values(self) -> tuple[Expr, ...]:
-        """The scalars as a function gets them."""
+        """Return the scalars as a function gets them."""
         return (self.stride, self.even) + (() if self.table is None else (self.hop,))
 
 
 def formal(name: str, several: bool) -> Steps:
-    """A class as parameters of an internal function."""
+    """Return a class as parameters of an internal function."""
     table = Array(f"{name}_at", INT64, Storage.INPUT) if several else None
     stride, even = Var(f"{name}_stride"), Var(f"{name}_even", BOOL)
     return Steps(stride, even, table, Var(f"{name}_hop")) if several else Steps(stride, even)
 
 
 def parameters(*classes: Steps) -> tuple[tuple[Array, ...], tuple[Var, ...]]:
-    """The arrays and scalars of formal classes, in the order of `places` and `values`."""
+    """Return the arrays and scalars of formal classes, in the order of `places` and `values`."""
     arrays = tuple(steps.table for steps in classes if steps.table is not None)
     scalars = [value for steps in classes for value in steps.values if isinstance(value, Var)]
     return arrays, tuple(scalars)
@@ -92,7 +93,8 @@ def parameters(*classes: Steps) -> tuple[tuple[Array, ...], tuple[Var, ...]]:
 def made(
     name: str, sizes: Sequence[Expr], strides: Sequence[Expr], names: Names
 ) -> tuple[Block, Steps]:
-    """A class with loops of these sizes and strides, outermost first, and the code to make it."""
+    """Return a class with loops of these sizes and strides, outermost first, and the code to make
+    it."""
     if not sizes:
         return Block(), Steps(const(0), const(True))
     if len(sizes) == 1:
@@ -115,7 +117,8 @@ def made(
 
 
 def _hop(sizes: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
-    """The steps of the loops inside the innermost one with stride 1, 0 where there is none."""
+    """Return the steps of the loops inside the innermost one with stride 1, 0 where there is
+    none."""
     found: Expr = const(0)
     for place, stride in enumerate(strides):
         found = select(eq(stride, 1), mul(*sizes[place + 1 :]), found)
@@ -125,7 +128,7 @@ def _hop(sizes: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
 def _walk(
     table: Array, counter: Var, sizes: Sequence[Expr], strides: Sequence[Expr], loops: Sequence[str]
 ) -> For:
-    """Loops that write the offset of each step."""
+    """Return loops that write the offset of each step."""
     variables = [Var(name) for name in loops]
     offset = add(*(mul(v, stride) for v, stride in zip(variables, strides, strict=True)))
     body = block(Store(table, counter, offset), increment(counter))

@@ -68,7 +68,8 @@ FIRST, NEXT, TURN, TURNS, HOP = (Var(n) for n in ("first", "next", "turn", "turn
 
 
 def pack_right(tile: Tile, element: ScalarType, across: Steps, down: Steps) -> Function:
-    """The function that packs panels: `columns` in all, steps `across`, over `depth`, steps `down`.
+    """Return the function that packs panels: `columns` in all, steps `across`, over `depth`, steps
+    `down`.
 
     `along` says that k runs through neighbouring elements, as one loop. Where it does so, or one
     of its loops does, squares of a whole panel are transposed in registers.
@@ -93,7 +94,7 @@ def pack_right(tile: Tile, element: ScalarType, across: Steps, down: Steps) -> F
 
 
 def _side_by_side(panels: Array, source: Array, tile: Tile, across: Steps, down: Steps) -> Block:
-    """The whole panels of columns that are neighbours, all of each row at once.
+    """Return the whole panels of columns that are neighbours, all of each row at once.
 
     Rows of a large operand lie pages apart; to fetch them from memory a panel's width at a time
     takes twice as long.
@@ -107,7 +108,7 @@ def _side_by_side(panels: Array, source: Array, tile: Tile, across: Steps, down:
 
 
 def _one_panel(panels: Array, source: Array, tile: Tile, across: Steps, down: Steps) -> Block:
-    """The panel that starts at column `panel`, `count` of whose columns there are."""
+    """Return the panel that starts at column `panel`, `count` of whose columns there are."""
     start = mul(PANEL, DEPTH)
     one = Store(
         panels,
@@ -131,7 +132,7 @@ def _one_panel(panels: Array, source: Array, tile: Tile, across: Steps, down: St
 
 
 def _row_of(panels: Array, place: Expr, source: Array, start: Expr, tile: Tile) -> list[Stmt]:
-    """One row of a panel whose columns are neighbours, in vectors."""
+    """Return one row of a panel whose columns are neighbours, in vectors."""
     return [
         VectorStore(panels, add(place, lane), VectorLoad(source, add(start, lane), tile.lanes))
         for lane in range(0, tile.columns, tile.lanes)
@@ -139,7 +140,7 @@ def _row_of(panels: Array, place: Expr, source: Array, start: Expr, tile: Tile) 
 
 
 def _in_squares(panel: Array, source: Array, tile: Tile, across: Steps, down: Steps) -> For:
-    """A whole panel where neighbours along k lie `hop` steps apart.
+    """Return a whole panel where neighbours along k lie `hop` steps apart.
 
         for first in 0..hop, k = first, first + hop …, so many at a time as a vector has lanes:
           P[k: , :] = B[k: , :] transposed        element by element where these are no neighbours
@@ -184,7 +185,7 @@ def _square(
 
 
 def _apart(across: Steps, width: int) -> Block:
-    """`apart` is 0 where the panel is whole and its columns are neighbours."""
+    """Return `apart` is 0 where the panel is whole and its columns are neighbours."""
     start, here = across.at(PANEL), across.at(add(PANEL, COLUMN))
     step = select(ne(here, add(start, COLUMN)), 1, 0)
     return block(
@@ -201,9 +202,9 @@ def pack_left(
     factor: Var | None = None,
     few: LoopKind = LoopKind.SERIAL,
 ) -> Function:
-    """The function that packs a block of `rows`, steps `across`, over `depth`, steps `down`; as
-    rows where `along`, which says that k runs through neighbouring elements. Each is multiplied by
-    `factor` where that is given, a parameter.
+    """Return the function that packs a block of `rows`, steps `across`, over `depth`, steps `down`;
+    as rows where `along`, which says that k runs through neighbouring elements. Each is multiplied
+    by `factor` where that is given, a parameter.
 
     few  of the loop over the rows of a tile: a serial one of so few keeps gcc 12 from vectors of
          what has conditions, anywhere in the source (`codegen.toolchain.compiler`)
@@ -241,7 +242,7 @@ def pack_left(
 
 
 def _nest(inner: Stmt, *loops: tuple[Var, Expr]) -> Block:
-    """Loops from 0 around `inner`, outermost first."""
+    """Return loops from 0 around `inner`, outermost first."""
     body = block(inner)
     for variable, size in reversed(loops):
         body = Block((For(variable, const(0), size, body),))

@@ -77,8 +77,8 @@ class TransposeTile:
 
 
 def permutation(target: tuple[str, ...], source: tuple[str, ...]) -> Permutation | None:
-    """The copy of an array stored with the loops `source` to one with `target`, the last ones
-    through neighbours; None where these are the same, so that rows are copied."""
+    """Return the copy of an array stored with the loops `source` to one with `target`, the last
+    ones through neighbours; None where these are the same, so that rows are copied."""
     if len(target) < 2 or set(target) != set(source) or target[-1] == source[-1]:
         return None
     along, across = target[-1], source[-1]
@@ -86,7 +86,7 @@ def permutation(target: tuple[str, ...], source: tuple[str, ...]) -> Permutation
 
 
 def transpose_tile(machine: Machine) -> TransposeTile | None:
-    """The tile for a machine, None where it has no vectors of such elements."""
+    """Return the tile for a machine, None where it has no vectors of such elements."""
     lanes = machine.lanes
     line = max(lanes, LINE // machine.element_bytes)
     return TransposeTile(LINES * line, line, lanes) if lanes > 1 else None
@@ -102,7 +102,8 @@ def to_functions(
     head: Function,
     names: Names,
 ) -> Module:
-    """The module whose last function is `head`, a threaded function without a body, with one.
+    """Return the module whose last function is `head`, a threaded function without a body, with
+    one.
 
     names  a supply that has handed out those of `head`'s parameters
     """
@@ -138,8 +139,8 @@ def to_functions(
 
 
 def strip_function(tile: TransposeTile, element: ScalarType) -> Function:
-    """`strip(C, A, …)`: `wide` elements of `along` by all `length` of `across`, in tiles where
-    `wide` fills them, in squares where it does not, and one by one at the edges."""
+    """Return `strip(C, A, …)`: `wide` elements of `along` by all `length` of `across`, in tiles
+    where `wide` fills them, in squares where it does not, and one by one at the edges."""
     c, a = Array("C", element, Storage.OUTPUT), Array("A", element, Storage.INPUT)
     whole, squares = Var("whole"), Var("squares")
     tiles = If(STREAMING, _tiles(tile, c, a, whole, True), _tiles(tile, c, a, whole, False))
@@ -166,7 +167,7 @@ def _one_by_one(c: Array, a: Array, rows: tuple[Expr, Expr], first: Expr) -> For
 
 
 def _squares(tile: TransposeTile, c: Array, a: Array, whole: Expr, columns: Expr) -> For:
-    """One square after another, where there are too few columns for a tile."""
+    """Return one square after another, where there are too few columns for a tile."""
     lanes = tile.lanes
     rows = [Var(f"q{n}", vector(a.element, lanes)) for n in range(lanes)]
     body: list[Stmt] = [
@@ -188,8 +189,8 @@ def _tiles(tile: TransposeTile, c: Array, a: Array, whole: Expr, streaming: bool
 
 
 def _line(tile: TransposeTile, c: Array, a: Array, first: int, streaming: bool) -> Iterator[Stmt]:
-    """A line of each of the target's rows in the tile, from column `first` on: square after square
-    is transposed, then all are stored."""
+    """Yield a line of each of the target's rows in the tile, from column `first` on: square after
+    square is transposed, then all are stored."""
     lanes = tile.lanes
     squares: list[list[Var]] = []
     for start in range(first, first + tile.line, lanes):

@@ -84,12 +84,12 @@ P, FIRST, WHOLE, GROUP = Var("p"), Var("first"), Var("whole"), Var("group")
 
 
 def rounded(value: Expr, of: int) -> Expr:
-    """`value` up to a multiple of `of`."""
+    """Return `value` up to a multiple of `of`."""
     return mul(_quotient(value, const(of)), of)
 
 
 def _quotient(value: Expr, by: Expr) -> Expr:
-    """`value / by`, rounded up."""
+    """Return `value / by`, rounded up."""
     return div(sub(add(value, by), 1), by)
 
 
@@ -105,7 +105,7 @@ class _Arrays:
 
 
 def product_function(shape: Shape) -> Function:
-    """`product(C, A, B, …)`: C = A * B, or C += factor * A * B, by `threads` threads."""
+    """Return `product(C, A, B, …)`: C = A * B, or C += factor * A * B, by `threads` threads."""
     element = shape.element
     arrays = _Arrays(
         (Array("C", element, Storage.OUTPUT),) if shape.visitor is None else shape.visitor.arrays,
@@ -196,7 +196,8 @@ def _columns_block(shape: Shape, arrays: _Arrays) -> Block:
 
 
 def _packed_right(shape: Shape, arrays: _Arrays) -> Block:
-    """The panels that tiles cannot read in place: all, or the last one where it is not whole."""
+    """Return the panels that tiles cannot read in place: all, or the last one where it is not
+    whole."""
     width = shape.tile.columns
     across, down = shape.right_columns, shape.right_depth
     start = add(across.origin(add(J0, FIRST)), down.origin(K0))
@@ -258,7 +259,7 @@ def _blocks_of_rows() -> Expr:
 
 
 def _shared(var: Var, start: Expr, stop: Expr, body: Block) -> If:
-    """A loop shared by the threads; without any others, no parallel region is entered."""
+    """Return a loop shared by the threads; without any others, no parallel region is entered."""
     parallel = For(var, start, stop, body, 1, LoopKind.PARALLEL)
     return If(lt(1, THREADS), Block((parallel,)), Block((For(var, start, stop, body),)))
 
@@ -266,7 +267,7 @@ def _shared(var: Var, start: Expr, stop: Expr, body: Block) -> If:
 def _both_parts(
     shape: Shape, arrays: _Arrays, left: Place, steps: tuple[Expr, Expr, Expr]
 ) -> Block:
-    """The columns whose right operand is read in place, then those that are packed."""
+    """Return the columns whose right operand is read in place, then those that are packed."""
     tile, across, down = shape.tile, shape.right_columns, shape.right_depth
     in_place = Place(arrays.b, add(across.at(J0), down.at(K0)))
     packed = Place(arrays.panels, const(0))
@@ -308,7 +309,8 @@ def _start(array: Array) -> Place:
 
 
 def strips_function(shape: Shape) -> Function:
-    """`strips(C, A, B, …)`, with the parameters of `product`, which it calls once or for strips."""
+    """Return `strips(C, A, B, …)`, with the parameters of `product`, which it calls once or for
+    strips."""
     element, across, over = shape.element, shape.result_columns, shape.right_columns
     c = Array("C", element, Storage.OUTPUT)
     a, b = Array("A", element, Storage.INPUT), Array("B", element, Storage.INPUT)

@@ -74,7 +74,8 @@ class Blocks:
 
 
 def register_tile(machine: Machine, width: int = 0, height: int = 0) -> Tile:
-    """The tile with the fewest loads a product that fits the registers and hides the latency.
+    """Return the tile with the fewest loads a product that fits the registers and hides the
+    latency.
 
     Its vectors are a power of two, so that usual extents have no rest. It has at most `width`
     columns, a power of two, where that is not 0; then it has no more rows than hide the latency,
@@ -97,12 +98,13 @@ def register_tile(machine: Machine, width: int = 0, height: int = 0) -> Tile:
 
 
 def loads_a_product(tile: Tile) -> float:
-    """Loads for each vector multiply-add."""
+    """Return loads for each vector multiply-add."""
     return (tile.rows + tile.vectors) / (tile.rows * tile.vectors)
 
 
 def cache_blocks(tile: Tile, machine: Machine, deep: int = 0) -> Blocks:
-    """The blocks of the docstring above, in whole tiles; of the depth `deep` where it is not 0."""
+    """Return the blocks of the docstring above, in whole tiles; of the depth `deep` where it is not
+    0."""
     first, second, *more = (*machine.caches, 32768, 524288)[: max(2, len(machine.caches))]
     third = more[0] if more else 8 * second
     size = machine.element_bytes

@@ -14,7 +14,7 @@ from codegen.ir import Declare, Shuffle, Stmt, Var
 
 
 def transposed(rows: list[Var], code: list[Stmt]) -> list[Var]:
-    """The columns of a square of as many vectors as each has lanes; `code` makes them."""
+    """Return the columns of a square of as many vectors as each has lanes; `code` makes them."""
     lanes = len(rows)
     distance = 1
     while distance < lanes:

@@ -103,23 +103,23 @@ class _Kernel:
 
     @property
     def row(self) -> Var:
-        """The counter of `along` within a block of it."""
+        """Return the counter of `along` within a block of it."""
         return self.counters[self.found.along]
 
     @property
     def columns(self) -> int:
-        """Elements of `along` in a block."""
+        """Return elements of `along` in a block."""
         return TILES * self.tile.columns
 
     @property
     def room(self) -> int:
-        """Elements of a row of the stage, for blocks that fill the tile."""
+        """Return elements of a row of the stage, for blocks that fill the tile."""
         found = self.found
         return LONG if found.reduced and found.around[0] == found.along else SHORT
 
     @property
     def early(self) -> Iterable[Data]:
-        """The factors that are not multiplied in afterwards."""
+        """Return the factors that are not multiplied in afterwards."""
         return (data for place, data in enumerate(self.factors) if place not in self.found.late)
 
     def at(self, moved: str = "", by: int = 0) -> dict[str, Expr]:
@@ -137,7 +137,7 @@ class _Kernel:
 
 
 def place(data: Data, at: Mapping[str, Expr]) -> Expr:
-    """The element of an array where the loops stand."""
+    """Return the element of an array where the loops stand."""
     return add(*(mul(at[loop], step) for loop, step in data.strides.items()))
 
 
@@ -151,7 +151,8 @@ def to_functions(
     head: Function,
     names: Names,
 ) -> Module:
-    """The module whose last function is `head`, a threaded function without a body, with one.
+    """Return the module whose last function is `head`, a threaded function without a body, with
+    one.
 
     names  a supply that has handed out those of `head`'s parameters
     """
@@ -229,7 +230,7 @@ def _pieces(kernel: _Kernel, streaming: Expr) -> Stmt:
 
 
 def _piece(kernel: _Kernel, loop: str, body: Block) -> For:
-    """`body` for each piece of a loop."""
+    """Return `body` for each piece of a loop."""
     piece, first, size = kernel.piece[loop], kernel.first[loop], kernel.size[loop]
     most = kernel.most[loop]
     count = div(sub(add(kernel.sizes[loop], most), 1), most)
@@ -242,7 +243,7 @@ def _piece(kernel: _Kernel, loop: str, body: Block) -> For:
 
 
 def _shape(kernel: _Kernel) -> Block:
-    """How the stage is run through."""
+    """Return how the stage is run through."""
     found, wide = kernel.found, kernel.wide
     across = kernel.size[found.across]
     sides: Expr = kernel.size[found.beside] if found.beside else const(1)
@@ -265,13 +266,13 @@ def _shape(kernel: _Kernel) -> Block:
 
 
 def _all_go_on(kernel: _Kernel, loop: str, length: Expr) -> Expr:
-    """Whether the factors that a loop indexes have its coordinates `length` elements apart."""
+    """Tell whether the factors that a loop indexes have its coordinates `length` elements apart."""
     own = (data.strides[loop] for data in kernel.early if loop in data.strides)
     return and_(*(eq(stride, length) for stride in own))
 
 
 def _filled(kernel: _Kernel) -> Block:
-    """The stage with the sums of the factors that come first."""
+    """Return the stage with the sums of the factors that come first."""
     found = kernel.found
     if not found.reduced:
         value = kernel.product(kernel.early, kernel.at())
@@ -288,7 +289,7 @@ def _along(kernel: _Kernel, body: Stmt) -> For:
 
 
 def _row(kernel: _Kernel, value: Expr, op: str | None) -> Stmt:
-    """The innermost loops, over a row of the stage."""
+    """Return the innermost loops, over a row of the stage."""
     found = kernel.found
     column = kernel.counters[found.across]
     start = mul(kernel.row, kernel.pitch)
@@ -302,7 +303,7 @@ def _row(kernel: _Kernel, value: Expr, op: str | None) -> Stmt:
 
 
 def _sums(kernel: _Kernel, loops: tuple[str, ...]) -> Stmt:
-    """The loops around the rows; TERMS rounds of the last reduced one at a time."""
+    """Return the loops around the rows; TERMS rounds of the last reduced one at a time."""
     found = kernel.found
     if not loops:
         return _row(kernel, kernel.product(kernel.early, kernel.at()), "+")
@@ -326,7 +327,7 @@ def _sums(kernel: _Kernel, loops: tuple[str, ...]) -> Stmt:
 
 
 def _transposed(kernel: _Kernel, streaming: Expr) -> Stmt:
-    """The stage copied into the result, tile after tile of a block."""
+    """Return the stage copied into the result, tile after tile of a block."""
     found, target, part = kernel.found, kernel.target, kernel.part
     at = kernel.at()
     at[found.along], at[found.across] = add(kernel.begin, part), kernel.first[found.across]
@@ -349,7 +350,7 @@ def _transposed(kernel: _Kernel, streaming: Expr) -> Stmt:
 
 
 def _multiplied(kernel: _Kernel) -> Stmt:
-    """The block of the result times the factors that run through its neighbours."""
+    """Return the block of the result times the factors that run through its neighbours."""
     found, target, at = kernel.found, kernel.target, kernel.at()
     late = [kernel.factors[number] for number in sorted(found.late)]
     store = Store(target.array, place(target, at), kernel.product(late, at), "*")

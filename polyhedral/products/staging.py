@@ -51,16 +51,16 @@ class Staged:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """The loops of a row."""
+        """Return the loops of a row."""
         return (self.beside, self.across) if self.beside else (self.across,)
 
 
 def staged(
     target: tuple[str, ...], factors: Sequence[tuple[str, ...]], largest: int
 ) -> Staged | None:
-    """The product of factors stored with such loops, the last ones through neighbours, summed over
-    those that the target does not have; None where no stage is needed, or where a factor runs
-    through neighbours of neither.
+    """Return the product of factors stored with such loops, the last ones through neighbours,
+    summed over those that the target does not have; None where no stage is needed, or where a
+    factor runs through neighbours of neither.
 
     largest  the place of the factor that takes the longest to read
     """
@@ -88,5 +88,6 @@ def staged(
 
 
 def _goes_on(loops: tuple[str, ...], last: tuple[str, ...]) -> bool:
-    """Whether an array is stored with the loops `last` inside all others, or has none of them."""
+    """Tell whether an array is stored with the loops `last` inside all others, or has none of
+    them."""
     return loops[-len(last) :] == last or not {*last} & {*loops}

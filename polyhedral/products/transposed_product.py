@@ -42,7 +42,7 @@ HIGH, WIDE = Var("high"), Var("wide")
 
 
 def turned_function(shape: Shape) -> Function:
-    """`turned(C, A, B, …)`: A's rows and C's columns are neighbours."""
+    """Return `turned(C, A, B, …)`: A's rows and C's columns are neighbours."""
     element, lanes = shape.element, shape.tile.lanes
     c = Array("C", element, Storage.OUTPUT)
     a, b = Array("A", element, Storage.INPUT), Array("B", element, Storage.INPUT)

@@ -50,8 +50,8 @@ class Caller:
     def call(
         self, lower: Mapping[str, Expr], sizes: Mapping[str, Expr], into: Data | None = None
     ) -> Stmt:
-        """The product of the instances from `lower` on, `sizes` of them along each loop, added to
-        the result or else to what begins there `into`; nothing where there are none."""
+        """Return the product of the instances from `lower` on, `sizes` of them along each loop,
+        added to the result or else to what begins there `into`; nothing where there are none."""
         found = self.plan.contraction.contraction
         values = {**self.parameters, **lower}
         where = [(use, self.given.arrays[use.array]) for use in self.plan.uses]
@@ -77,7 +77,7 @@ class Caller:
 
 
 def in_box(caller: Caller) -> Block:
-    """One call for all instances of a statement whose loops make a box."""
+    """Return one call for all instances of a statement whose loops make a box."""
     values, loops = caller.parameters, caller.plan.region.loops
     first = {x.name: lowest(x, values) for x in loops}
     return block(
@@ -86,28 +86,28 @@ def in_box(caller: Caller) -> Block:
 
 
 def lowest(loop: Loop, values: Mapping[str, Expr]) -> Expr:
-    """The first value of `loop`."""
+    """Return the first value of `loop`."""
     return maximum(*(value_of(bound, values) for bound in loop.lower))
 
 
 def highest(loop: Loop, values: Mapping[str, Expr]) -> Expr:
-    """The end of `loop`."""
+    """Return the end of `loop`."""
     return minimum(*(value_of(bound, values) for bound in loop.upper))
 
 
 def _data(access: Access, statement: Statement, where: Strided) -> Data:
-    """The array of `access` with its strides along loops."""
+    """Return the array of `access` with its strides along loops."""
     loops = (loop_of(subscript, statement) for subscript in access.subscripts)
     pairs = zip(loops, where.strides, strict=True)
     return Data(where.array, {loop: stride for loop, stride in pairs if loop is not None})
 
 
 def start(access: Access, where: Strided, values: Mapping[str, Expr]) -> Expr:
-    """The element at which all loops begin."""
+    """Return the element at which all loops begin."""
     pairs = zip(access.subscripts, where.strides, strict=True)
     return add(const(0), *(mul(value_of(subscript, values), stride) for subscript, stride in pairs))
 
 
 def value_of(value: Affine, values: Mapping[str, Expr]) -> Expr:
-    """`value` where names have these values."""
+    """Return `value` where names have these values."""
     return add(value.constant, *(mul(values[name], factor) for name, factor in value.terms))

@@ -54,7 +54,7 @@ def product_calls(
     parameters: Mapping[str, Expr],
     names: Names,
 ) -> Calls:
-    """The calls of `plans`. Statements of one shape share functions."""
+    """Return the calls of `plans`. Statements of one shape share functions."""
     blocks: dict[str, Block] = {}
     made: dict[Shape, tuple[Function, ...]] = {}
     for plan in plans:
@@ -72,7 +72,8 @@ def product_calls(
 
 
 def without_loops(nest: Nest, names: Iterable[str]) -> Nest:
-    """`nest` with those statements of one instance each. Where they stand is for schedules."""
+    """Return `nest` with those statements of one instance each. Where they stand is for
+    schedules."""
     chosen = set(names)
     last = max((each.order[0] for each in nest.statements), default=0)
     statements = tuple(
@@ -87,7 +88,7 @@ def _always(call: Block) -> Body:
 
 
 def _renamed(functions: tuple[Function, ...], names: Names) -> tuple[Function, ...]:
-    """Functions that call each other, with new names."""
+    """Return functions that call each other, with new names."""
     new = {each.name: names.fresh(each.name) for each in functions}
 
     def rename(node: object) -> object:

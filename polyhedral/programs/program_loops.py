@@ -32,8 +32,8 @@ def program_loops(
     taken: Iterable[str] = (),
     budget: int = BUDGET,
 ) -> Block:
-    """Loops that run `nest` as `plan` says; their names differ from those that are `taken`. The
-    bodies of its products run all of their instances.
+    """Return loops that run `nest` as `plan` says; their names differ from those that are `taken`.
+    The bodies of its products run all of their instances.
 
     Raises BudgetExceededError, and LargeCodeError where there are more loops for vectors than that,
     and a smaller plan.

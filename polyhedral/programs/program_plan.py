@@ -52,8 +52,8 @@ class ProgramPlan:
 
     @property
     def outline(self) -> str:
-        """The order and the contractions, for text that goes with the loops: sizes for which other
-        reasons lead to the same loops share it."""
+        """Return the order and the contractions, for text that goes with the loops: sizes for which
+        other reasons lead to the same loops share it."""
         return "\n".join([str(self.schedule), *(product.outline for product in self.products)])
 
     @property
@@ -88,7 +88,7 @@ class ProgramPlan:
 
 
 def plan_program(question: ProgramQuestion, budget: int = BUDGET) -> ProgramPlan:
-    """The plan for `question`; the order as written, with the reason, where ISL ran out of
+    """Return the plan for `question`; the order as written, with the reason, where ISL ran out of
     `budget`."""
     nest = question.nest
     try:
@@ -103,7 +103,7 @@ def plan_program(question: ProgramQuestion, budget: int = BUDGET) -> ProgramPlan
 
 
 def unchanged(nest: Nest, reason: str) -> ProgramPlan:
-    """`nest` as it is written, for that reason."""
+    """Return `nest` as it is written, for that reason."""
     return ProgramPlan(original(nest), (f"as written: {reason}",))
 
 
@@ -161,8 +161,8 @@ def _keep_order(
 
 
 def _product(held: Held, question: ProgramQuestion, component: Component) -> ProductPlan | None:
-    """How the only statement of a component runs as a contraction, where it may and tiles of other
-    sizes are not asked for."""
+    """Return how the only statement of a component runs as a contraction, where it may and tiles of
+    other sizes are not asked for."""
     (name, *others) = component.statements
     if others or name not in question.products or question.tiles is not None:
         return None
@@ -175,7 +175,7 @@ def _product(held: Held, question: ProgramQuestion, component: Component) -> Pro
 
 
 def _sizes(question: ProgramQuestion, component: Component, order: PointOrder) -> TilePlan:
-    """The sizes of the tiles of a component, along its planes."""
+    """Return the sizes of the tiles of a component, along its planes."""
     statements = [
         (question.nest.statement(name), planes) for name, planes in component.planes if planes
     ]
@@ -200,7 +200,8 @@ def _sizes(question: ProgramQuestion, component: Component, order: PointOrder) -
 
 
 def _plane_names(nest: Nest, component: Component) -> tuple[str, ...]:
-    """A loop's name for each plane: the one it adds, in the first statement where it adds one."""
+    """Return a loop's name for each plane: the one it adds, in the first statement where it adds
+    one."""
     width = len(component.parallel)
     found = [f"c{at}" for at in range(width)]
     for name, planes in reversed(component.planes):
@@ -213,7 +214,7 @@ def _plane_names(nest: Nest, component: Component) -> tuple[str, ...]:
 def _tile_rows(
     question: ProgramQuestion, part: _Part, names: Sequence[str], planes: Sequence[Affine]
 ) -> tuple[Row, ...]:
-    """The rows of the tiles that one statement is in, the outermost first."""
+    """Return the rows of the tiles that one statement is in, the outermost first."""
     sizes, order = part.sizes.sizes, part.sizes.order
     rows = [Row(f"{names[at]}_tile", planes[at], sizes[at]) for at in order]
     if not question.parallel or not rows:
@@ -272,7 +273,8 @@ def _assembled(
 
 
 def _ends(question: ProgramQuestion, part: _Part) -> tuple[bool, tuple[str, ...]]:
-    """Whether full tiles run in loops of their own, and why; no reason where nothing is tiled."""
+    """Tell whether full tiles run in loops of their own, and why; no reason where nothing is
+    tiled."""
     if part.product is not None or not part.sizes.tiles:
         return False, ()
     statements = [
@@ -312,7 +314,7 @@ def finished(
     rows: Mapping[str, tuple[Row, ...]],
     reasons: tuple[str, ...],
 ) -> ProgramPlan:
-    """A plan without tiles: loops that can be are marked for vectors."""
+    """Return a plan without tiles: loops that can be are marked for vectors."""
     schedule = padded(rows)
     marked = {each.name: vector_rows(held, schedule, each) for each in question.nest.statements}
     return ProgramPlan(padded(marked), reasons)
@@ -326,8 +328,8 @@ def _jammed(
     own: Mapping[str, int],
     iterations: Mapping[str, int],
 ) -> tuple[Row, ...]:
-    """The rows of `statement` with vectors marked and the loops above the innermost jammed; these
-    have at most so many `iterations`."""
+    """Return the rows of `statement` with vectors marked and the loops above the innermost jammed;
+    these have at most so many `iterations`."""
     rows = list(vector_rows(held, schedule, statement))
     places = [place for place, row in enumerate(rows) if row.name][-own[statement.name] :]
     if not question.reorder or own[statement.name] < 2:
@@ -348,7 +350,8 @@ def _jammed(
 
 
 def _iterations(known: Sized, part: _Part, statement: str) -> dict[str, int]:
-    """How many iterations the loops of `statement` have, inside a tile where they are tiled."""
+    """Count how many iterations the loops of `statement` have, inside a tile where they are
+    tiled."""
     found = dict(known.iterations[statement])
     planes = dict(part.component.planes)[statement]
     for plane, size in zip(planes, part.sizes.sizes, strict=False):
@@ -358,7 +361,7 @@ def _iterations(known: Sized, part: _Part, statement: str) -> dict[str, int]:
 
 
 def _side_by_side(places: Sequence[int]) -> list[int]:
-    """The last of `places` without gaps between them."""
+    """Return the last of `places` without gaps between them."""
     kept = [places[-1]]
     for place in reversed(places[:-1]):
         if place != kept[0] - 1:

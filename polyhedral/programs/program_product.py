@@ -102,7 +102,7 @@ def plan_product(
     machine: Machine,
     threaded: bool,
 ) -> ProductPlan | None:
-    """The plan of a statement that has its band of loops for itself, for parameters about
+    """Return the plan of a statement that has its band of loops for itself, for parameters about
     `values`; None where it is no contraction, or too small for one."""
     where, found = region(statement), as_contraction(statement, product)
     if where is None or found is None or not _in_any_order(held, statement):
@@ -120,8 +120,8 @@ def plan_product(
 
 
 def _pieces(where: Region, extents: Mapping[str, int]) -> tuple[Mapping[str, int], int]:
-    """The extents of a product that runs as a whole, and how many of those there are: in a triangle
-    one for each strip, on the average half as long as the longest."""
+    """Return the extents of a product that runs as a whole, and how many of those there are: in a
+    triangle one for each strip, on the average half as long as the longest."""
     if where.strip is None or where.cut is None:
         return extents, 1
     half = ceil(extents[where.cut] / 2)
@@ -135,7 +135,8 @@ def _pays(found: Contraction, extents: Mapping[str, int]) -> bool:
 
 
 def _suits(found: Contraction, region: Region, extents: Mapping[str, int]) -> bool:
-    """Whether a triangle lies in the result, of one loop a class, and is several strips high."""
+    """Tell whether a triangle lies in the result, of one loop a class, and is several strips
+    high."""
     if region.strip is None:
         return True
     plain = (region.strip, region.cut) in (
@@ -146,7 +147,7 @@ def _suits(found: Contraction, region: Region, extents: Mapping[str, int]) -> bo
 
 
 def as_contraction(statement: Statement, product: Product) -> Contraction | None:
-    """`statement` as a contraction of a box at the origin."""
+    """Return `statement` as a contraction of a box at the origin."""
     uses = (statement.accesses[0], product.left, product.right)
     if not all(_is_simple(use, statement) for use in uses):
         return None
@@ -174,7 +175,7 @@ def region(statement: Statement) -> Region | None:
 
 
 def _others(loop: Loop, names: Collection[str]) -> set[str]:
-    """The loops in the bounds of `loop`."""
+    """Return the loops in the bounds of `loop`."""
     return {name for bound in (*loop.lower, *loop.upper) for name in bound.names if name in names}
 
 
@@ -197,7 +198,7 @@ def _triangle(loops: dict[str, Loop], cut: str) -> Region | None:
 
 
 def _guarded(loop: Loop, guard: Affine) -> Loop:
-    """`loop` where `guard`, in which its index has the factor 1 or -1, is 0 or more."""
+    """Return `loop` where `guard`, in which its index has the factor 1 or -1, is 0 or more."""
     factor = guard.coefficient(loop.name)
     rest = guard - variable(loop.name) * factor
     if factor == 1:
@@ -206,7 +207,8 @@ def _guarded(loop: Loop, guard: Affine) -> Loop:
 
 
 def _extents(region: Region, values: Mapping[str, int]) -> dict[str, int]:
-    """The length of each loop of a box, and about the greatest one of the loop that is cut."""
+    """Return the length of each loop of a box, and about the greatest one of the loop that is
+    cut."""
     found = {each.name: _length(each, values) for each in region.loops if each.name != region.cut}
     if region.strip is not None:
         cut, strip = region.loop(region.cut), region.loop(region.strip)
@@ -223,12 +225,12 @@ def _length(loop: Loop, values: Mapping[str, int]) -> int:
 
 
 def loop_of(subscript: Affine, statement: Statement) -> str | None:
-    """The loop that `subscript` advances with."""
+    """Return the loop that `subscript` advances with."""
     return next((name for name in subscript.names if name in statement.variables), None)
 
 
 def _is_simple(access: Access, statement: Statement) -> bool:
-    """Whether each subscript is at most one loop, another for each, and an offset."""
+    """Tell whether each subscript is at most one loop, another for each, and an offset."""
     inner = set(statement.variables)
     used = [inner & set(subscript.names) for subscript in access.subscripts]
     loops = [name for names in used for name in names]
@@ -241,14 +243,14 @@ def _is_simple(access: Access, statement: Statement) -> bool:
 
 
 def _plain(access: Access, statement: Statement) -> Access:
-    """`access` without offsets: the loops of its subscripts alone."""
+    """Return `access` without offsets: the loops of its subscripts alone."""
     loops = (loop_of(subscript, statement) for subscript in access.subscripts)
     subscripts = tuple(variable(loop) for loop in loops if loop is not None)
     return Access(access.array, subscripts, access.mode, access.operator)
 
 
 def _in_any_order(held: Held, statement: Statement) -> bool:
-    """Whether instances of `statement` depend on each other in sums only."""
+    """Tell whether instances of `statement` depend on each other in sums only."""
     target = held.names.nest.statement(statement.name).accesses[0]
     return (
         target.mode is Mode.UPDATE

@@ -50,7 +50,7 @@ class _Strip:
     fixed: Mapping[str, tuple[Expr, Expr]]
 
     def part(self, low: Expr, high: Expr, into: Data | None = None) -> Stmt:
-        """The product for `low` to `high` of the loop that is cut."""
+        """Return the product for `low` to `high` of the loop that is cut."""
         lower = {name: begin for name, (begin, _) in self.fixed.items()}
         sizes = {name: size for name, (_, size) in self.fixed.items()}
         lower |= {self.strip.name: self.first, self.cut.name: low}
@@ -59,7 +59,7 @@ class _Strip:
 
 
 def in_strips(caller: Caller) -> Block:
-    """The calls for all instances of a statement whose loops make a triangle."""
+    """Return the calls for all instances of a statement whose loops make a triangle."""
     region, names, values = caller.plan.region, caller.names, caller.parameters
     strip, cut = region.loop(region.strip), region.loop(region.cut)
     first, end = Var(names.fresh(f"{strip.name}_first")), Var(names.fresh(f"{strip.name}_end"))
@@ -80,7 +80,7 @@ def in_strips(caller: Caller) -> Block:
 
 
 def _parts(one: _Strip) -> list[Stmt]:
-    """The corner before what the whole strip has, that, and the corner behind it."""
+    """Return the corner before what the whole strip has, that, and the corner behind it."""
     lower, upper = one.cut.lower, one.cut.upper
     names = one.caller.names
     low, begin, stop, high = (
@@ -102,14 +102,15 @@ def _leans(one: _Strip, bounds: tuple[Affine, ...]) -> bool:
 
 
 def _at(one: _Strip, bound: Affine, least: bool) -> Expr:
-    """The least or the greatest value of `bound` in the strip."""
+    """Return the least or the greatest value of `bound` in the strip."""
     rises = bound.coefficient(one.strip.name) > 0
     end = one.first if rises == least else sub(one.end, 1)
     return value_of(bound, {**one.caller.parameters, one.strip.name: end})
 
 
 def _corner(one: _Strip, low: Expr, high: Expr) -> If:
-    """Columns that not all rows have: their product apart, of which each row gets its own."""
+    """Return columns that not all rows have: their product apart, of which each row gets its
+    own."""
     caller, names = one.caller, one.caller.names
     found = caller.plan.contraction.contraction
     strides: dict[str, Expr] = {found.rows[0]: const(caller.plan.edge), found.columns[0]: const(1)}

@@ -70,7 +70,7 @@ class ProgramQuestion:
 
 
 def _integer(name: str, value: Any) -> int:
-    """The value of a parameter, NumPy's integers too."""
+    """Return the value of a parameter, NumPy's integers too."""
     try:
         return index(value)
     except TypeError:

@@ -28,8 +28,8 @@ from polyhedral.programs.question import ProgramQuestion
 def plan_asked(
     question: ProgramQuestion, sizes: Mapping[str, int], budget: int = BUDGET
 ) -> ProgramPlan:
-    """The nest with the band of the loops in `sizes` tiled and run in their order; as written,
-    with the reason, where ISL ran out of `budget`.
+    """Return the nest with the band of the loops in `sizes` tiled and run in their order; as
+    written, with the reason, where ISL ran out of `budget`.
 
     Raises ScheduleError, with a pair of instances that shows it, where a dependence forbids it.
     """
@@ -70,8 +70,8 @@ def _shared(
     found: Sequence[Dependence],
     budget: int,
 ) -> tuple[str | None, tuple[str, ...]]:
-    """The outermost loop over tiles whose iterations are independent, and a line that says so, or
-    why there is none; nothing where there is one thread."""
+    """Return the outermost loop over tiles whose iterations are independent, and a line that says
+    so, or why there is none; nothing where there is one thread."""
     if not question.parallel:
         return None, ()
     why = []
@@ -84,7 +84,7 @@ def _shared(
 
 
 def _ends(nest: Nest, sizes: Mapping[str, int]) -> tuple[bool, str]:
-    """Whether full tiles run apart, and why."""
+    """Tell whether full tiles run apart, and why."""
     *_, last = sizes
     planes = tuple(map(variable, sizes))
     inside = [each for each in nest.statements if set(sizes) <= set(each.variables)]
@@ -93,7 +93,7 @@ def _ends(nest: Nest, sizes: Mapping[str, int]) -> tuple[bool, str]:
 
 
 def _apart(schedule: Schedule, loop: str) -> Schedule:
-    """The same order, the full tiles of `loop` apart."""
+    """Return the same order, the full tiles of `loop` apart."""
     return Schedule(
         tuple(
             (name, tuple(replace(row, apart=row.name == loop) for row in rows))

@@ -158,7 +158,7 @@ def again(text: str, names: tuple[str, ...], *operands: Any) -> Any:
 def _given(
     text: str, operands: Any, others: tuple[Any, ...], named: dict[str, Any]
 ) -> dict[str, Any]:
-    """The operands of a call that passes some by position, in a mapping."""
+    """Return the operands of a call that passes some by position, in a mapping."""
     if type(operands) is dict and not others and operands.keys().isdisjoint(named):
         return {**operands, **named}
     from taco_py.calls.call.prepare import by_name
@@ -169,7 +169,7 @@ def _given(
 def _operands_of(
     text: str, operands: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[dict[str, Any], bool]:
-    """The operands by name, and whether they are einsum's, behind its subscripts."""
+    """Return the operands by name, and whether they are einsum's, behind its subscripts."""
     if operands and isinstance(text, str) and "=" not in text:
         return {f"operand {place}": each for place, each in enumerate(operands)}, True
     from taco_py.calls.call.prepare import by_name

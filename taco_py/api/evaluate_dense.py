@@ -176,12 +176,12 @@ def _several(
 
 
 def _has_ones(given: Mapping[str, Any]) -> bool:
-    """Whether an operand has a mode of size 1, which may be stretched."""
+    """Tell whether an operand has a mode of size 1, which may be stretched."""
     return any(1 in np.shape(_array(obj, name)) for name, obj in given.items())
 
 
 def _read(text: str, given: Container[str]) -> tuple[Assignment, ...]:
-    """The assignments of a text, with their sums; their cautions are given."""
+    """Return the assignments of a text, with their sums; their cautions are given."""
     read = statements_of(text, given)
     for each in read:
         give_cautions(each.cautions)
@@ -194,7 +194,7 @@ def _gathered(
     stored: Mapping[str, ArrayLike],
     stated: Stated,
 ) -> tuple[tuple[Assignment, ...], dict[str, Any], dict[str, ArrayLike]]:
-    """Statements over indices alone, their operands, and where these store something."""
+    """Return statements over indices alone, their operands, and where these store something."""
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
     masks.update((name, np.asarray(each, bool)) for name, each in stored.items())
@@ -374,14 +374,14 @@ def _is_sparse(obj: Any) -> bool:
 
 
 def _fill(obj: Any) -> Number:
-    """The value of an operand where it stores nothing."""
+    """Return the value of an operand where it stores nothing."""
     data = obj.data if isinstance(obj, Tensor) else obj
     filled = isinstance(data, TensorData) and data.fill
     return as_number(data.fill, data.dtype).item() if filled else 0
 
 
 def _repeats(obj: Any, name: str) -> bool:
-    """Whether an operand of whole numbers stores a coordinate twice."""
+    """Tell whether an operand of whole numbers stores a coordinate twice."""
     data = taken(obj, f"operand {name}")
     return computes_exactly(data.dtype) and not is_unique(data)
 
@@ -418,7 +418,8 @@ def _all_known(statements: Sequence[Any], given: Mapping[str, Any]) -> dict[str,
 
 
 def _known(obj: Any, name: str) -> Any:
-    """An operand of another library, as `evaluate` reads it, as a Tensor; others as they are."""
+    """Return an operand of another library, as `evaluate` reads it, as a Tensor; others as they
+    are."""
     known = isinstance(obj, np.ndarray | np.generic | list | tuple | Tensor | TensorData)
     if known or is_number(obj) or is_scipy_sparse(obj) or is_traced(obj):
         return obj
@@ -426,7 +427,7 @@ def _known(obj: Any, name: str) -> Any:
 
 
 def _array(obj: Any, name: str, dtype: Any = None) -> Any:
-    """An operand as an array; entries with equal coordinates are added up in `dtype`."""
+    """Return an operand as an array; entries with equal coordinates are added up in `dtype`."""
     if is_scipy_sparse(obj) or isinstance(obj, Tensor | TensorData):
         data = taken(obj, f"operand {name}")
         return to_dense(converted_to(np.dtype(dtype or data.dtype), data))

@@ -124,7 +124,7 @@ class _Made:
 
 
 def _by_tracing(name: str, body: Any, dtypes: Any, declared: Mapping[str, Any]) -> _Made:
-    """The operator of a body, which is put in its place; kernels call it to reduce by it."""
+    """Return the operator of a body, which is put in its place; kernels call it to reduce by it."""
     if dtypes is not None:
         raise OperandError(
             f"Expected dtypes= beside c= and numpy= alone, found it beside the body of {name}",
@@ -147,7 +147,7 @@ def _by_tracing(name: str, body: Any, dtypes: Any, declared: Mapping[str, Any]) 
 
 
 def _reducible(operator: Operator, names: tuple[str, ...], body: Expr, kinds: str) -> Iterator[str]:
-    """The types that a function makes one value of two in, of these kinds, and that have its
+    """Yield the types that a function makes one value of two in, of these kinds, and that have its
     identity."""
     for dtype in map(np.dtype, SCALARS):
         try:
@@ -168,7 +168,7 @@ def _kernel_function(name: str, names: tuple[str, ...], body: Expr) -> KernelFun
 def _by_text(
     name: str, given: tuple[Any, Any, Any], dtypes: Any, declared: Mapping[str, Any]
 ) -> _Made:
-    """The operator of C text, which kernels call."""
+    """Return the operator of C text, which kernels call."""
     body, numpy, c = given
     if body is not None or numpy is None or c is None:
         raise OperandTypeError(
@@ -229,7 +229,8 @@ def _check_name(name: str) -> None:
 
 
 def _arguments(name: str, body: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of a function's arguments. Raises OperandTypeError where it has no such list."""
+    """Return the names of a function's arguments. Raises OperandTypeError where it has no such
+    list."""
     if not callable(body):
         raise OperandTypeError(
             f"Expected a Python function as the body of {name}, found {type(body).__name__}",
@@ -277,5 +278,5 @@ def _substituting(traced: Expr, names: tuple[str, ...]) -> Callable[..., Expr]:
 
 
 def _numeric(traced: Expr, names: tuple[str, ...]) -> Callable[..., Any]:
-    """The function of NumPy arrays."""
+    """Return the function of NumPy arrays."""
     return lambda *args: value_of(traced, dict(zip(names, args, strict=True)))

@@ -82,7 +82,7 @@ def tensor(
 def _remapped(
     obj: Any, format: RemappedFormat | None, index_dtype: DTypeLike | None, fill_value: Any
 ) -> Tensor:
-    """A Tensor in a remapped format: the one asked for, or the own one of `obj`."""
+    """Return a Tensor in a remapped format: the one asked for, or the own one of `obj`."""
     own = blocks_of(obj)
     if own is not None and fill_value is None:
         made = own if format is None else own.to_format(format)

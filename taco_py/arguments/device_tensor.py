@@ -111,7 +111,7 @@ class DeviceTensor(StoredFacts):
             )
 
     def _arrays(self) -> list[Any]:
-        """Its arrays, which are those of a device."""
+        """Return its arrays, which are those of a device."""
         return [*arrays_of(self._data)]
 
     def examined(self) -> TensorData:
@@ -139,13 +139,13 @@ class DeviceTensor(StoredFacts):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """The memory of a dense one, for other libraries."""
+        """Return the memory of a dense one, for other libraries."""
         found: dict[str, Any] = self._lent("__cuda_array_interface__")
         return found
 
     @property
     def __dlpack__(self) -> Any:
-        """A capsule of a dense one's memory, for other libraries."""
+        """Return a capsule of a dense one's memory, for other libraries."""
         return self._lent("__dlpack__")
 
     @property
@@ -199,7 +199,8 @@ class DeviceTensor(StoredFacts):
 
 
 def examined(data: TensorData) -> TensorData:
-    """The tensor with what is known of its coordinates, which are looked at where nobody has."""
+    """Return the tensor with what is known of its coordinates, which are looked at where nobody
+    has."""
     if data.sorted is not None and data.unique is not None:
         return data
     seen = with_order(on_host(data))
@@ -209,7 +210,7 @@ def examined(data: TensorData) -> TensorData:
 
 
 def uploaded(data: TensorData, target: str) -> TensorData:
-    """The tensor in the memory of a device, in arrays of its own. Raises DeviceError.
+    """Return the tensor in the memory of a device, in arrays of its own. Raises DeviceError.
 
     Of arrays that the host reads between kernels a copy stays there.
     """
@@ -232,11 +233,11 @@ def uploaded(data: TensorData, target: str) -> TensorData:
 
 
 def place_of(objects: Iterable[Any]) -> str:
-    """The device that operands of a call are on, "" where all are on the host."""
+    """Return the device that operands of a call are on, "" where all are on the host."""
     return next(iter(targets_of(objects)), "")
 
 
 def targets_of(objects: Iterable[Any]) -> tuple[str, ...]:
-    """The devices that operands are on, each once."""
+    """Return the devices that operands are on, each once."""
     found = (obj.target for obj in objects if isinstance(obj, DeviceTensor))
     return tuple(dict.fromkeys(found))

@@ -48,7 +48,7 @@ class NumpyCall:
 
     @property
     def told(self) -> str:
-        """The text of explain()."""
+        """Return the text of explain()."""
         return f"runs      numpy.einsum, 0 kernels: {self.reason}"
 
 
@@ -89,7 +89,7 @@ def _is_numpys(dtype: np.dtype[Any]) -> bool:
 
 
 def _dtype(operand: Any) -> np.dtype[Any] | None:
-    """The type of an array or of a list; None of what says it by itself, or of none."""
+    """Return the type of an array or of a list; None of what says it by itself, or of none."""
     if isinstance(operand, np.ma.MaskedArray):
         return None
     if isinstance(operand, np.ndarray | np.generic):

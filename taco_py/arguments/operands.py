@@ -54,7 +54,7 @@ class Given:
 def give(
     objects: Mapping[str, Any], dtype: np.dtype[Any] | None = None, weak: bool = True
 ) -> dict[str, Given]:
-    """Each operand by name.
+    """Return each operand by name.
 
     dtype  what is computed in, where the user says so
     weak   a Python number takes that dtype, or the one of the arrays it meets, as in NumPy's
@@ -74,7 +74,7 @@ def give(
 
 
 def describe(obj: Any, name: str) -> Given:
-    """One operand."""
+    """Return one operand."""
     data = taken(obj, f"operand {name}")
     return Given(obj, data, operand_facts(data))
 
@@ -87,7 +87,7 @@ def operand_facts(data: TensorData) -> Operand:
 
 
 def taken(obj: Any, what: str) -> TensorData:
-    """The arrays of an operand; errors begin with `what`."""
+    """Return the arrays of an operand; errors begin with `what`."""
     if isinstance(obj, DeviceTensor):
         return stores_all(obj.data)
     try:
@@ -97,12 +97,12 @@ def taken(obj: Any, what: str) -> TensorData:
 
 
 def is_number(obj: object) -> bool:
-    """Whether it is a Python number; NumPy's have dtypes of their own."""
+    """Tell whether it is a Python number; NumPy's have dtypes of their own."""
     return isinstance(obj, int | float | complex) and not isinstance(obj, np.generic)
 
 
 def as_number(value: complex, dtype: np.dtype[Any] | None, name: str) -> Any:
-    """A Python number as a 0-d array of this dtype, itself where the dtype is its own.
+    """Return a Python number as a 0-d array of this dtype, itself where the dtype is its own.
 
     Raises NumberOverflowError.
     """
@@ -119,13 +119,13 @@ def as_number(value: complex, dtype: np.dtype[Any] | None, name: str) -> Any:
 
 
 def shown(value: complex) -> str:
-    """A number in a message: itself unless it has very many digits."""
+    """Return a number in a message: itself unless it has very many digits."""
     long = isinstance(value, int) and value.bit_length() > 128
     return f"an integer of {int(value.real).bit_length()} bits" if long else repr(value)
 
 
 def type_of(data: TensorData) -> TensorType:
-    """The type that a kernel must be made for to read `data` as it is."""
+    """Return the type that a kernel must be made for to read `data` as it is."""
     if data.format.is_dense:
         form, unit = layout(data.values)
         return TensorType(form, data.dtype.name, unit_stride=unit)
@@ -145,21 +145,21 @@ def joined_of(data: TensorData) -> tuple[bool, ...]:
 
 
 def layout(array: Array) -> tuple[Format, bool]:
-    """The dense format whose modes go from the longest stride to the shortest, and whether the
-    shortest is one element."""
+    """Return the dense format whose modes go from the longest stride to the shortest, and whether
+    the shortest is one element."""
     modes, unit = stride_order(array)
     return dense_format(modes), unit
 
 
 def dense_format(modes: tuple[int, ...]) -> Format:
-    """All levels dense, in the order `modes`."""
+    """Return all levels dense, in the order `modes`."""
     from taco_py.language.formats import dense
 
     return replace(dense(len(modes)), mode_order=modes)
 
 
 def facts(given: Mapping[str, Given], exact: bool = False) -> tuple[object, ...]:
-    """All that planning reads of the operands; operands with equal facts share plans.
+    """Return all that planning reads of the operands; operands with equal facts share plans.
 
     Of sizes and numbers of entries it is the number of bits, for they only decide between loop
     orders; 0, 1 and what passes 32 bits are told apart by it too, and sizes of 2 and 3 besides. How
@@ -183,7 +183,7 @@ def facts(given: Mapping[str, Given], exact: bool = False) -> tuple[object, ...]
 
 
 def informer(given: Mapping[str, Given]) -> Callable[[str, TensorData], TensorData]:
-    """A function that fills in what an operand's coordinates are like.
+    """Return a function that fills in what an operand's coordinates are like.
 
     Tensors look at their indices once and remember; the arrays of a scipy.sparse array belong to
     the user, who may have written to them since, and are looked at each time.
@@ -226,7 +226,7 @@ def copies_made(objects: Mapping[str, Any], given: Mapping[str, Given]) -> list[
 
 
 def _is_borrowed(obj: Any) -> bool:
-    """Whether the arrays of a scipy.sparse array are read as they are."""
+    """Tell whether the arrays of a scipy.sparse array are read as they are."""
     bsr = obj.format == "bsr" and not is_remapped(obj)  # of blocks of 1 × 1
     return bsr or obj.format in ("csr", "csc", "coo")
 
@@ -283,7 +283,7 @@ def check_given(
 
 
 def _how_to_pass(access: Access, left: Sequence[str], options: Collection[str]) -> str:
-    """The remedy for an operand that is missing; `left` are given and not used."""
+    """Return the remedy for an operand that is missing; `left` are given and not used."""
     name = access.tensor
     if name in options:
         return f'{name}= is an option of the call; pass the operand in a mapping, {{"{name}": …}}'
@@ -294,7 +294,7 @@ def _how_to_pass(access: Access, left: Sequence[str], options: Collection[str]) 
 
 
 def _how_to_use(name: str, wanted: Sequence[str], options: Collection[str]) -> str:
-    """The remedy for an operand that the text does not use, or for an option misspelt."""
+    """Return the remedy for an operand that the text does not use, or for an option misspelt."""
     calls = calls_with(name)
     if calls and name not in options:
         has = ", ".join(f"{option}=" for option in sorted(options))
@@ -320,7 +320,7 @@ def check_orders(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) ->
 
 
 def check_sizes(assignment: Assignment, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
-    """The size of each index. Raises DimensionError where two uses disagree,
+    """Return the size of each index. Raises DimensionError where two uses disagree,
     or where a reduction has no elements that it needs."""
     first: dict[str, tuple[Access, int]] = {}
     for access in accesses(assignment):
@@ -346,5 +346,5 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def is_tensor(given: Given) -> bool:
-    """Whether the user passed one of this package's tensors."""
+    """Tell whether the user passed one of this package's tensors."""
     return isinstance(given.object, Tensor | TensorData)

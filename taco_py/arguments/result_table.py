@@ -47,27 +47,27 @@ class Question:
 
     @property
     def order(self) -> int:
-        """The number of modes of the result."""
+        """Return the number of modes of the result."""
         return len(self.assignment.target.indices)
 
     @property
     def used(self) -> frozenset[str]:
-        """The containers of the operands that the value reads."""
+        """Return the containers of the operands that the value reads."""
         return frozenset(self.containers[a.tensor] for a in accesses(self.assignment))
 
     @property
     def scipy(self) -> frozenset[str]:
-        """The families of scipy's among them; none where there is a Tensor too."""
+        """Return the families of scipy's among them; none where there is a Tensor too."""
         return frozenset() if TENSOR in self.used else self.used - {ARRAY}
 
     def named(self, form: str) -> str:
-        """A scipy class of this form: of the family of matrices where all operands are."""
+        """Return a scipy class of this form: of the family of matrices where all operands are."""
         matrices = self.order == 2 and all(kind.endswith("_matrix") for kind in self.scipy)
         return f"{form}_matrix" if matrices else f"{form}_array"
 
     @property
     def restricted(self) -> frozenset[str]:
-        """The result's indices that a sparse operand restricts in every term."""
+        """Return the result's indices that a sparse operand restricts in every term."""
         levels = levels_of(self.assignment, self.formats, every=True)
         return compressed_indices(self.assignment, levels)
 
@@ -149,7 +149,7 @@ def permuted(assignment: Assignment, form: Format) -> Format | None:
 
 
 def _own(question: Question) -> Format | None:
-    """The format of the one operand, permuted, where nothing else is done to it."""
+    """Return the format of the one operand, permuted, where nothing else is done to it."""
     value = question.assignment.value
     form = question.formats[value.tensor] if isinstance(value, Access) else None
     return permuted(question.assignment, form) if form is not None and is_sparse(form) else None
@@ -184,7 +184,7 @@ def _of_tensors(question: Question) -> ResultKind:
 
 
 def _is_sparse(question: Question) -> bool:
-    """Whether each index is restricted; a vector that is a sum is dense, as scipy's are."""
+    """Tell whether each index is restricted; a vector that is a sum is dense, as scipy's are."""
     value, indices = question.assignment.value, question.assignment.target.indices
     sums = any(isinstance(node, Reduce) for node, _ in walk(value))
     if not question.scipy or not indices or (len(indices) == 1 and sums):
@@ -193,8 +193,8 @@ def _is_sparse(question: Question) -> bool:
 
 
 def _has_columns_first(question: Question) -> bool:
-    """Whether the operands store the second index before the first, or are all in CSC and store
-    neither before the other, or both."""
+    """Tell whether the operands store the second index before the first, or are all in CSC and
+    store neither before the other, or both."""
     first, second = question.assignment.target.indices
     before: set[tuple[str, str]] = set()
     forms = []
@@ -208,7 +208,7 @@ def _has_columns_first(question: Question) -> bool:
 
 
 def _leads(before: set[tuple[str, str]], start: str, end: str) -> bool:
-    """Whether steps from an index to one stored below it lead from `start` to `end`."""
+    """Tell whether steps from an index to one stored below it lead from `start` to `end`."""
     reached, pending = {start}, [start]
     while pending:
         index = pending.pop()
@@ -227,8 +227,8 @@ def _is_csc(question: Question) -> bool:
 
 
 def _is_hypersparse(question: Question) -> bool:
-    """Whether an array along one of the restricted indices would outnumber all entries by far: that
-    of a matrix's rows, or columns in CSC; any that a dense result has."""
+    """Tell whether an array along one of the restricted indices would outnumber all entries by far:
+    that of a matrix's rows, or columns in CSC; any that a dense result has."""
     if not question.scipy or not question.vast & question.restricted:
         return False
     if not _is_sparse(question):

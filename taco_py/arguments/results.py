@@ -42,7 +42,7 @@ def result_kind(
 
 
 def kind_for(wanted: Format, assignment: Assignment, given: Mapping[str, Given]) -> ResultKind:
-    """How a kernel's result in the format `wanted` is handed out."""
+    """Return how a kernel's result in the format `wanted` is handed out."""
     return result_kind(assignment, given, ordered(wanted))
 
 
@@ -59,8 +59,8 @@ def container(given: Given) -> str:
 
 
 def vast_indices(operands: Mapping[str, Operand], assignment: Assignment) -> frozenset[str]:
-    """The result's indices with far more coordinates than the operands that have them have entries,
-    where no operand has an array as long.
+    """Return the result's indices with far more coordinates than the operands that have them have
+    entries, where no operand has an array as long.
 
     Numbers of bits are compared, for operands of one size class share plans (`size_classes`).
     """
@@ -97,7 +97,7 @@ def index_dtype(given: Mapping[str, Given], sizes: Mapping[str, int]) -> str:
 
 
 def hand_out(data: TensorData, kind: ResultKind, place: str = "") -> Any:
-    """The result as the object the user expects; a 0-d array as a NumPy scalar.
+    """Return the result as the object the user expects; a 0-d array as a NumPy scalar.
 
     place  the device that it stays on, "" for the host
     """

@@ -78,12 +78,12 @@ class Settings:
 
     @property
     def chosen_by_data(self) -> bool:
-        """Whether the schedule is chosen by what was measured, now or before."""
+        """Tell whether the schedule is chosen by what was measured, now or before."""
         return self.measure or self.tuned
 
     @property
     def counts(self) -> bool:
-        """Whether plans count elements, and are for operands of these sizes alone."""
+        """Tell whether plans count elements, and are for operands of these sizes alone."""
         return self.memory < inf
 
 
@@ -100,7 +100,7 @@ def settings_of(
     allow: Collection[str] | str = (),
     target: str = "c",
 ) -> Settings:
-    """The arguments as the user gave them, checked.
+    """Return the arguments as the user gave them, checked.
 
     `format` is left to who knows the result's order. Raises NotationError, OperandTypeError,
     DimensionError or ScheduleError.
@@ -133,7 +133,7 @@ def settings_of_kernel(
     allow: Collection[str] | str,
     target: str,
 ) -> Settings:
-    """The arguments of a kernel without data, checked: none of them is "measure".
+    """Return the arguments of a kernel without data, checked: none of them is "measure".
 
     Raises what `settings_of` raises.
     """
@@ -210,7 +210,7 @@ def check_libraries(libraries: bool) -> bool:
 
 
 def as_schedule(schedule: Any) -> Schedule | None:
-    """A schedule from its text, or of what has one. "auto" leaves everything open."""
+    """Return a schedule from its text, or of what has one. "auto" leaves everything open."""
     if isinstance(schedule, str) and schedule in (MEASURE, TUNED):
         does = (
             "times them on data" if schedule == MEASURE else "looks plans up by what data are like"
@@ -277,7 +277,7 @@ def _first_unknown(words: Any, known: Collection[str]) -> str:
 
 
 def check_forbid(forbid: Collection[str] | str) -> frozenset[str]:
-    """The names of rules that a user forbids, one name or several; and "atomic_sums".
+    """Return the names of rules that a user forbids, one name or several; and "atomic_sums".
 
     Raises ScheduleError for a name that no rule has, or of a rule that no kernel can do without.
     """
@@ -311,7 +311,7 @@ def check_forbid(forbid: Collection[str] | str) -> frozenset[str]:
 
 
 def check_threads(threads: int | None) -> int | None:
-    """The number as an int, None for as many as there are cores.
+    """Return the number as an int, None for as many as there are cores.
 
     Raises ScheduleError unless it is an integer from 1 to MOST_THREADS.
     """
@@ -327,7 +327,8 @@ def check_threads(threads: int | None) -> int | None:
 
 
 def integer(number: Any) -> int | None:
-    """A Python or NumPy integer as an int; None for anything else, True and False among it."""
+    """Return a Python or NumPy integer as an int; None for anything else, True and False among
+    it."""
     if isinstance(number, bool | np.bool_):
         return None
     try:
@@ -337,7 +338,7 @@ def integer(number: Any) -> int | None:
 
 
 def check_static(static: Mapping[str, int] | None) -> tuple[tuple[str, int], ...]:
-    """Sizes by index, sorted. Raises OperandTypeError or DimensionError."""
+    """Return sizes by index, sorted. Raises OperandTypeError or DimensionError."""
     if static is None:
         return ()
     if not isinstance(static, Mapping):

@@ -62,14 +62,14 @@ def subscript(T: Tensor, key: Any) -> Any:  # noqa: N803
 
 
 def _is_truth(key: Any) -> bool:
-    """Whether a subscript is a mask of order 0, which adds a mode with all or nothing."""
+    """Tell whether a subscript is a mask of order 0, which adds a mode with all or nothing."""
     if isinstance(key, bool | np.bool_):
         return True
     return isinstance(key, Tensor | np.ndarray) and not key.shape and key.dtype == np.bool_
 
 
 def _parts(key: Any, shape: Shape) -> list[Part]:
-    """One integer, slice or array for each mode, None for new ones; positions from 0."""
+    """Return one integer, slice or array for each mode, None for new ones; positions from 0."""
     given = list(key) if isinstance(key, tuple) else [key]
     given = [part for each in given for part in _plain(each)]
     used = sum(each is not None and each is not Ellipsis for each in given)
@@ -90,7 +90,7 @@ def _parts(key: Any, shape: Shape) -> list[Part]:
 
 
 def _plain(part: Any) -> Iterator[Any]:
-    """A subscript as NumPy's kinds: a mask as one array for each of its modes."""
+    """Yield a subscript as NumPy's kinds: a mask as one array for each of its modes."""
     if part is None or part is Ellipsis or isinstance(part, slice):
         yield part
     elif isinstance(part, int | np.integer) and not isinstance(part, bool):
@@ -124,7 +124,7 @@ class _OfMask:
 
 
 def _of_mask(places: Sequence[Array], shape: Shape) -> Iterator[_OfMask]:
-    """One array for each mode of a mask."""
+    """Yield one array for each mode of a mask."""
     for column, size in zip(places, shape, strict=True):
         yield _OfMask(column, size)
 
@@ -144,7 +144,7 @@ def _of_tensor(part: Tensor) -> Iterator[Any]:
 
 
 def _bounded(part: int | slice | Array | _OfMask, size: int) -> Part:
-    """A subscript of a mode of this size, counted from 0. Raises PositionError."""
+    """Return a subscript of a mode of this size, counted from 0. Raises PositionError."""
     if isinstance(part, slice):
         return part
     if isinstance(part, _OfMask):
@@ -175,7 +175,7 @@ def _bounded(part: int | slice | Array | _OfMask, size: int) -> Part:
 
 
 def _taken(data: TensorData, parts: Sequence[Part]) -> Any:
-    """The elements that are asked for of a tensor that is not all dense."""
+    """Return the elements that are asked for of a tensor that is not all dense."""
     if any(isinstance(part, np.ndarray) for part in parts):
         return _gathered(data, parts)
     data, parts = _narrowed(data, parts)
@@ -190,7 +190,8 @@ def _taken(data: TensorData, parts: Sequence[Part]) -> Any:
 
 
 def _narrowed(data: TensorData, parts: Sequence[Part]) -> tuple[TensorData, Sequence[Part]]:
-    """Only the range of the outermost level that is asked for, and what is asked for of it."""
+    """Return only the range of the outermost level that is asked for, and what is asked for of
+    it."""
     mode = data.format.mode_order[0]
     places = [place for place, part in enumerate(parts) if part is not None]
     place = places[mode]
@@ -215,7 +216,8 @@ def _narrowed(data: TensorData, parts: Sequence[Part]) -> tuple[TensorData, Sequ
 def _windowed(
     columns: Sequence[Array], values: Array, shape: Shape, parts: Sequence[Part]
 ) -> tuple[Array, list[Array], Shape]:
-    """Entries within integers and slices: values, coordinates and the shape of the result."""
+    """Return entries within integers and slices: values, coordinates and the shape of the
+    result."""
     kept: Array | None = None
     found: list[Array | None] = []
     sizes: list[int] = []
@@ -247,7 +249,7 @@ def _windowed(
 
 
 def _gathered(data: TensorData, parts: Sequence[Part]) -> Any:
-    """Elements at arrays of positions, beside slices; integers are positions then.
+    """Return elements at arrays of positions, beside slices; integers are positions then.
 
     As in NumPy their modes come where the arrays stand, first where something is between them.
     """
@@ -279,7 +281,7 @@ def _gathered(data: TensorData, parts: Sequence[Part]) -> Any:
 def _joined(
     columns: Sequence[Array], values: Array, exact: Sequence[int], asked: Sequence[int], wanted: Any
 ) -> tuple[Array, Array]:
-    """Pairs of an entry and a position that asks for its coordinates."""
+    """Return pairs of an entry and a position that asks for its coordinates."""
     if wanted is None or not len(values):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     keys = np.ravel_multi_index([columns[place] for place in exact], asked)
@@ -294,7 +296,7 @@ def _joined(
 
 
 def _stretched(parts: Sequence[Any]) -> list[Array]:
-    """Arrays of positions in one shape. Raises DimensionError."""
+    """Return arrays of positions in one shape. Raises DimensionError."""
     try:
         return [np.asarray(each) for each in np.broadcast_arrays(*parts)]
     except ValueError:

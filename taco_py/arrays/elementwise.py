@@ -89,7 +89,7 @@ def _with_numbers(operands: Sequence[Any]) -> Sequence[Any]:
 
 
 def _operand(obj: Any) -> Any:
-    """A number, or what `evaluate` takes; NotImplemented for other objects."""
+    """Return a number, or what `evaluate` takes; NotImplemented for other objects."""
     if isinstance(obj, (*NUMBERS, Tensor)) or sp.issparse(obj):
         return obj
     if isinstance(obj, list | tuple):
@@ -100,12 +100,12 @@ def _operand(obj: Any) -> Any:
 
 
 def _of_no_modes(operand: Any) -> Any:
-    """A Tensor of order 0 as a number."""
+    """Return a Tensor of order 0 as a number."""
     return operand.to_numpy()[()] if isinstance(operand, Tensor) and not operand.shape else operand
 
 
 def as_tensor(found: Any) -> Any:
-    """A result of `evaluate` as a Tensor; a number stays one."""
+    """Return a result of `evaluate` as a Tensor; a number stays one."""
     if isinstance(found, (Tensor, *NUMBERS)):
         return found
     return Tensor(as_data(found))
@@ -193,7 +193,7 @@ def _of_several(name: str, operands: Sequence[Any], dtype: Any) -> Any:
 
 
 def _literals(operands: Sequence[Any]) -> tuple[tuple[int, str], ...]:
-    """The numbers that have no say in the type, as texts: what is not stored is known then.
+    """Return the numbers that have no say in the type, as texts: what is not stored is known then.
 
     where(T > 1, T, 0)  ->  ((2, "0"),)
     """
@@ -210,7 +210,7 @@ def _literals(operands: Sequence[Any]) -> tuple[tuple[int, str], ...]:
 
 
 def _sparse_format(text: str, given: Mapping[str, Any], shape: Shape) -> Format | None:
-    """The format to ask for, None for what `evaluate` chooses.
+    """Return the format to ask for, None for what `evaluate` chooses.
 
     Raises FormatError where a result is dense and no operand is as large.
     """

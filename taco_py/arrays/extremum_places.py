@@ -68,7 +68,7 @@ def _along(name: str, T: Tensor, axis: int) -> Any:  # noqa: N803
 
 
 def _places(name: str, lines: Lines, fill: Any) -> Array:
-    """The place in each line that has entries."""
+    """Return the place in each line that has entries."""
     values, starts = lines.values, lines.starts[:-1]
     if not len(values):
         return np.zeros(0, np.int64)
@@ -87,7 +87,8 @@ def _places(name: str, lines: Lines, fill: Any) -> Array:
 
 
 def first_gaps(lines: Lines) -> Array:
-    """The first place in each line that is not stored; the size of the line where all are."""
+    """Return the first place in each line that is not stored; the size of the line where all
+    are."""
     gap = lines.places != lines.rank
     found = np.minimum.reduceat(np.where(gap, lines.rank, lines.size), lines.starts[:-1])
     return np.minimum(found, lines.counts)

@@ -80,7 +80,7 @@ def lines_along(data: TensorData, axis: int) -> Lines:
 
 
 def _begins(columns: Sequence[Array], count: int) -> Array:
-    """Whether each entry has other coordinates than the one before it."""
+    """Tell whether each entry has other coordinates than the one before it."""
     begins = np.zeros(count, np.bool_)
     begins[0] = True
     for column in columns:

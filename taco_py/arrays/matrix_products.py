@@ -73,7 +73,8 @@ def _only_array(obj: Any) -> Any:
 
 
 def _of_stack(obj: Any, stacks: str, own: str) -> tuple[Any, str]:
-    """An operand without the modes of a stack that have size 1, and the letters of the others."""
+    """Return an operand without the modes of a stack that have size 1, and the letters of the
+    others."""
     count = len(obj.shape) - len(own)
     letters = stacks[len(stacks) - count :] if count else ""
     ones = [place for place in range(count) if obj.shape[place] == 1]
@@ -83,7 +84,7 @@ def _of_stack(obj: Any, stacks: str, own: str) -> tuple[Any, str]:
 
 
 def _with_stacks(found: Any, stacks: str, kept: str) -> Any:
-    """The result with the modes of size 1 that all operands have."""
+    """Return the result with the modes of size 1 that all operands have."""
     missing = tuple(place for place, letter in enumerate(stacks) if letter not in kept)
     return expand_dims(found, missing) if missing else found
 

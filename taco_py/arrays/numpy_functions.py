@@ -86,7 +86,7 @@ def array_function(function: Any, args: Sequence[Any], options: Mapping[str, Any
 
 
 def _reduction(name: str) -> Callable[..., Any]:
-    """One of NumPy's reductions by its name."""
+    """Return one of NumPy's reductions by its name."""
 
     def reduce(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
         return reduced(name, a, axis, keepdims, dtype)
@@ -118,7 +118,7 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max:
 
 
 def _array_equal(a1: Any, a2: Any) -> bool:
-    """Whether shapes and all elements are equal."""
+    """Tell whether shapes and all elements are equal."""
     equal = np.shape(a1) == np.shape(a2) and elementwise("equal", a1, a2)
     return bool(equal.all()) if isinstance(equal, Tensor) else bool(equal)
 

@@ -84,7 +84,7 @@ def scan_lines(combine: np.ufunc, lines: Lines, dtype: np.dtype[Any]) -> Array:
 
 
 def _spread(T: Tensor, lines: Lines, scanned: Array, fill: str) -> Tensor:  # noqa: N803
-    """Each value at its own place and those up to the next entry of the line."""
+    """Return each value at its own place and those up to the next entry of the line."""
     ends = np.full(len(scanned), lines.size, np.int64)
     same = lines.rank[1:] > 0
     ends[:-1][same] = lines.places[1:][same]
@@ -100,7 +100,7 @@ def _spread(T: Tensor, lines: Lines, scanned: Array, fill: str) -> Tensor:  # no
 
 
 def _products(T: Tensor, lines: Lines, dtype: np.dtype[Any]) -> Tensor:  # noqa: N803
-    """Products up to the first element of each line that is not stored."""
+    """Return products up to the first element of each line that is not stored."""
     scanned = scan_lines(np.multiply, lines, dtype)
     kept = np.flatnonzero(lines.places == lines.rank)
     return _stored(T, [column[kept] for column in lines.columns], scanned[kept], "")

@@ -60,13 +60,13 @@ def zeros_in(shape: Shape, dtype: Any, format: Format) -> TensorData:
 
 
 def _holds_one(format: Format) -> bool:
-    """Whether a level can hold one coordinate alone below each of another."""
+    """Tell whether a level can hold one coordinate alone below each of another."""
     pairs = zip(format.levels, format.levels[1:], strict=False)
     return any(below.branchless and level.unique for level, below in pairs)
 
 
 def _is_vast(format: Format, shape: Shape, count: int) -> bool:
-    """Whether dense levels would have far more positions than there are entries."""
+    """Tell whether dense levels would have far more positions than there are entries."""
     sizes = [
         shape[m] for m, level in zip(format.mode_order, format.levels, strict=True) if level.full
     ]
@@ -88,7 +88,7 @@ def reshape(T: Tensor, shape: Any, *more: int) -> Tensor:  # noqa: N803
 
 
 def _renumbered(columns: Sequence[Array], shape: Shape, wanted: Shape) -> Sequence[Array]:
-    """Coordinates of the same places in another shape of as many elements."""
+    """Return coordinates of the same places in another shape of as many elements."""
     if prod(shape) >= 2**63:
         raise DimensionError(
             f"Expected fewer than 2**63 elements to reshape, found a tensor of shape {shape}",
@@ -217,7 +217,7 @@ def squeeze(T: Tensor, axis: Any = None) -> Tensor:  # noqa: N803
 
 
 def _with_ones(data: TensorData, shape: Shape, places: Sequence[int]) -> Tensor:
-    """The same elements with modes of size 1 put in or left out.
+    """Return the same elements with modes of size 1 put in or left out.
 
     places  where the modes of `data` are in the result, or which modes of `data` the result has
     """
@@ -270,7 +270,7 @@ def concatenate(tensors: Sequence[Any], axis: int | None = 0) -> Tensor:
 def _joined(
     parts: Sequence[TensorData], sparse: Sequence[TensorData], place: int, dtype: np.dtype[Any]
 ) -> Tensor:
-    """Entries of several tensors, each behind those before it along one mode."""
+    """Return entries of several tensors, each behind those before it along one mode."""
     fills = {converted(each.fill, each.dtype, dtype) for each in sparse}
     if len(fills) != 1:
         told = ", ".join(str(as_number(each.fill, each.dtype)) for each in sparse)

@@ -113,7 +113,7 @@ def searchsorted(vector: Any, numbers: Any, side: str = "left", sorter: Any = No
 
 
 def _finder(vector: Any, side: str, sorter: Any) -> Any:
-    """A function of arrays that finds places in a vector."""
+    """Return a function of arrays that finds places in a vector."""
     if not isinstance(vector, Tensor) or vector.format.is_dense:
         array = vector.to_numpy() if isinstance(vector, Tensor) else np.asarray(vector)
         order = sorter.to_numpy() if isinstance(sorter, Tensor) else sorter
@@ -178,7 +178,7 @@ def distinct_values(T: Tensor, equal_nan: bool = False) -> Tensor:  # noqa: N803
 
 
 def _absent(T: Tensor, stored: int, equal_nan: bool) -> int:  # noqa: N803
-    """The number of elements that are not stored."""
+    """Return the number of elements that are not stored."""
     absent, fill = T.size - stored, fill_number(T.data)
     if absent and fill != fill and not equal_nan:
         raise FormatError(

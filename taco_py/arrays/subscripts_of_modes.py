@@ -72,7 +72,7 @@ def flip(T: Tensor, axis: Any = None) -> Tensor:  # noqa: N803
 
 
 def as_tensor(found: Any) -> Tensor:
-    """A Tensor, of a number one of order 0."""
+    """Return a Tensor, of a number one of order 0."""
     return found if isinstance(found, Tensor) else of_dense(np.asarray(found))
 
 

@@ -40,14 +40,14 @@ def remembered(key: Hashable, make: Callable[[], T]) -> T:
 
 @cache
 def devices() -> Devices:
-    """The devices of this process, each opened when it is first needed."""
+    """Return the devices of this process, each opened when it is first needed."""
     from codegen.devices.open_device import Devices
 
     return Devices(KERNELS)
 
 
 def gpu(target: str) -> CudaDevice:
-    """The GPU that `target` names. Raises DeviceError where there is none."""
+    """Return the GPU that `target` names. Raises DeviceError where there is none."""
     with refusals():
         found = devices().cuda(target)
         found.open()
@@ -55,7 +55,7 @@ def gpu(target: str) -> CudaDevice:
 
 
 def device_of(target: str) -> Device:
-    """The device that `target` names. Raises DeviceError where there is none."""
+    """Return the device that `target` names. Raises DeviceError where there is none."""
     with refusals():
         return devices().open(target)
 
@@ -75,7 +75,8 @@ def refusals() -> Iterator[None]:
 
 
 def loaded(target: str, text: str) -> tuple[Device, Module | None]:
-    """The kernels of a text on a device, which has none of an empty one. Raises DeviceError."""
+    """Return the kernels of a text on a device, which has none of an empty one. Raises
+    DeviceError."""
     device = device_of(target)
     if not text:
         return device, None
@@ -83,7 +84,7 @@ def loaded(target: str, text: str) -> tuple[Device, Module | None]:
 
 
 def architecture_of(target: str) -> str:
-    """The architecture of the GPU that `target` names, "" where there is none: "sm_90"."""
+    """Return the architecture of the GPU that `target` names, "" where there is none: "sm_90"."""
     if devices().why_not(target):
         return ""
     found = getattr(device_of(target), "facts", None)
@@ -129,7 +130,7 @@ class DeviceCall:
 
     @property
     def function(self) -> HostFunction:
-        """The function on its device. Raises DeviceError."""
+        """Return the function on its device. Raises DeviceError."""
         return remembered(("function", *self._key), self._opened)
 
     def _opened(self) -> HostFunction:

@@ -95,7 +95,7 @@ class CompiledKernel:
 
 
 def compile_recipe(recipe: Recipe, cache: KernelCache = KERNELS) -> CompiledKernel:
-    """The kernel of `recipe`, from the cache or made now.
+    """Return the kernel of `recipe`, from the cache or made now.
 
     Raises CompilerError when there is no compiler or it fails, InternalError where the fault is
     ours, and ScheduleError.
@@ -142,7 +142,7 @@ def compile_recipes(
 
 
 def _device_kernel(recipe: Recipe, target: str) -> CompiledKernel:
-    """The kernel of a recipe on a device. Raises DeviceError."""
+    """Return the kernel of a recipe on a device. Raises DeviceError."""
     from taco_py.compiler.devices import DeviceCall
 
     begin = perf_counter()
@@ -158,7 +158,8 @@ def _device_kernel(recipe: Recipe, target: str) -> CompiledKernel:
 
 
 def _device_source(recipe: Recipe) -> tuple[KernelSource, str, str]:
-    """The CUDA of a recipe, its host's Python, and whether they were in memory, on disk or built.
+    """Return the CUDA of a recipe, its host's Python, and whether they were in memory, on disk or
+    built.
 
     Raises DeviceError.
     """
@@ -213,7 +214,7 @@ def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, st
 
 
 def make_cuda_program(recipe: Recipe, name: str) -> tuple[str, str]:
-    """The kernels of `recipe` in CUDA, and the functions of its host, `name`, in C++.
+    """Return the kernels of `recipe` in CUDA, and the functions of its host, `name`, in C++.
 
     What they call begins with `name` too, so that texts of several recipes make one program. Raises
     DeviceError as `make_device_source`.
@@ -228,7 +229,7 @@ def make_cuda_program(recipe: Recipe, name: str) -> tuple[str, str]:
 def _device_texts(
     recipe: Recipe, module: Module, emit_host: Callable[[Module], str]
 ) -> tuple[Module, str, str]:
-    """A module after passes, its kernels in CUDA and its host as `emit_host` writes it."""
+    """Return a module after passes, its kernels in CUDA and its host as `emit_host` writes it."""
     from codegen.emit.cuda import emit_cuda
     from codegen.passes.order import run_passes
     from codegen.target import UnsupportedError
@@ -259,14 +260,15 @@ def _apart(module: Module, prefix: str) -> Module:
 
 
 def source_of(recipe: Recipe, name: str = "") -> str:
-    """The text of a recipe's kernel on what it runs on, C or CUDA, in the phase that it says."""
+    """Return the text of a recipe's kernel on what it runs on, C or CUDA, in the phase that it
+    says."""
     if way_of(recipe.schedule.make).on_gpu:
         return make_device_source(recipe, name)[0].source
     return make_source(recipe, name).source
 
 
 def _routine_kernel(recipe: Recipe, routine: Routine) -> CompiledKernel:
-    """The kernel of a routine, for which nothing is compiled."""
+    """Return the kernel of a routine, for which nothing is compiled."""
     name = routine_name(routine.maker, routine.text)
     call, parameters = find_routine(name), routine.parameters
     kernel = _with_facts(recipe, call, parameters, routine.facts, routine.source, "routine", 0.0)
@@ -282,7 +284,7 @@ def _with_facts(
     hit: str,
     seconds: float,
 ) -> CompiledKernel:
-    """The kernel that a function is, with what its caller must know."""
+    """Return the kernel that a function is, with what its caller must know."""
     report = facts["report"]
     return CompiledKernel(
         recipe,
@@ -310,7 +312,7 @@ def _with_facts(
 
 
 def _source(recipe: Recipe) -> KernelSource:
-    """`make_source`, where what goes wrong is a fault of ours unless it is a refusal."""
+    """Return `make_source`, where what goes wrong is a fault of ours unless it is a refusal."""
     try:
         return make_source(recipe)
     except Exception as error:
@@ -365,7 +367,7 @@ def _named(module: Module, name: str) -> Module:
 
 
 def native_target() -> Any:
-    """The machine that kernels are built for."""
+    """Return the machine that kernels are built for."""
     from codegen.target import Target
     from codegen.toolchain.processor import cache_sizes, core_count, cpu_flags
 

@@ -31,7 +31,8 @@ class Residence:
         self._there: dict[int, tuple[Array, DeviceArray]] = {}
 
     def array(self, array: Any, name: str = "") -> DeviceArray:
-        """The elements of an array on the device: its own there, or those of the host, copied."""
+        """Return the elements of an array on the device: its own there, or those of the host,
+        copied."""
         if not isinstance(array, np.ndarray):
             return self._own(array, name)
         if id(array) not in self._there:
@@ -40,7 +41,8 @@ class Residence:
         return self._there[id(array)][1]
 
     def copied(self, array: Array) -> DeviceArray:
-        """The elements of an array of the host in memory without gaps, never to be changed."""
+        """Return the elements of an array of the host in memory without gaps, never to be
+        changed."""
         lies = array.flags.c_contiguous or array.flags.f_contiguous
         with refusals():
             found = self._host.array(array if lies else np.array(array, order="K"))

@@ -22,17 +22,17 @@ MAKERS = frozenset(("codegen.runtime.blas:library_product",))
 
 
 def routine_name(maker: str, text: str) -> str:
-    """The name of what `maker`, "module:function", gives for a text."""
+    """Return the name of what `maker`, "module:function", gives for a text."""
     return f"{_ROUTINE}{maker} {text}"
 
 
 def is_routine(name: str) -> bool:
-    """Whether a name is that of a routine."""
+    """Tell whether a name is that of a routine."""
     return name.startswith(_ROUTINE)
 
 
 def find_routine(name: str) -> Callable[..., Any]:
-    """The function with a name. Raises ValueError where it is not there."""
+    """Return the function with a name. Raises ValueError where it is not there."""
     maker, _, text = name.removeprefix(_ROUTINE).partition(" ")
     if maker not in MAKERS:
         raise ValueError(f"no routine: {maker:.80}")

@@ -45,7 +45,7 @@ class Extent:
 
     @property
     def constant(self) -> int | float | None:
-        """The number of a constant, None of others."""
+        """Return the number of a constant, None of others."""
         return self.args[0] if self.operator == "const" else None
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ class ExtentWriter:
         return self._write(extent)[0]
 
     def _write(self, extent: Extent) -> tuple[str, int]:
-        """The expression, and how many parentheses are in each other."""
+        """Return the expression, and how many parentheses are in each other."""
         operator, args = extent.operator, extent.args
         if operator == "const":
             return self._const(args[0]), 0
@@ -178,7 +178,7 @@ class ExtentWriter:
         return self._held(number)
 
     def _held(self, value: Any) -> str:
-        """A name for an object that the text has."""
+        """Return a name for an object that the text has."""
         name = f"held{len(self.space)}"
         self.space[name] = value
         return name

@@ -115,7 +115,7 @@ class FusedFunction:
         return self.function(*args, **named)
 
     def _is_in_order(self, count: int, named: Mapping[str, Any]) -> bool:
-        """Whether arguments by name come as the function has them, after so many others."""
+        """Tell whether arguments by name come as the function has them, after so many others."""
         return not named or [*named] == [*self.signature.parameters][count : count + len(named)]
 
     def graph(self, *args: Any, **named: Any) -> TracedGraph:

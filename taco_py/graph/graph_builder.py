@@ -138,7 +138,7 @@ class GraphBuilder:
         return self._known[key]
 
     def _fresh(self, letter: str, number: int) -> str:
-        """A name that no leaf has: those of leaves that were left out are free again."""
+        """Return a name that no leaf has: those of leaves that were left out are free again."""
         while f"{letter}{number}" in self.facts:
             number += 1
         return f"{letter}{number}"

@@ -69,7 +69,7 @@ def draw_graph(call: GraphCall, name: str, operands: Sequence[Any] = ()) -> Draw
 
 
 def _colours(program: GraphProgram) -> dict[str, tuple[str, str]]:
-    """The colour of each primitive, and which steps compute it."""
+    """Return the colour of each primitive, and which steps compute it."""
     found: dict[str, tuple[str, str]] = {}
     for number, step in enumerate(program.steps):
         told = f"step {number + 1}: {_computes(step)}"
@@ -109,7 +109,7 @@ def _panel(graph: Graph, colours: Mapping[str, tuple[str, str]]) -> dict[str, Bo
 
 
 def _layers(graph: Graph) -> dict[str, int]:
-    """The longest way from a leaf to each value; a leaf is right above its first reader."""
+    """Return the longest way from a leaf to each value; a leaf is right above its first reader."""
     found: dict[str, int] = {}
     for node in graph.nodes:
         found[node.name] = 1 + max((found.get(each, 0) for each in node.inputs), default=0)
@@ -124,7 +124,7 @@ def _width(row: Sequence[str], widths: Mapping[str, float]) -> float:
 
 
 def _above(node: Node | None, placed: Mapping[str, Box]) -> float:
-    """The mean place of what a value reads."""
+    """Return the mean place of what a value reads."""
     read = [placed[name].x for name in (node.inputs if node else ()) if name in placed]
     return sum(read) / len(read) if read else 0.0
 
@@ -141,7 +141,7 @@ def _place(node: Node | None) -> str:
 
 
 def _edges(graph: Graph, boxes: Mapping[str, Box]) -> Iterator[str]:
-    """Lines from row to row, and curves around the rows between."""
+    """Yield lines from row to row, and curves around the rows between."""
     for node in graph.nodes:
         for name in dict.fromkeys(node.inputs):
             yield f'<path d="{_way(boxes[name], boxes[node.name])}" fill="none" stroke="#777"/>'

@@ -40,7 +40,7 @@ def is_operator(name: str) -> bool:
 
 
 def _is_function(operator: str, value: Any) -> bool:
-    """Whether a name is that of a function that an operator calls."""
+    """Tell whether a name is that of a function that an operator calls."""
     if type(value) is not str:
         return False
     if operator == "call" or value in NUMPY_CALLS:
@@ -119,7 +119,7 @@ def _names_operator(operator: str, value: Any) -> bool:
 
 
 def _places(operator: str, value: Any) -> bool:
-    """Whether a value is what `sampled_values.At` is."""
+    """Tell whether a value is what `sampled_values.At` is."""
     return type(value) is tuple and all(
         type(each) is tuple and len(each) == 2 and _is_int(each[0]) and _source("", each[1])
         for each in value

@@ -36,7 +36,7 @@ class Fact:
 
     @property
     def order(self) -> int:
-        """The number of modes."""
+        """Return the number of modes."""
         return len(self.shape)
 
     @property
@@ -115,12 +115,12 @@ class Node:
 
     @property
     def shape(self) -> Shape:
-        """The sizes of the result."""
+        """Return the sizes of the result."""
         return self.fact.shape
 
     @property
     def dtype(self) -> str:
-        """NumPy's name of the type of the result's elements."""
+        """Return NumPy's name of the type of the result's elements."""
         return self.fact.dtype
 
 
@@ -156,11 +156,11 @@ class Graph:
 
     @property
     def by_name(self) -> dict[str, Node]:
-        """The nodes by their names."""
+        """Return the nodes by their names."""
         return {each.name: each for each in self.nodes}
 
     def readers(self) -> Mapping[str, list[Node]]:
-        """The nodes that read each value, once for each time that they do."""
+        """Return the nodes that read each value, once for each time that they do."""
         found: dict[str, list[Node]] = {}
         for node in self.nodes:
             for name in node.inputs:
@@ -169,7 +169,7 @@ class Graph:
 
     @property
     def needed(self) -> Graph:
-        """The graph without nodes and numbers that no output depends on."""
+        """Return the graph without nodes and numbers that no output depends on."""
         live = set(self.outputs)
         for node in reversed(self.nodes):
             if node.name in live:

@@ -309,7 +309,7 @@ def _is_format(text: str, order: int) -> bool:
 
 
 def _is_so(value: Any, fact: Fact) -> bool:
-    """Whether a constant is what its fact says."""
+    """Tell whether a constant is what its fact says."""
     if fact.weak:
         return weak_name(value) == fact.dtype
     if not hasattr(value, "dtype") or [each.constant for each in fact.shape] != [*value.shape]:

@@ -51,13 +51,13 @@ def _by_steps(call: GraphCall, operands: Sequence[Any]) -> Callable[..., Any] | 
 
 
 def _changes(graph: Graph, step: Step) -> bool:
-    """Whether results are more than what kernels give."""
+    """Tell whether results are more than what kernels give."""
     facts = graph.facts
     return any(any(facts[name].units) or facts[name].sparsity for name in step.outputs)
 
 
 def _is_dense(call: GraphCall, operands: Sequence[Any]) -> bool:
-    """Whether NumPy's arrays and numbers are all that a call is about."""
+    """Tell whether NumPy's arrays and numbers are all that a call is about."""
     leaves = call.program.graph.leaves
     return not any(leaf.fact.sparsity for leaf in leaves) and all(
         isinstance(each, np.ndarray | np.generic | int | float | complex) for each in operands
@@ -128,7 +128,7 @@ class _Text:
         return found
 
     def _step(self, step: Step, values: dict[str, Any]) -> list[str] | None:
-        """The lines of a step; None where it has no short way."""
+        """Return the lines of a step; None where it has no short way."""
         if isinstance(step, NumpyRun):
             lines: list[str] | None = self._numpy(step)
         else:
@@ -178,7 +178,7 @@ class _Text:
         return [f"{target} = run{place}(({''.join(f'{a}, ' for a in args)}), {numbers})"]
 
     def _value(self, name: str) -> str:
-        """The name of a value that is there in the text."""
+        """Return the name of a value that is there in the text."""
         program = self.call.program
         if name in self.made or name in {each.name for each in program.graph.inputs}:
             return self.names[name]
@@ -190,7 +190,7 @@ class _Text:
         return self._held(constants[name])
 
     def _operand(self, name: str, values: dict[str, Any]) -> str | None:
-        """The expression of an operand of a kernel; None where there is none."""
+        """Return the expression of an operand of a kernel; None where there is none."""
         fact = self.call.program.graph.facts[name]
         text = self._value(name)
         if not any(fact.units):
@@ -215,7 +215,7 @@ class _Text:
         return " or ".join(told)
 
     def _result(self) -> str:
-        """The expression of what is returned of the values."""
+        """Return the expression of what is returned of the values."""
         outputs = [self.names[each] for each in self.call.program.graph.outputs]
         return self._template(self.call.trace.template, outputs)
 
@@ -235,7 +235,7 @@ class _Text:
         return self._held(template)
 
     def _held(self, value: Any) -> str:
-        """A name for an object that the text has."""
+        """Return a name for an object that the text has."""
         name = f"other{len(self.space)}"
         self.space[name] = value
         return name

@@ -50,12 +50,12 @@ class TracedGraph:
 
     @property
     def operators(self) -> Graph:
-        """The operators that the function calls."""
+        """Return the operators that the function calls."""
         return self.call.trace.graph
 
     @property
     def primitives(self) -> Graph:
-        """The primitives that they were split into."""
+        """Return the primitives that they were split into."""
         return self.call.primitives
 
     def __call__(self, *operands: Any) -> Any:
@@ -130,7 +130,7 @@ class TracedGraph:
             )
 
     def _repr_svg_(self) -> str:
-        """The picture, which notebooks show."""
+        """Return the picture, which notebooks show."""
         return draw_graph(self.call, self.name, self.operands).svg
 
     def __str__(self) -> str:
@@ -193,7 +193,7 @@ def believed(file: str, reading: bool = False) -> Iterator[None]:
 
 
 def _fits(fact: Fact, value: Any) -> bool:
-    """Whether an operand is of the kind that a graph was made for."""
+    """Tell whether an operand is of the kind that a graph was made for."""
     if fact.weak:
         return type(value).__name__ == fact.dtype
     shape = np.shape(value)

@@ -27,7 +27,7 @@ WIDER = ("int64", "uint64", "float64", "complex128")
 
 
 def fill_of(value: Any, dtype: DType) -> Fill:
-    """The text of a number that `dtype` holds, but for rounding to a float's digits.
+    """Return the text of a number that `dtype` holds, but for rounding to a float's digits.
 
     >>> fill_of(-np.inf, np.dtype(np.float32)), fill_of(0, np.dtype(np.int8))
     ('-inf', '')
@@ -49,20 +49,20 @@ def fill_of(value: Any, dtype: DType) -> Fill:
 
 
 def _fits(number: complex, name: str, dtype: DType) -> bool:
-    """Whether a wider dtype holds the number and, but for rounding, values of `dtype`."""
+    """Tell whether a wider dtype holds the number and, but for rounding, values of `dtype`."""
     wider = np.dtype(name)
     return np.can_cast(dtype, wider, "same_kind") and _held(number, wider) is not None
 
 
 def as_text(number: np.generic) -> Fill:
-    """The text of one of NumPy's numbers."""
+    """Return the text of one of NumPy's numbers."""
     plain = number.item()
     text = repr(plain)
     return "" if text in ("0", "0.0", "0j", "False") else text
 
 
 def as_number(fill: Fill, dtype: DType) -> Any:
-    """The number that the text stands for, as NumPy's of this dtype."""
+    """Return the number that the text stands for, as NumPy's of this dtype."""
     match dtype.kind:
         case "b":
             return np.bool_(fill == "True")
@@ -75,7 +75,7 @@ def as_number(fill: Fill, dtype: DType) -> Any:
 
 
 def converted(fill: Fill, source: DType, dtype: DType) -> Fill:
-    """The text of the number in another dtype, converted as NumPy converts values.
+    """Return the text of the number in another dtype, converted as NumPy converts values.
 
     Raises NumberOverflowError where an integer type holds nothing like it, as of infinity.
     """
@@ -95,8 +95,8 @@ def converted(fill: Fill, source: DType, dtype: DType) -> Fill:
 
 
 def differs(values: Array, fill: Fill) -> NDArray[np.bool_]:
-    """Whether each value is another one than the fill value: a NaN is equal to any other NaN, and
-    only where the fill value is 0, so is -0.0."""
+    """Tell whether each value is another one than the fill value: a NaN is equal to any other NaN,
+    and only where the fill value is 0, so is -0.0."""
     if values.dtype.kind == "c" and fill:
         number = as_number(fill, values.dtype)
         return _differ(values.real, number.real) | _differ(values.imag, number.imag)
@@ -113,12 +113,12 @@ def _differ(values: Array, number: Any, signed: bool = True) -> NDArray[np.bool_
 
 
 def _kind(dtype: DType) -> str:
-    """NumPy's letter for the kind of number; its own for bfloat16, "V", says nothing."""
+    """Return NumPy's letter for the kind of number; its own for bfloat16, "V", says nothing."""
     return "f" if dtype.kind == "V" and dtype.itemsize == 2 else dtype.kind
 
 
 def _number(value: Any) -> Any:
-    """A Python number. Raises OperandTypeError for what is none."""
+    """Return a Python number. Raises OperandTypeError for what is none."""
     array = np.asarray(value)
     if isinstance(value, int) or (array.ndim == 0 and _kind(array.dtype) in "biufc"):
         return value if isinstance(value, int) else array.item()
@@ -131,7 +131,7 @@ def _number(value: Any) -> Any:
 
 
 def _held(number: complex, dtype: DType) -> np.generic | None:
-    """A Python number in a dtype, None where that does not hold it."""
+    """Return a Python number in a dtype, None where that does not hold it."""
     if isinstance(number, complex) and dtype.kind != "c":
         if number.imag != 0:
             return None

@@ -61,7 +61,7 @@ def evaluate_dense(
     stored: Mapping[str, ArrayLike] | None = None,
     sum_type: Callable[[DType], DType] = np.dtype,
 ) -> Array:
-    """The left-hand side of `assignment`, a new array.
+    """Return the left-hand side of `assignment`, a new array.
 
     evaluate_dense(y[i] = A[i,j] * x[j], {"A": A, "x": x}) = A @ x
 
@@ -110,7 +110,7 @@ def evaluate_stored(
     stored: Mapping[str, ArrayLike] | None = None,
     sum_type: Callable[[DType], DType] = np.dtype,
 ) -> tuple[Array, Array]:
-    """The value of `assignment` as `evaluate_dense` gives it, and where it is not absent."""
+    """Return the value of `assignment` as `evaluate_dense` gives it, and where it is not absent."""
     if not isinstance(assignment, Assignment) or not isinstance(operands, Mapping):
         raise OperandTypeError(
             "Expected an Assignment and a mapping of operands, found "
@@ -175,7 +175,7 @@ def _dtypes(arrays: Mapping[str, Array]) -> dict[str, DType]:
 
 
 def _computed(array: Array) -> Array:
-    """Elements of 16 bits in the dtype that they are computed in."""
+    """Return elements of 16 bits in the dtype that they are computed in."""
     return array.astype(computed_dtype(array.dtype), copy=False)
 
 
@@ -216,7 +216,7 @@ def _initial(target: Access, initial: ArrayLike, shape: tuple[int, ...]) -> Arra
 
 
 def _sizes(assignment: Assignment, arrays: Mapping[str, Array]) -> dict[str, int]:
-    """The size of each index, which all of its uses agree on."""
+    """Return the size of each index, which all of its uses agree on."""
     seen: dict[str, tuple[int, str]] = {}
     for access in accesses(assignment):
         name, shape = access.tensor, arrays[access.tensor].shape
@@ -258,14 +258,15 @@ class _World:
         return self if wide == terms or self.wide is not None else replace(self, wide=wide)
 
     def answers(self, expr: Call) -> bool:
-        """Whether an operation has another dtype than its arguments, as a comparison has."""
+        """Tell whether an operation has another dtype than its arguments, as a comparison has."""
         ones = _with_ones(expr)
         assert isinstance(ones, Call)
         return answers(ones, self.dtypes)
 
 
 def _with_ones(expr: Expr) -> Expr:
-    """Integers as ones: a type that has to hold them is that of the sum, not that of its terms."""
+    """Return integers as ones: a type that has to hold them is that of the sum, not that of its
+    terms."""
     if isinstance(expr, Literal) and type(expr.value) is int:
         return replace(expr, value=1)
     return map_children(expr, _with_ones)
@@ -313,7 +314,8 @@ def _read(value: _Value, wide: DType | None) -> _Value:
 
 
 def _argument(operator: Operator, arg: Expr, world: _World) -> _Value:
-    """The value of an argument, stored everywhere where it is a number whatever was reduced."""
+    """Return the value of an argument, stored everywhere where it is a number whatever was
+    reduced."""
     value = _evaluate(arg, world)
     if value.fill is None or arg_fill(operator, arg, value.fill) is not None:
         return value
@@ -321,7 +323,8 @@ def _argument(operator: Operator, arg: Expr, world: _World) -> _Value:
 
 
 def _common_dtype(call: Call, args: Sequence[_Value]) -> DType:
-    """The dtype in which a call is computed, given its arguments' values; numbers are weak."""
+    """Return the dtype in which a call is computed, given its arguments' values; numbers are
+    weak."""
     names = [f"a{place}" for place in range(len(args))]
     known = {name: arg.array.dtype for name, arg in zip(names, args, strict=True)}
     stand_ins = tuple(
@@ -341,14 +344,14 @@ def _stored(operator: Operator, places: Sequence[Array], fills: Sequence[Number 
 
 
 def _constant(operator: Operator, fills: Sequence[Number | None]) -> bool:
-    """Whether what is not stored has a value that the function of it has not: by an annihilator,
-    or of the compiler's own operators."""
+    """Tell whether what is not stored has a value that the function of it has not: by an
+    annihilator, or of the compiler's own operators."""
     zeros = (operator.annihilated(place, fill) for place, fill in enumerate(fills))
     return operator.at_absent is not None or any(zero is not None for zero in zeros)
 
 
 def _access(access: Access, leaf: _Leaf) -> _Value:
-    """The array itself, or its diagonal over indices that occur more than once."""
+    """Return the array itself, or its diagonal over indices that occur more than once."""
     fill = None if leaf.stored.all() and leaf.stored.size else leaf.fill
     value = _Value(access.indices, leaf.array, leaf.stored, fill)
     for index in access.indices:
@@ -381,7 +384,7 @@ def _reduce(expr: Reduce, body: _Value) -> _Value:
 
 
 def _reduced(operator: Operator, array: Array, axis: int) -> Array:
-    """`array` reduced along `axis` in its own dtype; `numpy.sum` alone would widen small
+    """Return `array` reduced along `axis` in its own dtype; `numpy.sum` alone would widen small
     integers.
     """
     function = operator.evaluate
@@ -398,8 +401,8 @@ def _reduced(operator: Operator, array: Array, axis: int) -> Array:
 
 
 def _spread(array: Array, present: tuple[str, ...], indices: tuple[str, ...]) -> Array:
-    """`array`, whose axes are `present`, with an axis for each of `indices` in order: of size 1 for
-    those it has not.
+    """Return `array`, whose axes are `present`, with an axis for each of `indices` in order: of
+    size 1 for those it has not.
     """
     order = [present.index(index) for index in indices if index in present]
     places = tuple(axis for axis, index in enumerate(indices) if index not in present)

@@ -50,11 +50,12 @@ class TensorType:
 
     @property
     def fill_value(self) -> Any:
-        """The value of the elements that are not stored, a NumPy number of `dtype`."""
+        """Return the value of the elements that are not stored, a NumPy number of `dtype`."""
         return as_number(self.fill, np.dtype(self.dtype))
 
     def read_as(self, dtype: str) -> TensorType:
-        """The type of the same arrays where kernels convert each value to `dtype` on reading it.
+        """Return the type of the same arrays where kernels convert each value to `dtype` on reading
+        it.
 
         Raises NumberOverflowError where `dtype` is one of integers and the fill value is infinite
         or NaN.
@@ -64,12 +65,12 @@ class TensorType:
 
     @property
     def element(self) -> str:
-        """NumPy's name of the type of the values in memory."""
+        """Return NumPy's name of the type of the values in memory."""
         return self.stored or self.dtype
 
     def __repr__(self) -> str:
-        """All fields; the fill value where it is not 0, so that a key of kernels says no more than
-        there is."""
+        """Return all fields; the fill value where it is not 0, so that a key of kernels says no
+        more than there is."""
         fill = f", fill={self.fill!r}" if self.fill else ""
         return (
             f"TensorType(format={self.format!r}, dtype={self.dtype!r}, "
@@ -79,7 +80,7 @@ class TensorType:
 
     @property
     def computable(self) -> TensorType:
-        """The same tensor as kernels read it: values of 16 bits as float32.
+        """Return the same tensor as kernels read it: values of 16 bits as float32.
 
         dense/float16  →  dense/float32 from float16
         """
@@ -90,7 +91,8 @@ class TensorType:
 
     @property
     def promoted(self) -> np.dtype[Any]:
-        """The dtype by which its values promote: float16 where they are float32 for that reason."""
+        """Return the dtype by which its values promote: float16 where they are float32 for that
+        reason."""
         stored, read = np.dtype(self.element), np.dtype(self.dtype)
         return stored if computed_dtype(stored) == read else read
 
@@ -121,12 +123,12 @@ class SideResult:
 
     @property
     def assignment(self) -> Assignment:
-        """The value as an assignment of its own."""
+        """Return the value as an assignment of its own."""
         return Assignment(self.target, self.value)
 
     @property
     def covered(self) -> bool:
-        """Whether the kernel writes each element, whatever the array holds at first."""
+        """Tell whether the kernel writes each element, whatever the array holds at first."""
         return not isinstance(self.value, Reduce)
 
 
@@ -151,8 +153,8 @@ class Problem:
     side: tuple[SideResult, ...] = ()
 
     def __repr__(self) -> str:
-        """All fields; side results where there are some, so that a key of kernels says no more
-        than there is."""
+        """Return all fields; side results where there are some, so that a key of kernels says no
+        more than there is."""
         side = f", side={self.side!r}" if self.side else ""
         return (
             f"Problem(assignment={self.assignment!r}, operands={self.operands!r}, "
@@ -160,7 +162,7 @@ class Problem:
         )
 
     def type_of(self, tensor: str) -> TensorType:
-        """The type of the operand or result called `tensor`."""
+        """Return the type of the operand or result called `tensor`."""
         if tensor == self.assignment.target.tensor:
             return self.result
         others = ((each.target.tensor, each.type) for each in self.side)
@@ -170,7 +172,7 @@ class Problem:
         raise InternalError(f"The problem has no tensor {tensor!r}: {self}")
 
     def stored(self, access: Access) -> tuple[str, ...]:
-        """The indices of a tensor's modes as its levels store them, outermost first."""
+        """Return the indices of a tensor's modes as its levels store them, outermost first."""
         return self.type_of(access.tensor).format.stored(access.indices)
 
     def __str__(self) -> str:

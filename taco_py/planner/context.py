@@ -29,36 +29,36 @@ class Costs(Protocol):
     """
 
     def loops(self, program: Program, assignment: Assignment, context: Context) -> float:
-        """The cost of the best loops of one kernel, with the copies that they need."""
+        """Return the cost of the best loops of one kernel, with the copies that they need."""
 
     def kernel(self, program: Program, assignment: Assignment, context: Context) -> float:
-        """The cost of an assignment in the cheapest way to make kernels of it."""
+        """Return the cost of an assignment in the cheapest way to make kernels of it."""
 
     def ways(
         self, program: Program, assignment: Assignment, context: Context
     ) -> tuple[float, float]:
-        """The costs with dense products split off, infinite where there are none, and as one
+        """Return the costs with dense products split off, infinite where there are none, and as one
         kernel."""
 
     def program(self, program: Program, context: Context, limit: float = inf) -> float:
-        """The cost of all kernels and of keeping temporaries; infinite where temporaries alone
-        cost more than a limit."""
+        """Return the cost of all kernels and of keeping temporaries; infinite where temporaries
+        alone cost more than a limit."""
 
     def in_loops(self, program: Program, context: Context) -> float:
-        """The cost of a program whose kernels are loops."""
+        """Return the cost of a program whose kernels are loops."""
 
 
 class Following(Protocol):
     """The rules that follow: what a candidate becomes before it is priced."""
 
     def forms(self, program: Program, context: Context) -> Program:
-        """The program in its cheapest form, after all rules that split assignments."""
+        """Return the program in its cheapest form, after all rules that split assignments."""
 
     def split(self, program: Program, context: Context) -> Program:
-        """The program after all rules that split assignments."""
+        """Return the program after all rules that split assignments."""
 
     def split_term(self, program: Program, context: Context) -> Program:
-        """The program of one term after the rules that split terms."""
+        """Return the program of one term after the rules that split terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,43 +82,45 @@ class Context:
 
     @property
     def effort(self) -> Effort:
-        """The memo and the deadline of the search."""
+        """Return the memo and the deadline of the search."""
         return self.goal.effort
 
     def may(self, rule: str) -> bool:
-        """Whether a rule takes part."""
+        """Tell whether a rule takes part."""
         return rule not in self.goal.left_out
 
     def statistics(self, program: Program, value: Expr) -> Statistics:
-        """The patterns of the operands of `value`, and the sizes of all indices of a program."""
+        """Return the patterns of the operands of `value`, and the sizes of all indices of a
+        program."""
         known = self.of(Assignment(Access("", ()), value), program.facts, self.goal.machine)
         return replace(known, sizes={**program.sizes, **known.sizes})
 
     @property
     def of(self) -> Known:
-        """The statistics that prices are about."""
+        """Return the statistics that prices are about."""
         if self.known is not None:
             return self.known
         return statistics if self.goal.memory == inf else real_statistics
 
     def key(self, program: Program, assignment: Assignment) -> tuple[object, ...]:
-        """All that is known of an assignment and its operands, to be compared and hashed."""
+        """Return all that is known of an assignment and its operands, to be compared and hashed."""
         read = [program.facts[name] for name in operand_names(assignment)]
         entries = tuple(facts.entries for facts in read)
         sizes = tuple(program.sizes.get(index) for index in assignment.target.indices)
         return assignment, self.of, tuple(read), entries, sizes, self.goal.machine
 
     def request(self, program: Program, target: str) -> Request:
-        """The goal of a kernel that makes one tensor of a program."""
+        """Return the goal of a kernel that makes one tensor of a program."""
         return replace(self.goal, type=program.facts[target].type, static=program.static)
 
     @property
     def drafting(self) -> Context:
-        """The same for programs that are compared: nothing is logged."""
+        """Return the same for programs that are compared: nothing is logged."""
         return replace(self, log=Log())
 
     def real(self, program: Program, value: Expr) -> tuple[Program, Context]:
-        """The program and the context that take the operands of `value` as large as they are."""
+        """Return the program and the context that take the operands of `value` as large as they
+        are."""
         whole = Assignment(Access("", ()), value)
         sizes = real_statistics(whole, program.facts, self.goal.machine).sizes
         changed = replace(program, sizes={**program.sizes, **sizes})

@@ -45,22 +45,22 @@ class Group:
 
     @property
     def vanished(self) -> tuple[str, ...]:
-        """The tensors that are stored nowhere any more."""
+        """Return the tensors that are stored nowhere any more."""
         return tuple(name for name in self.values if name not in self.kept)
 
     @property
     def target(self) -> str:
-        """The last tensor that is kept, which the joined kernel makes."""
+        """Return the last tensor that is kept, which the joined kernel makes."""
         return self.kept[-1]
 
     @property
     def is_one_value(self) -> bool:
-        """Whether one kernel reads the elements, and makes a value of each."""
+        """Tell whether one kernel reads the elements, and makes a value of each."""
         last = self.values[self.target].target
         return len(self.members) == len(self.kept) == 1 and len(last.indices) == 2
 
     def problem(self, program: Program) -> Problem:
-        """The problem of the joined kernel."""
+        """Return the problem of the joined kernel."""
         own, last = self.product.problem, self.values[self.target]
         types = {name: type for name, (_, type) in self.operands.items()}
         side = tuple(
@@ -71,7 +71,7 @@ class Group:
         return Problem(last, tuple(types.items()), result, own.static, own.vast, side)
 
     def joined(self, program: Program) -> Program:
-        """The program with one kernel in the place of all."""
+        """Return the program with one kernel in the place of all."""
         problem = self.problem(program)
         kernel = replace(
             self.product,
@@ -86,8 +86,8 @@ class Group:
         return replace(program, steps=(*before, kernel, *takes, *behind), facts=facts)
 
     def _around(self, program: Program) -> tuple[list[Node], list[Node]]:
-        """The other steps in their order: up to the group's last one those that need nothing of
-        the group, then the rest. None is done before it was, for what it makes takes memory."""
+        """Return the other steps in their order: up to the group's last one those that need nothing
+        of the group, then the rest. None is done before it was, for what it makes takes memory."""
         own = {self.product.target, *(member.target for member in self.members)}
         last = max(place for place, step in enumerate(program.steps) if step.target in own)
         before, behind, waits = list[Node](), list[Node](), set(own)
@@ -103,7 +103,7 @@ class Group:
 
 
 def group_of(program: Program, product: KernelStep) -> Group | None:
-    """The kernels that read elements of a product, None where none does."""
+    """Return the kernels that read elements of a product, None where none does."""
     finder = _Finder(program, product)
     for step in program.steps:
         finder.meet(step)
@@ -147,7 +147,7 @@ class _Finder:
             self.elements[step.target] = value.value
 
     def group(self) -> Group | None:
-        """The group, where there is something in it."""
+        """Return the group, where there is something in it."""
         if not self.members:
             return None
         outside = [s for s in self.program.steps if s not in (self.product, *self.members)]
@@ -179,8 +179,8 @@ class _Finder:
         return Assignment(Access(step.target, target), value)
 
     def _indices(self, step: KernelStep) -> dict[str, str] | None:
-        """The group's name of each index of a step, None where it reads elements in several ways,
-        has other indices, or reads sums over elements."""
+        """Return the group's name of each index of a step, None where it reads elements in several
+        ways, has other indices, or reads sums over elements."""
         found: dict[str, str] = {}
         for access in accesses(step.problem.assignment.value):
             name = step.source(access.tensor)
@@ -197,7 +197,7 @@ class _Finder:
         return found if one_each and {*every} == {*found} else None
 
     def _in_own_names(self, step: KernelStep, indices: Mapping[str, str]) -> Expr:
-        """The value of a step with the group's names, values of the group written out."""
+        """Return the value of a step with the group's names, values of the group written out."""
         value = rename(step.problem.assignment, {}, dict(indices)).value
 
         def own(access: Access) -> Expr:
@@ -210,7 +210,7 @@ class _Finder:
         return map_accesses(value, own)
 
     def _operand(self, source: str, type: TensorType) -> str:
-        """The group's name of a tensor that is read in a type."""
+        """Return the group's name of a tensor that is read in a type."""
         for name, found in self.operands.items():
             if found == (source, type):
                 return name
@@ -221,14 +221,14 @@ class _Finder:
 
 
 def all_names(program: Program) -> Iterator[str]:
-    """The names of all tensors of a program."""
+    """Yield the names of all tensors of a program."""
     yield from program.facts
     for step in program.steps:
         yield step.target
 
 
 def _is_of_elements(value: Expr, problem: Problem) -> bool:
-    """Whether a value is computed element by element of dense tensors, or sums such ones."""
+    """Tell whether a value is computed element by element of dense tensors, or sums such ones."""
     if not all(is_full(type.format) for _, type in problem.operands):
         return False
     if not is_full(problem.result.format):

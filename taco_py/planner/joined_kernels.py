@@ -79,7 +79,8 @@ def stores_besides(graph: IterationGraph) -> bool:
 def _stored_in(
     statement: Statement, around: frozenset[str]
 ) -> Iterator[tuple[Access, frozenset[str]]]:
-    """The elements of side results that workspaces are stored in, with the loops around each."""
+    """Yield the elements of side results that workspaces are stored in, with the loops around
+    each."""
     match statement:
         case Forall(index, body):
             yield from _stored_in(body, around | {index})

@@ -36,15 +36,15 @@ class Lookahead:
     """The costs of kernels and programs with what the rules that follow will gain."""
 
     def program(self, program: Program, context: Context, limit: float = inf) -> float:
-        """The cost of all kernels and of keeping temporaries."""
+        """Return the cost of all kernels and of keeping temporaries."""
         return price(program, context, self.kernel, limit)
 
     def in_loops(self, program: Program, context: Context) -> float:
-        """The cost of a program whose kernels are loops."""
+        """Return the cost of a program whose kernels are loops."""
         return price(program, context, self.loops)
 
     def kernel(self, program: Program, assignment: Assignment, context: Context) -> float:
-        """The cost of an assignment as one kernel or, where that is cheaper, with its dense
+        """Return the cost of an assignment as one kernel or, where that is cheaper, with its dense
         products in register tiles apart."""
         split, alone = self.ways(program, assignment, context)
         return split if split * context.goal.machine.dense_detour_gain < alone else alone
@@ -52,7 +52,7 @@ class Lookahead:
     def ways(
         self, program: Program, assignment: Assignment, context: Context
     ) -> tuple[float, float]:
-        """The costs with dense products split off, infinite where there are none, and as one
+        """Return the costs with dense products split off, infinite where there are none, and as one
         kernel."""
 
         def find() -> float:
@@ -69,7 +69,8 @@ class Lookahead:
         return context.effort.recall(key, find), self.alone(program, assignment, context)
 
     def alone(self, program: Program, assignment: Assignment, context: Context) -> float:
-        """The cost of one kernel: of the way that it is made where that has one, else of loops."""
+        """Return the cost of one kernel: of the way that it is made where that has one, else of
+        loops."""
 
         def find() -> float:
             own = way_price(program, assignment, context)
@@ -80,7 +81,8 @@ class Lookahead:
         return context.effort.recall(key, find)
 
     def loops(self, program: Program, assignment: Assignment, context: Context) -> float:
-        """The cost of the best loops of one kernel, on copies of operands where these pay."""
+        """Return the cost of the best loops of one kernel, on copies of operands where these
+        pay."""
 
         def find() -> float:
             request = context.request(program, assignment.target.tensor)
@@ -101,9 +103,9 @@ class Lookahead:
         )
 
     def _on_rows(self, program: Program, assignment: Assignment, context: Context) -> float:
-        """The cost on copies of lists whose rows are looked up: these store nothing twice, so that
-        a sparse result is appended to. Infinite where no copy pays, or where a size is not known,
-        for another term has its index."""
+        """Return the cost on copies of lists whose rows are looked up: these store nothing twice,
+        so that a sparse result is appended to. Infinite where no copy pays, or where a size is not
+        known, for another term has its index."""
         if not {*assignment.target.indices} <= {i for a in accesses(assignment) for i in a.indices}:
             return inf
         draft = program.only_of(assignment)

@@ -77,7 +77,7 @@ def make_plan(
     options: Options = _DEFAULT,
     unit_modes: Sequence[tuple[str, tuple[int, ...]]] = (),
 ) -> Plan:
-    """The steps that compute `assignment`, whose sums are explicit and whose sizes agree.
+    """Return the steps that compute `assignment`, whose sums are explicit and whose sizes agree.
 
     unit_modes  modes of size 1 to take off operands first; `assignment` no longer has their indices
 
@@ -102,7 +102,7 @@ def make_plan(
 def split_assignment(
     program: Program, context: Context, schedule: Schedule | None = None
 ) -> Program:
-    """The program after all rules that split its assignment.
+    """Return the program after all rules that split its assignment.
 
     What it compares with itself is made before, by steps of its own.
     """
@@ -119,7 +119,7 @@ def split_assignment(
 def with_split(
     program: Program, target: str, context: Context, schedule: Schedule | None = None
 ) -> Program:
-    """The program with one assignment in its cheapest form, split and stored well.
+    """Return the program with one assignment in its cheapest form, split and stored well.
 
     A tensor that another assignment reads or makes keeps its type.
     """
@@ -134,7 +134,7 @@ def with_split(
 
 
 def _split(program: Program, context: Context, schedule: Schedule | None) -> Program:
-    """The program of one assignment after all rules that split it.
+    """Return the program of one assignment after all rules that split it.
 
     A reduction by another operator than a sum is one kernel: its rules are not those of sums.
     """
@@ -153,14 +153,15 @@ def _split(program: Program, context: Context, schedule: Schedule | None) -> Pro
 
 
 def _is_carried(program: Program, context: Context) -> bool:
-    """Whether a kernel finds places of extrema with value and place in one loop."""
+    """Tell whether a kernel finds places of extrema with value and place in one loop."""
     if context.goal.machine.is_gpu or not context.may("carry_place"):
         return False
     return walk_of(program.problem(program.last, program.last.value)) is not None
 
 
 def _reduced(program: Program, context: Context) -> Program:
-    """The program of a reduction by another operator than a sum, in steps that its laws allow."""
+    """Return the program of a reduction by another operator than a sum, in steps that its laws
+    allow."""
     program = tried(catalogue.REDUCTION, program, context)
     for step in tuple(program.defines):
         own = program.only(step.target)
@@ -170,7 +171,8 @@ def _reduced(program: Program, context: Context) -> Program:
 
 
 def _is_reduction(program: Program) -> bool:
-    """Whether a program reduces by another operator than a sum, into a value where it is dense."""
+    """Tell whether a program reduces by another operator than a sum, into a value where it is
+    dense."""
     value = program.last.value
     dense = program.is_full(program.result)
     return whole_reduction(value) is not None or (dense and accumulating(value) is not None)
@@ -199,13 +201,14 @@ def _check_written(schedule: Schedule | None) -> None:
 def program_of(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, options: Options
 ) -> tuple[Program, Context]:
-    """The program of an assignment before its kernels are planned, and what it is made for."""
+    """Return the program of an assignment before its kernels are planned, and what it is made
+    for."""
     context = context_of(request, options)
     return split_assignment(_program(assignment, operands, context.goal), context), context
 
 
 def context_of(request: Request, options: Options) -> Context:
-    """The goal of a call without the rules that its options leave out."""
+    """Return the goal of a call without the rules that its options leave out."""
     request = replace(request, libraries=options.libraries, path=options.path)
     if options.schedule is not None and options.schedule.marked:
         request = request.as_written  # for these are the text's loops
@@ -219,7 +222,8 @@ def _program(
     request: Request,
     unit_modes: Sequence[tuple[str, tuple[int, ...]]] = (),
 ) -> Program:
-    """The program of a text: its operands are given, and one assignment is to be computed."""
+    """Return the program of a text: its operands are given, and one assignment is to be
+    computed."""
     target = assignment.target
     facts = {**operands, target.tensor: Operand(request.type, (), 0.0)}
     program = Program((Define(assignment),), facts, (target.tensor,), {}, request.static)
@@ -233,7 +237,7 @@ def _program(
 def plan_of(
     planned: Program, split: Program, context: Context, chosen: Chosen | None = None
 ) -> Plan:
-    """The plan of a program whose kernels are planned, with the reasons for it.
+    """Return the plan of a program whose kernels are planned, with the reasons for it.
 
     split   the program before its kernels were planned
     chosen  the same with the loops of each kernel, where the planner chose them
@@ -274,7 +278,7 @@ def plan_of(
 
 
 def _in_loops_of_text(program: Program, context: Context, schedule: Schedule) -> Plan:
-    """The kernel of a text whose loops the user names. Raises ScheduleError."""
+    """Return the kernel of a text whose loops the user names. Raises ScheduleError."""
     if has_narrow_sums(program.last, program.facts):
         raise ScheduleError(
             "Expected sums in the result's own type under commands on loops, found one in a "
@@ -305,7 +309,7 @@ def _check_order(planned: Program, context: Context) -> None:
 
 
 def _left_out(request: Request, options: Options) -> frozenset[str]:
-    """The rules that a call's options leave out."""
+    """Return the rules that a call's options leave out."""
     names: set[str] = set()
     if not request.any_order:
         names.add("order_result")
@@ -323,7 +327,7 @@ def _left_out(request: Request, options: Options) -> frozenset[str]:
 
 
 def _marks_others(schedule: Schedule | None, last: Assignment) -> bool:
-    """Whether a command marks a loop that the last of several kernels does not have."""
+    """Tell whether a command marks a loop that the last of several kernels does not have."""
     marked = set() if schedule is None else schedule.marked
     return not marked <= set(all_indices(last))
 
@@ -331,7 +335,8 @@ def _marks_others(schedule: Schedule | None, last: Assignment) -> bool:
 def _distributed(
     assignment: Assignment, schedule: Schedule, dtypes: Mapping[str, np.dtype[Any]]
 ) -> tuple[Assignment, Schedule]:
-    """The assignment with the terms multiplied out that the schedule begins with, and the rest.
+    """Return the assignment with the terms multiplied out that the schedule begins with, and the
+    rest.
 
     Sums inside the products of a command's term are around it, as in the assignment.
     """
@@ -347,7 +352,7 @@ def _distributed(
 
 
 def _with_threads(program: Program, schedule: Schedule | None, target: str) -> Program:
-    """The program as the schedule wants loops shared: none, or one of the last kernel's."""
+    """Return the program as the schedule wants loops shared: none, or one of the last kernel's."""
     if schedule is None:
         return program
     *before, last = program.kernels
@@ -359,6 +364,6 @@ def _with_threads(program: Program, schedule: Schedule | None, target: str) -> P
 
 
 def _with_commands(own: Schedule, asked: Schedule, target: str) -> Schedule:
-    """A kernel's schedule and the user's commands: in loops where these name one of them."""
+    """Return a kernel's schedule and the user's commands: in loops where these name one of them."""
     names_none = all(isinstance(command, Serial) for command in asked.commands)
     return (own if names_none else own.with_way(in_loops_on(target))).then(asked.sharing)

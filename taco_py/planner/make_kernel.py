@@ -68,7 +68,7 @@ def with_kernel(program: Program, context: Context, wanted: TensorType, names: N
 
 
 def _order(problem: Problem, place: int, term: Term, stats: Statistics, request: Request) -> Order:
-    """The order of a term's loops: the one that is asked for, else the one that costs least.
+    """Return the order of a term's loops: the one that is asked for, else the one that costs least.
 
     Where a place is carried with its value, that of the operand's levels.
     """
@@ -103,7 +103,8 @@ def kernel_in_loops_of_text(
 def _with_steps(
     program: Program, facts: Mapping[str, Operand], wanted: TensorType, steps: tuple[Step, ...]
 ) -> Program:
-    """The program with steps in place of its only assignment, the last of which makes its result.
+    """Return the program with steps in place of its only assignment, the last of which makes its
+    result.
 
     facts  of all tensors but those that the last step converts to
     """
@@ -126,7 +127,7 @@ class _Copies:
 
     @property
     def steps(self) -> tuple[Reformat, ...]:
-        """The steps that make the copies, each once."""
+        """Return the steps that make the copies, each once."""
         return tuple({c.target: c for each in self.of_terms for c in each.values()}.values())
 
 
@@ -138,7 +139,7 @@ def _kernel(
     names: Names,
     stats: Statistics,
 ) -> tuple[KernelStep, _Copies]:
-    """The kernel of a problem in the order of `loops`, and the copies that it walks."""
+    """Return the kernel of a problem in the order of `loops`, and the copies that it walks."""
     assignment, orders = draft.assignment, loops.index_orders
     of_terms = _copies(draft, split_terms(assignment.value), orders, names, stats)
     made = {c.target: c for each in of_terms for c in each.values()}
@@ -156,7 +157,8 @@ def _kernel(
 def _as_wanted(
     problem: Problem, wanted: TensorType, names: Names, why: str
 ) -> Iterator[Cast | Gather | Reformat]:
-    """The step from a result as the kernel makes it to one as it is wanted, where these differ.
+    """Yield the step from a result as the kernel makes it to one as it is wanted, where these
+    differ.
 
     why  a dense one is made in another order
     """
@@ -218,7 +220,8 @@ def _scheduled(
 
 
 def _of_sources(error: ScheduleError, copies: tuple[Reformat, ...]) -> ScheduleError:
-    """The refusal in the user's names: those of what was copied, with the copies' formats."""
+    """Return the refusal in the user's names: those of what was copied, with the copies'
+    formats."""
     message, hint = error.message, error.hint
     for copy in copies:
         name = re.compile(rf"\b{re.escape(copy.target)}(\d*)\b")
@@ -245,8 +248,8 @@ def _chained(problem: Problem, loops: Loops, is_array: Callable[[], bool]) -> Pr
 
 
 def beyond_scatter(problem: Problem, loops: Loops) -> int | None:
-    """The levels of a result around those that loops scatter into and that cannot be so; None
-    where each element has its place, or comes in order."""
+    """Return the levels of a result around those that loops scatter into and that cannot be so;
+    None where each element has its place, or comes in order."""
     if loops.assembly is Assembly.COPY:
         return None
     orders = tuple(map(loops.provenance.loops, loops.orders))
@@ -290,7 +293,7 @@ def _copies(
 
 
 def _entries_a_row(problem: Problem, access: Access, order: Order, stats: Statistics) -> float:
-    """How many entries there are for each coordinate of the index that is bound first.
+    """Count how many entries there are for each coordinate of the index that is bound first.
 
     0 where the result stores that index's coordinates: it is to have those of the operand alone.
     """
@@ -305,7 +308,7 @@ def _entries_a_row(problem: Problem, access: Access, order: Order, stats: Statis
 def _looked_up(
     problem: Problem, term: Term, access: Access, order: Order, stats: Statistics
 ) -> int:
-    """How many levels of a copy are better dense: rather looked up than merged with another.
+    """Count how many levels of a copy are better dense: rather looked up than merged with another.
 
     An index that another sparse operand restricts needs no coordinates here. A dense level pays as
     long as it has no more positions than it is looked up; none does over a vast index.
@@ -335,7 +338,7 @@ def _copied(source: Operand, copy: Reformat) -> Operand:
 
 
 def _walking(expr: Expr, copies: Mapping[Access, Reformat]) -> Expr:
-    """A term that reads the copies instead of what they are of."""
+    """Return a term that reads the copies instead of what they are of."""
 
     def walked(access: Access) -> Access:
         copy = copies.get(access)

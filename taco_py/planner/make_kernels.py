@@ -41,8 +41,8 @@ Orders = tuple[tuple[str, ...], ...]
 def with_kernels(
     program: Program, context: Context, last: str | None = None
 ) -> tuple[Program, Mapping[str, Orders | None]]:
-    """The program with a kernel, and the copies it needs, for each assignment; and the loops of
-    each kernel.
+    """Return the program with a kernel, and the copies it needs, for each assignment; and the loops
+    of each kernel.
 
     last  the target that nothing reads, whose final step may make a tensor of another name
     """
@@ -69,8 +69,8 @@ def with_kernels(
 def _like_another(
     program: Program, define: Define, context: Context, forms: Mapping[Problem, KernelStep]
 ) -> Program | None:
-    """The program of one assignment with the kernel of a step that is of its form, if there is one
-    and both are made in loops."""
+    """Return the program of one assignment with the kernel of a step that is of its form, if there
+    is one and both are made in loops."""
     if not forms:
         return None
     request = context.request(program, define.target)
@@ -88,7 +88,7 @@ def _like_another(
 
 
 def _kernel_facts(program: Program) -> dict[str, Operand]:
-    """The facts of what kernels make, as they make it: it may be converted after."""
+    """Return the facts of what kernels make, as they make it: it may be converted after."""
     return {
         kernel.target: replace(program.facts[kernel.target], type=kernel.problem.result)
         for kernel in program.kernels
@@ -96,15 +96,15 @@ def _kernel_facts(program: Program) -> dict[str, Operand]:
 
 
 def planned_steps(steps: Iterable[Node]) -> Iterator[Step]:
-    """The steps that can be carried out, without assignments."""
+    """Yield the steps that can be carried out, without assignments."""
     return (step for step in steps if not isinstance(step, Define))
 
 
 def _kernel(
     program: Program, define: Define, context: Context, last: bool
 ) -> tuple[Program, Orders | None]:
-    """The program of one assignment with its kernel, copies before and conversions after it; and
-    the kernel's loops, None where they run over other indices than the assignment has."""
+    """Return the program of one assignment with its kernel, copies before and conversions after it;
+    and the kernel's loops, None where they run over other indices than the assignment has."""
     target, part = define.target, define.assignment
     own = program.only(target)
     if last:
@@ -125,7 +125,8 @@ def _kernel(
 
 
 def _planned_alone(program: Program, context: Context) -> Program:
-    """The program of one assignment with its kernel planned by the rules for operands and loops."""
+    """Return the program of one assignment with its kernel planned by the rules for operands and
+    loops."""
     wanted = program.result_type
     program = tried(catalogue.OPERANDS, program, context)
     program = with_kernel(program, context, wanted, Names(program.facts))
@@ -133,7 +134,7 @@ def _planned_alone(program: Program, context: Context) -> Program:
 
 
 def _as_temporary(program: Program, target: str) -> Program:
-    """The program whose last step makes `target`, with the facts of what its steps make."""
+    """Return the program whose last step makes `target`, with the facts of what its steps make."""
     steps = _landing_at(tuple(planned_steps(program.steps)), target, Names(program.facts))
     facts = dict(program.facts)
     for step in steps:
@@ -142,7 +143,7 @@ def _as_temporary(program: Program, target: str) -> Program:
 
 
 def _made(step: Step, like: Operand) -> Operand:
-    """The facts of what a step makes, from those of a tensor of its shape."""
+    """Return the facts of what a step makes, from those of a tensor of its shape."""
     match step:
         case KernelStep():
             return replace(like, type=step.problem.result)
@@ -164,15 +165,15 @@ def _sizes_of(part: Assignment) -> tuple[tuple[str, int], ...]:
 
 
 def _loops_of(assignment: Assignment, program: Program) -> Orders | None:
-    """The loop orders of the only kernel of a program; None where it has other indices than the
-    assignment."""
+    """Return the loop orders of the only kernel of a program; None where it has other indices than
+    the assignment."""
     (kernel,) = program.kernels
     same = {*all_indices(kernel.problem.assignment)} == {*all_indices(assignment)}
     return kernel.schedule.orders if same else None
 
 
 def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step, ...]:
-    """The steps with the last one's target called `name`, as later assignments expect."""
+    """Return the steps with the last one's target called `name`, as later assignments expect."""
     last = steps[-1]
     if last.target == name or not isinstance(last, Reformat | Gather | Cast):
         return steps

@@ -71,22 +71,22 @@ class Roles:
 
     @property
     def of_left(self) -> tuple[Group, ...]:
-        """The modes of the left factor that there are."""
+        """Return the modes of the left factor that there are."""
         return tuple(filter(None, (self.both, self.rows, self.summed)))
 
     @property
     def of_right(self) -> tuple[Group, ...]:
-        """The modes of the right factor that there are."""
+        """Return the modes of the right factor that there are."""
         return tuple(filter(None, (self.both, self.summed, self.columns)))
 
     @property
     def of_product(self) -> tuple[Group, ...]:
-        """The modes of the product that there are."""
+        """Return the modes of the product that there are."""
         return tuple(filter(None, (self.both, self.rows, self.columns)))
 
     @property
     def indices(self) -> tuple[str, ...]:
-        """The indices of the product, as it stores them."""
+        """Return the indices of the product, as it stores them."""
         return (*self.both, *self.rows, *self.columns)
 
     @property
@@ -120,7 +120,7 @@ class MatrixSteps:
     counts: dict[Group, int] = field(default_factory=dict)
 
     def given(self, access: Access) -> Tensor:
-        """A tensor of the program as steps read it."""
+        """Return a tensor of the program as steps read it."""
         type = self.facts[access.tensor].type
         order = type.format.mode_order
         plain = type.unit_stride and not type.stored
@@ -130,8 +130,8 @@ class MatrixSteps:
     def roles(
         self, one: Tensor, other: Tensor, summed: frozenset[str], wanted: Group | None = None
     ) -> Roles:
-        """The roles of two tensors that ask for the fewest elements to be copied, and after that
-        for the longer rows.
+        """Return the roles of two tensors that ask for the fewest elements to be copied, and after
+        that for the longer rows.
 
         wanted  the order of the product's indices, where one is read faster than others
         """
@@ -153,7 +153,8 @@ class MatrixSteps:
         return best
 
     def price(self, roles: Roles) -> float:
-        """The elements that are copied, and products in rows too short for vectors as elements."""
+        """Return the elements that are copied, and products in rows too short for vectors as
+        elements."""
         left, right, copied = roles.left, roles.right, 0.0
         if left.stored != (*roles.both, *roles.rows, *roles.summed) or not left.plain:
             copied += self.volume(left.stored)
@@ -164,11 +165,11 @@ class MatrixSteps:
         return copied + work / min(self.machine.matrix_row_elements, row)
 
     def volume(self, indices: Group) -> float:
-        """The number of coordinate tuples over indices."""
+        """Return the number of coordinate tuples over indices."""
         return float(min(self.count(indices), MOST))
 
     def count(self, indices: Group) -> int:
-        """The same as an integer, of any size."""
+        """Return the same as an integer, of any size."""
         found = self.counts.get(indices)
         if found is None:
             found = self.counts[indices] = prod([self.sizes[index] for index in indices])
@@ -244,7 +245,7 @@ class MatrixSteps:
         self.facts[step.target] = self.dense(modes, form)
 
     def dense(self, modes: Sequence[str | Group], form: Format | None = None) -> Operand:
-        """The facts of a dense tensor with these modes."""
+        """Return the facts of a dense tensor with these modes."""
         shape = tuple(
             [self.sizes[mode] if isinstance(mode, str) else self.count(mode) for mode in modes]
         )
@@ -259,7 +260,7 @@ class MatrixSteps:
         )
 
     def _kernel(self, roles: Roles, left: str, right: str, target: str) -> KernelStep:
-        """The kernel of a product of two matrices, shared by all that are alike."""
+        """Return the kernel of a product of two matrices, shared by all that are alike."""
         self.facts[target] = made = self.dense(roles.of_product)
         one, other = self.facts[left], self.facts[right]
         products = self.volume((*roles.indices, *roles.summed))
@@ -276,7 +277,8 @@ class MatrixSteps:
     def _planned(
         self, shape: tuple[bool, ...], one: Operand, other: Operand, made: Operand, large: bool
     ) -> KernelStep:
-        """A step of a kernel that multiplies matrices: its problem, its loops and its way."""
+        """Return a step of a kernel that multiplies matrices: its problem, its loops and its
+        way."""
         assignment, loops = matrix_product(shape)
         operands = (("A", one.type), ("B", other.type))
         problem = Problem(assignment, operands, made.type)
@@ -294,7 +296,7 @@ def matrix_product(
     indices: Sequence[str] = "ijkl",
     numbers: Sequence[Expr] = (),
 ) -> tuple[Assignment, tuple[str, ...]]:
-    """The product of two matrices that has some of four modes, and the order of its loops.
+    """Return the product of two matrices that has some of four modes, and the order of its loops.
 
     >>> matrix_product((False, True, True, True))[1]
     ('i', 'k', 'j')
@@ -333,7 +335,7 @@ def _sizes(problem: Problem) -> tuple[tuple[str, str, int], ...]:
 
 
 def options(one: Tensor, other: Tensor, summed: frozenset[str]) -> Iterator[Roles]:
-    """Each tensor as the left factor, with what both have in the order of either."""
+    """Yield each tensor as the left factor, with what both have in the order of either."""
     shared = frozenset(one.stored).intersection(other.stored)
     alone = [tuple([i for i in each.stored if i not in shared]) for each in (one, other)]
     both = [tuple([i for i in each.stored if i in shared]) for each in (one, other)]

@@ -41,7 +41,7 @@ KernelCost = Callable[[Program, Assignment, Context], float]
 
 
 def price(program: Program, context: Context, kernel: KernelCost, limit: float = inf) -> float:
-    """The price of a program: its kernels, and keeping what they hand to each other.
+    """Return the price of a program: its kernels, and keeping what they hand to each other.
 
     kernel  the price of one kernel
     limit   the price is infinite where temporaries and the kernels that make them cost more
@@ -58,7 +58,7 @@ def price(program: Program, context: Context, kernel: KernelCost, limit: float =
 
 
 def _of_each_result(program: Program) -> list[Program]:
-    """The program as one of each result."""
+    """Return the program as one of each result."""
     if len(program.results) == 1:
         return [program]
     return [replace(program, results=(result,)) for result in program.results]
@@ -73,8 +73,8 @@ def _of_most(assignment: Assignment) -> Assignment:
 
 
 def keeping(facts: Operand, machine: Machine) -> float:
-    """The price of keeping a temporary beside the loops that write and read it: its elements and,
-    where it stores coordinates, those of each block."""
+    """Return the price of keeping a temporary beside the loops that write and read it: its elements
+    and, where it stores coordinates, those of each block."""
     form = facts.type.format
     if is_full(form):
         return machine.dense_temporary_element_steps * facts.stored
@@ -84,7 +84,7 @@ def keeping(facts: Operand, machine: Machine) -> float:
 
 
 def merging(program: Program, context: Context) -> float:
-    """The price of merging the terms of a sparse result, beside the loops of each."""
+    """Return the price of merging the terms of a sparse result, beside the loops of each."""
     assignment = program.last
     terms = split_terms(assignment.value)
     if len(terms) < 2 or is_full(program.result_type.format):
@@ -95,7 +95,8 @@ def merging(program: Program, context: Context) -> float:
 
 
 def loops_price(program: Program, problem: Problem, context: Context) -> float:
-    """The price of the best loops of one kernel of a program, with the copies that they need."""
+    """Return the price of the best loops of one kernel of a program, with the copies that they
+    need."""
     value = problem.assignment.value
     stats = context.statistics(program, value)
     terms = (as_sum(problem, term) for term in split_terms(value))
@@ -103,8 +104,8 @@ def loops_price(program: Program, problem: Problem, context: Context) -> float:
 
 
 def as_sum(problem: Problem, term: Term) -> Term:
-    """The sum whose loops cost what those of a reduction by another operator do: over what makes a
-    difference to that."""
+    """Return the sum whose loops cost what those of a reduction by another operator do: over what
+    makes a difference to that."""
     if term.operator.additive:
         return term
     full = {name for name, type in problem.operands if is_full(type.format)}
@@ -116,12 +117,13 @@ def as_sum(problem: Problem, term: Term) -> Term:
 
 
 def meets_again(problem: Problem) -> bool:
-    """Whether the loops of a term come to an element of the result more than once."""
+    """Tell whether the loops of a term come to an element of the result more than once."""
     return any(repeated(problem, term) for term in split_terms(problem.assignment.value))
 
 
 def way_price(program: Program, assignment: Assignment, context: Context) -> float | None:
-    """The price of a kernel in the way that it is made; None where that is the price of loops."""
+    """Return the price of a kernel in the way that it is made; None where that is the price of
+    loops."""
     request = context.request(program, assignment.target.tensor)
     problem = draft_of(assignment, program.facts, request)
     question = Question(

@@ -28,17 +28,18 @@ class Search:
     """The catalogue as a procedure; it holds nothing and changes nothing but the log."""
 
     def split_result(self, program: Program, context: Context) -> Program:
-        """The program with its result's assignment split, after the steps that it has before."""
+        """Return the program with its result's assignment split, after the steps that it has
+        before."""
         return program.spliced(self.split(program.only(program.result), context))
 
     def forms(self, program: Program, context: Context) -> Program:
-        """The program in its cheapest form, after all rules that split assignments."""
+        """Return the program in its cheapest form, after all rules that split assignments."""
         form = [each for each in catalogue.PREPARATION if each[0].name == "multiply_out"]
         program = tried(tuple(form), program, context)
         return self.split(program.only(program.result), context)
 
     def split(self, program: Program, context: Context) -> Program:
-        """The program of one assignment after all rules that split assignments."""
+        """Return the program of one assignment after all rules that split assignments."""
         program = replace(
             program, sizes=context.of(program.last, program.facts, context.goal.machine).sizes
         )
@@ -47,20 +48,21 @@ class Search:
         return tried(catalogue.REST, program, context)
 
     def split_term(self, program: Program, context: Context) -> Program:
-        """The program of one term after the rules that split terms."""
+        """Return the program of one term after the rules that split terms."""
         (site,) = terms(program)
         return self._split_term(program, site, context)
 
     def _split_terms(self, program: Program, context: Context) -> Program:
-        """The program with each term of its result's assignment split, and the sums inside it."""
+        """Return the program with each term of its result's assignment split, and the sums inside
+        it."""
         program = tried(catalogue.EXPRESSION, program, context)
         for site in terms(program):
             program = self._split_term(program, site, context)
         return program
 
     def _split_term(self, program: Program, site: Site, context: Context) -> Program:
-        """The program with the inner sums of a term split, the innermost first, equal ones alike,
-        then the term."""
+        """Return the program with the inner sums of a term split, the innermost first, equal ones
+        alike, then the term."""
         (first, *_) = split_terms(site.term(program))
         inside = _inside(context)
         for sum_ in distinct(reductions(first.body)):
@@ -74,13 +76,14 @@ class Search:
 
 
 def _with_names_apart(program: Program) -> Program:
-    """The program whose last assignment has no index of one sum in another one's beside it."""
+    """Return the program whose last assignment has no index of one sum in another one's beside
+    it."""
     apart = sums_apart(program.last)
     return program if apart is program.last else program.with_assignment(apart)
 
 
 def _inside(context: Context) -> Context:
-    """The context for inner sums: a contraction order that was given is about the whole."""
+    """Return the context for inner sums: a contraction order that was given is about the whole."""
     if context.goal.path is None:
         return context
     left_out = context.goal.left_out | catalogue.ONE_KERNEL
@@ -88,7 +91,7 @@ def _inside(context: Context) -> Context:
 
 
 def tried(entries: Entries, program: Program, context: Context) -> Program:
-    """The program after rules in order, each at all of its sites."""
+    """Return the program after rules in order, each at all of its sites."""
     for rule, _ in entries:
         for site in rule.sites(program) if context.may(rule.name) else ():
             program = tried_at(rule, program, site, context)
@@ -96,7 +99,8 @@ def tried(entries: Entries, program: Program, context: Context) -> Program:
 
 
 def tried_at(rule: Rule, program: Program, site: Site, context: Context) -> Program:
-    """The program after a rule at one site, or as it was where the rule is refused; in the log."""
+    """Return the program after a rule at one site, or as it was where the rule is refused; in the
+    log."""
     outcome = rule.apply(program, site, context) if context.may(rule.name) else None
     if not isinstance(outcome, Generator):
         return _decided(rule, outcome, program, site, context)
@@ -112,7 +116,7 @@ def tried_at(rule: Rule, program: Program, site: Site, context: Context) -> Prog
 def _decided(
     rule: Rule, outcome: Outcome, program: Program, site: Site, context: Context
 ) -> Program:
-    """The program after one outcome of a rule, which is put in the log."""
+    """Return the program after one outcome of a rule, which is put in the log."""
     match outcome:
         case None:
             return program
@@ -130,7 +134,7 @@ def _decided(
 def _if_it_pays(
     rule: Rule, candidate: Candidate, program: Program, site: Site, context: Context
 ) -> Program:
-    """The program after a candidate where it is enough times cheaper, else as it was.
+    """Return the program after a candidate where it is enough times cheaper, else as it was.
 
     The other way round where the goal reverses the decision.
     """
@@ -152,7 +156,8 @@ def _if_it_pays(
 
 
 def _computed_again(before: Program, after: Program) -> str:
-    """Why a rewrite is not taken: it stores no more what is to be computed once; "" where it does.
+    """Say why a rewrite is not taken: it stores no more what is to be computed once; "" where it
+    does.
 
     Rules know nothing of that: whatever one does with a tensor, it is refused here.
     """

@@ -70,7 +70,7 @@ def _program(
     results: tuple[str, ...],
     context: Context,
 ) -> Program:
-    """The program of assignments, with the facts that are expected of each target."""
+    """Return the program of assignments, with the facts that are expected of each target."""
     targets = [statement.target.tensor for statement in statements]
     if len(set(targets)) < len(targets) or not {*types, *results} <= set(targets):
         raise InternalError(f"Expected results {list(results)} among targets, found {targets}")
@@ -91,7 +91,8 @@ def _of_own_sizes(
     sizes: Mapping[str, float],
     context: Context,
 ) -> tuple[Assignment, Mapping[str, float]]:
-    """The assignment and the sizes of its indices, renamed where another one has other sizes.
+    """Return the assignment and the sizes of its indices, renamed where another one has other
+    sizes.
 
     y[i] = x[i];  z[i] = v[i], where v is longer  →  z[i_1] = v[i_1]
     """
@@ -109,7 +110,7 @@ def _facts(
     types: Mapping[str, TensorType],
     context: Context,
 ) -> Operand:
-    """The type, the shape and the expected entries of the target of one assignment."""
+    """Return the type, the shape and the expected entries of the target of one assignment."""
     target, value = statement.target, statement.value
     type = types.get(target.tensor)
     if type is None:

@@ -72,7 +72,7 @@ def with_temporary(
 
 
 def described(program: Program, context: Context, assignment: Assignment) -> Operand:
-    """The facts that are expected of the target of `assignment`, a temporary."""
+    """Return the facts that are expected of the target of `assignment`, a temporary."""
     key = (Operand, program.result_type, context.full, *context.key(program, assignment))
     return context.effort.recall(key, lambda: _described(program, context, assignment))
 
@@ -92,8 +92,8 @@ def _described(program: Program, context: Context, assignment: Assignment) -> Op
 def _better_dense(
     program: Program, context: Context, assignment: Assignment, shape: Sequence[int]
 ) -> bool:
-    """Whether a temporary is so full that coordinates cost more than the zeros between them, or is
-    asked to be dense.
+    """Tell whether a temporary is so full that coordinates cost more than the zeros between them,
+    or is asked to be dense.
 
     Not where the result is sparse: its entries would be those of all the zeros too.
     """
@@ -108,13 +108,13 @@ def _better_dense(
 
 
 def fill_of(program: Program, context: Context, value: Expr, keep: Sequence[str]) -> float:
-    """The share of the elements of `value` over `keep` that is expected to be stored."""
+    """Return the share of the elements of `value` over `keep` that is expected to be stored."""
     stats = context.statistics(program, value)
     return result_size(stats, value, keep) / max(stats.volume(frozenset(keep)), 1.0)
 
 
 def program_of_sum(program: Program, sum_: Reduce) -> Program:
-    """A program whose result is an inner sum, dense where the whole result is dense.
+    """Return a program whose result is an inner sum, dense where the whole result is dense.
 
     y[i] = A[i,j] * sum(k, B[j,k])  →  [j] = sum(k, B[j,k])
     """
@@ -129,7 +129,8 @@ def program_of_sum(program: Program, sum_: Reduce) -> Program:
 def through_children(
     program: Program, expr: Expr, visit: Callable[[Program, Expr], tuple[Program, Expr]]
 ) -> tuple[Program, Expr]:
-    """The expression with `visit` applied to each child, which may put temporaries before it."""
+    """Return the expression with `visit` applied to each child, which may put temporaries before
+    it."""
     new: list[Expr] = []
     for child in children(expr):
         program, changed = visit(program, child)

@@ -30,7 +30,7 @@ def squeezed(program: Program, axes: Sequence[tuple[str, tuple[int, ...]]]) -> P
 
 
 def squeezed_facts(facts: Operand, axes: tuple[int, ...]) -> Operand:
-    """The facts of an operand without its modes `axes`, of size 1."""
+    """Return the facts of an operand without its modes `axes`, of size 1."""
     shape = tuple(n for axis, n in enumerate(facts.shape) if axis not in axes)
     return Operand(_without_modes(facts.type, axes), shape, facts.nnz)
 

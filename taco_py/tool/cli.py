@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def is_expression(words: Sequence[str]) -> bool:
-    """Whether the words are an expression with flags, and no command."""
+    """Tell whether the words are an expression with flags, and no command."""
     return not words or words[0] not in ("demo", *COMMANDS)
 
 
@@ -65,12 +65,12 @@ def expression(words: Sequence[str]) -> int:
 
 
 def scheduling_help() -> str:
-    """The scheduling commands, a line each."""
+    """Return the scheduling commands, a line each."""
     return "\n".join(f"  {name:<12} takes {takes}" for name, takes in syntax().items())
 
 
 def guarded(act: Callable[[], int], input: str) -> int:
-    """The exit status of `act`, or of the error that ends it, which is printed."""
+    """Return the exit status of `act`, or of the error that ends it, which is printed."""
     try:
         status = act()
         sys.stdout.flush()
@@ -98,7 +98,8 @@ def guarded(act: Callable[[], int], input: str) -> int:
 
 
 def silenced() -> int:
-    """The status when nobody reads what is printed; Python's flush at the end goes nowhere then."""
+    """Return the status when nobody reads what is printed; Python's flush at the end goes nowhere
+    then."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return NO_READER
 
@@ -110,7 +111,7 @@ def complain(text: str, status: int) -> int:
 
 
 def thread_count(text: str) -> int:
-    """The number of threads; argparse turns a ValueError into its own message."""
+    """Return the number of threads; argparse turns a ValueError into its own message."""
     count = int(text)
     if not 1 <= count <= MOST_THREADS:
         raise argparse.ArgumentTypeError(

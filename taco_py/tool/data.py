@@ -83,7 +83,7 @@ def check_tensor(name: str, tensors: tuple[str, ...], flag: str) -> None:
 def _sizes(
     line: CommandLine, assignment: Assignment, known: Mapping[str, Tensor]
 ) -> dict[str, int]:
-    """The size of each index: of tensors that were read and from -d, 42 where neither says.
+    """Return the size of each index: of tensors that were read and from -d, 42 where neither says.
 
     Raises OperandError where two of them differ, and UsageError.
     """
@@ -101,7 +101,7 @@ def _sizes(
 def _said_sizes(
     line: CommandLine, assignment: Assignment, known: Mapping[str, Tensor]
 ) -> Iterator[tuple[str, int, str]]:
-    """Each index whose size something says, with the size and what says it."""
+    """Yield each index whose size something says, with the size and what says it."""
     every = (*accesses(assignment), assignment.target)
     tensors, indices = {a.tensor for a in every}, {i for a in every for i in a.indices}
     files = line.named("i")
@@ -138,7 +138,8 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def read_operands(line: CommandLine, assignment: Assignment) -> dict[str, Tensor]:
-    """The operands that are in files. Raises FileFormatError, OSError and what `declared` does."""
+    """Return the operands that are in files. Raises FileFormatError, OSError and what `declared`
+    does."""
     indices = {a.tensor: a.indices for a in accesses(assignment)}
     formats, types = line.named("f"), line.named("t")
     found = {}
@@ -163,7 +164,8 @@ def _said_shape(line: CommandLine, name: str, indices: Sequence[str]) -> tuple[i
 
 
 def made_up(name: str, fill: str, shape: tuple[int, ...], form: Format, dtype: str) -> Tensor:
-    """A tensor of random values, of which the part that `fill` says is stored; always the same.
+    """Return a tensor of random values, of which the part that `fill` says is stored; always the
+    same.
 
     Raises UsageError.
     """
@@ -196,7 +198,7 @@ def _random(name: str, part: float, shape: tuple[int, ...], form: Format, dtype:
 
 
 def _values(rng: np.random.Generator, count: int, dtype: str) -> np.ndarray[tuple[int], np.dtype]:
-    """Numbers that every type can hold, none of them zero."""
+    """Return numbers that every type can hold, none of them zero."""
     if number_kind(np.dtype(dtype)) in "fc":
         return rng.uniform(0.5, 1.5, count).astype(dtype)
     return rng.integers(1, 4, count).astype(dtype)

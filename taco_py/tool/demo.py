@@ -56,7 +56,7 @@ def demo(path: str | None, threads: int = 1) -> int:
 
 
 def inputs(path: str | None) -> Iterator[tuple[str, list[Job]]]:
-    """A title and the jobs of each input: the user's file, or two matrices made here."""
+    """Yield a title and the jobs of each input: the user's file, or two matrices made here."""
     if path is None:
         for name, matrix in (("27-point PDE operator", pde27(40)), ("power-law graph", rmat(14))):
             yield f"{name}: {size(matrix.shape, matrix.nnz)}", matrix_jobs(matrix)
@@ -106,7 +106,7 @@ def timed(compute: Compute) -> tuple[float, Any]:
 
 
 def compare(result: Any, expected: Any) -> tuple[float, float]:
-    """The largest absolute difference and the largest absolute value expected."""
+    """Return the largest absolute difference and the largest absolute value expected."""
     result, expected = (
         array.to_scipy() if isinstance(array, tp.Tensor) else array for array in (result, expected)
     )
@@ -136,7 +136,7 @@ def size(shape: tuple[int, ...], nonzeros: int) -> str:
 
 
 def describe(row: Row) -> str:
-    """One line of the table; times in milliseconds."""
+    """Return one line of the table; times in milliseconds."""
     verdict = "ok" if row.correct else "WRONG"
     times = "".join(f"{1000 * seconds:>9.2f} ms" for seconds in (row.first, row.best, row.scipy))
     return f"{row.name:<16}{times}{row.scipy / row.best:>7.2f}x  {row.difference:.1e} {verdict}"

@@ -97,11 +97,12 @@ class CommandLine:
         return self.values.get(flag, ())
 
     def last(self, flag: str) -> str:
-        """The value that was given last, "" for none."""
+        """Return the value that was given last, "" for none."""
         return self.values.get(flag, ("",))[-1]
 
     def named(self, flag: str) -> dict[str, str]:
-        """`<name>:<value>` as a mapping. Raises UsageError, also for a name that is repeated."""
+        """Return `<name>:<value>` as a mapping. Raises UsageError, also for a name that is
+        repeated."""
         found: dict[str, str] = {}
         for name, value in self.pairs(flag):
             if name in found:
@@ -112,7 +113,7 @@ class CommandLine:
         return found
 
     def pairs(self, flag: str) -> Iterator[tuple[str, str]]:
-        """Each `<name>:<value>`. Raises UsageError."""
+        """Yield each `<name>:<value>`. Raises UsageError."""
         for value in self.all(flag):
             name, colon, rest = value.partition(":")
             if not (name.strip() and colon and rest.strip()):
@@ -120,7 +121,7 @@ class CommandLine:
             yield name.strip(), rest.strip()
 
     def count(self, flag: str, default: int | None) -> int | None:
-        """A positive number. Raises UsageError."""
+        """Return a positive number. Raises UsageError."""
         text = self.last(flag)
         if not text:
             return default
@@ -130,7 +131,7 @@ class CommandLine:
 
 
 def parse_flags(arguments: Sequence[str]) -> CommandLine:
-    """The command line. Raises UsageError."""
+    """Return the command line. Raises UsageError."""
     texts: list[str] = []
     values: dict[str, tuple[str, ...]] = {}
     for argument in arguments:

@@ -14,7 +14,7 @@ Coordinates = tuple[NDArray[np.int64], ...]
 
 
 def pde27(nx: int, ny: int | None = None, nz: int | None = None) -> sp.csr_array:
-    """The 27-point operator on a box of nx x ny x nz points: 26 on the diagonal, -1 at each
+    """Return the 27-point operator on a box of nx x ny x nz points: 26 on the diagonal, -1 at each
     neighbour.
 
     It is the operator of the HPCG benchmark (Dongarra et al. 2016): up to 27 nonzeros a row,
@@ -35,7 +35,7 @@ def pde27(nx: int, ny: int | None = None, nz: int | None = None) -> sp.csr_array
 
 
 def poisson(side: int) -> sp.csr_array:
-    """The 5-point operator on a square of side x side points."""
+    """Return the 5-point operator on a square of side x side points."""
     one = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(side, side))
     eye = sp.eye_array(side)
     matrix = sp.csr_array(sp.kron(one, eye) + sp.kron(eye, one))
@@ -44,7 +44,8 @@ def poisson(side: int) -> sp.csr_array:
 
 
 def rmat(scale: int, edges: int = 8, seed: int = 0) -> sp.csr_array:
-    """A power-law graph of 2^scale vertices and at most edges·2^scale arcs, with random weights.
+    """Return a power-law graph of 2^scale vertices and at most edges·2^scale arcs, with random
+    weights.
 
     Recursive matrix (Chakrabarti, Zhan and Faloutsos 2004) with Graph500's probabilities .57 .19
     .19 .05: each arc chooses one quadrant of the matrix at each of `scale` levels. Arcs chosen
@@ -72,7 +73,8 @@ def uniform(rows: int, columns: int, per_row: int, seed: int = 0) -> sp.csr_arra
 def _from_keys(
     keys: NDArray[np.int64], shape: tuple[int, int], random: np.random.Generator
 ) -> sp.csr_array:
-    """Random values at sorted row-major positions; int32 indices, as scipy users mostly have."""
+    """Return random values at sorted row-major positions; int32 indices, as scipy users mostly
+    have."""
     rows, columns = (where.astype(np.int32) for where in np.divmod(keys, shape[1]))
     return sp.csr_array((random.random(keys.size), (rows, columns)), shape=shape)
 
@@ -80,7 +82,7 @@ def _from_keys(
 def tensor_coordinates(
     shape: tuple[int, ...], nonzeros: int, skew: float = 0.0, seed: int = 0
 ) -> tuple[Coordinates, NDArray[Any]]:
-    """Distinct sorted coordinates, one array a mode, and their values.
+    """Return distinct sorted coordinates, one array a mode, and their values.
 
     skew 0 is uniform; larger values crowd the coordinates toward 0 by the power 1 + skew.
     """

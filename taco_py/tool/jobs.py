@@ -56,7 +56,7 @@ def matrix_jobs(matrix: sp.csr_array) -> list[Job]:
 
 
 def products(a: sp.csr_array, b: sp.csr_array) -> int:
-    """How many multiplications the sparse product a·b takes."""
+    """Count how many multiplications the sparse product a·b takes."""
     return int(np.diff(b.indptr)[a.indices].sum(dtype=np.int64))
 
 
@@ -121,7 +121,8 @@ def mttkrp(
 
 
 def summed(values: NDArray[Any], coordinates: tuple[NDArray[Any], ...], shape: Any) -> Any:
-    """An n-D coo_array without duplicates. (scipy's type stubs know no more than two modes.)"""
+    """Return an n-D coo_array without duplicates. (scipy's type stubs know no more than two
+    modes.)"""
     build: Any = sp.coo_array
     result = build((values, coordinates), shape=shape)
     result.sum_duplicates()

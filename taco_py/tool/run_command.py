@@ -134,7 +134,7 @@ def target_of(line: CommandLine) -> str:
 
 
 def compiled(drafted: Draft, settings: Settings) -> Kernel:
-    """The kernel. Raises UsageError where those of a GPU do not compute it."""
+    """Return the kernel. Raises UsageError where those of a GPU do not compute it."""
     try:
         return compile_draft(drafted, settings)
     except DeviceError as error:
@@ -196,7 +196,7 @@ def check_verifiable(line: CommandLine, sizes: Mapping[str, int]) -> None:
 def _filled(
     line: CommandLine, assignment: Assignment, facts: Declared, read: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """The operands that are made up: those of -g, and all others where data is needed."""
+    """Return the operands that are made up: those of -g, and all others where data is needed."""
     fills = line.named("g")
     if line.has(*NEEDS_DATA):
         fills = {**{name: "d" if form.is_dense else "s" for name, form in facts.formats.items()},
@@ -230,7 +230,7 @@ def texts(job: Job) -> Iterator[str]:
 
 
 def phases(line: CommandLine) -> dict[str, str]:
-    """The phases that kernels have, by what flags call them."""
+    """Return the phases that kernels have, by what flags call them."""
     return {"evaluate": EVALUATE} if line.has("cuda") else PHASES
 
 

@@ -109,7 +109,7 @@ def _farm(options: argparse.Namespace) -> int:
 
 
 def _targets(options: argparse.Namespace) -> tuple[str, ...]:
-    """The targets that are asked for, those of the file, or "c"."""
+    """Return the targets that are asked for, those of the file, or "c"."""
     from taco_py.tuning.tasks.task_file import read_targets
 
     if options.target:
@@ -118,7 +118,7 @@ def _targets(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _workers(text: str) -> int | Mapping[str, int]:
-    """The number of workers, or that of each target. Raises UsageError."""
+    """Return the number of workers, or that of each target. Raises UsageError."""
     try:
         if "=" not in text:
             return int(text)

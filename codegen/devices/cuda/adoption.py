@@ -40,14 +40,14 @@ class _Foreign:
 
 
 def is_on_device(obj: object) -> bool:
-    """Whether `obj` offers memory of a CUDA device."""
+    """Tell whether `obj` offers memory of a CUDA device."""
     if hasattr(type(obj), "__dlpack_device__"):
         return bool(obj.__dlpack_device__()[0] in (KDL_CUDA, _MANAGED))  # type: ignore[attr-defined]
     return hasattr(obj, "__cuda_array_interface__")
 
 
 def device_number(obj: Any) -> int | None:
-    """The number of the device that has the memory of `obj`, None where it does not say."""
+    """Return the number of the device that has the memory of `obj`, None where it does not say."""
     if isinstance(obj, CudaArray):
         return obj.buffer.device.ordinal
     if hasattr(type(obj), "__dlpack_device__"):
@@ -57,7 +57,8 @@ def device_number(obj: Any) -> int | None:
 
 
 def adopt(device: CudaDevice, obj: Any, name: str) -> CudaArray:
-    """`obj` in place on `device`. Raises DeviceError for what is on no device, or another one."""
+    """Return `obj` in place on `device`. Raises DeviceError for what is on no device, or another
+    one."""
     if isinstance(obj, CudaArray):
         device.own(obj.buffer, 0, 0)
         return obj
@@ -93,7 +94,7 @@ def adopt(device: CudaDevice, obj: Any, name: str) -> CudaArray:
 
 
 def current_stream(device: CudaDevice, obj: object) -> CudaStream | None:
-    """The stream on which the library of `obj` works now, where it can be asked."""
+    """Return the stream on which the library of `obj` works now, where it can be asked."""
     library = type(obj).__module__.partition(".")[0]
     module: Any = sys.modules.get(library)
     if library == "torch":

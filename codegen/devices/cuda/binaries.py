@@ -60,7 +60,7 @@ class CudaBinaries:
         return self._compiler
 
     def get(self, text: str, architecture: str, options: tuple[str, ...] = ()) -> CudaBinary:
-        """The binary of `text`, from disk or compiled.
+        """Return the binary of `text`, from disk or compiled.
 
         Raises NoCompilerError, CompileError, and ToolchainError for what is no architecture.
         """

@@ -62,7 +62,7 @@ class CudaArray(DeviceArray):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
-        """A capsule of DLPack; `stream` waits for what was begun on the buffer.
+        """Return a capsule of DLPack; `stream` waits for what was begun on the buffer.
 
         stream  1 or None is the default stream, -1 waits for nothing
         """
@@ -79,7 +79,8 @@ class CudaArray(DeviceArray):
         return make_capsule(self, address, self.__dlpack_device__(), versioned)
 
     def _lend(self) -> int:
-        """The address of the first element, for others. Raises DeviceError for a freed buffer."""
+        """Return the address of the first element, for others. Raises DeviceError for a freed
+        buffer."""
         buffer = self.buffer.device.own(self.buffer, 0, 0)
         buffer.device.share(buffer)
         return buffer.address + self.offset if self.size else 0

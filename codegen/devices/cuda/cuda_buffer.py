@@ -87,7 +87,7 @@ class CudaBuffer(Buffer):
             self.record.reads[use.stream.serial] = use
 
     def overlaps(self, other: CudaBuffer) -> bool:
-        """Whether some memory is of both."""
+        """Tell whether some memory is of both."""
         return self.address < other.address + other.size and (
             other.address < self.address + self.size
         )

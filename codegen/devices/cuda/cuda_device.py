@@ -107,7 +107,7 @@ class CudaDevice(Device):
     # ---------------------------------------------------------------- memory
 
     def allocate(self, size: int, name: str = "", stream: object = None) -> CudaBuffer:
-        """Memory of the pool. Raises DeviceMemoryError, after the pool was emptied."""
+        """Return memory of the pool. Raises DeviceMemoryError, after the pool was emptied."""
         if size < 0:
             raise DeviceError(f"Expected a size of 0 bytes or more, found {size}")
         self.open()
@@ -175,7 +175,7 @@ class CudaDevice(Device):
             mine.give_back()
 
     def adopt(self, obj: object, name: str = "") -> CudaArray:
-        """An array of torch, CuPy, numba or JAX on this device, in place.
+        """Return an array of torch, CuPy, numba or JAX on this device, in place.
 
         It is kept alive as long as the buffer or something that was begun on it; what comes next
         on the buffer waits for the stream of its library. Raises DeviceError.
@@ -202,7 +202,7 @@ class CudaDevice(Device):
                 self.pool.clear()
 
     def memory(self) -> tuple[int, int]:
-        """Bytes of the device that are free, and all of them."""
+        """Return bytes of the device that are free, and all of them."""
         box = self.driver.ffi.new("size_t[2]")
         self.run("ask for free memory", "cuMemGetInfo_v2", box, box + 1)
         return int(box[0]), int(box[1])
@@ -243,13 +243,14 @@ class CudaDevice(Device):
     # ---------------------------------------------------------------- streams
 
     def stream(self) -> CudaStream:
-        """A new stream, beside that of the device."""
+        """Return a new stream, beside that of the device."""
         box = self.driver.ffi.new("CUstream *")
         self.run("make a stream", "cuStreamCreate", box, 0)
         return self._new_stream(box[0], own=True)
 
     def stream_of(self, stream: object) -> CudaStream:
-        """The stream that is meant: None is the device's, others are those of other libraries.
+        """Return the stream that is meant: None is the device's, others are those of other
+        libraries.
 
         Raises DeviceError for what is no stream, or one of another device.
         """
@@ -349,11 +350,13 @@ class CudaDevice(Device):
             raise self._tell(self.driver.error(operation, code))
 
     def is_ready(self, function: str, handle: Any) -> bool:
-        """Whether what `function` asks for is over; a failure is told by whoever waits for it."""
+        """Tell whether what `function` asks for is over; a failure is told by whoever waits for
+        it."""
         return self.call(function, handle) == 0
 
     def call(self, function: str, *arguments: Any) -> int:
-        """The number that a function of the driver gives, with this device as the current one."""
+        """Return the number that a function of the driver gives, with this device as the current
+        one."""
         self.open()
         lib = self.driver.lib
         code = lib.cuCtxPushCurrent_v2(self.context)
@@ -388,7 +391,7 @@ class CudaDevice(Device):
             self._launches.extend(others)
 
     def own(self, buffer: Buffer, size: int, offset: int, writes: bool = False) -> CudaBuffer:
-        """`buffer`, if `size` bytes at `offset` are in it. Raises DeviceError."""
+        """Return `buffer`, if `size` bytes at `offset` are in it. Raises DeviceError."""
         if not isinstance(buffer, CudaBuffer) or buffer.device is not self:
             raise DeviceError(
                 f"Expected a buffer of {self.name}, found {buffer!r} of another device",
@@ -444,7 +447,8 @@ class CudaDevice(Device):
     # ---------------------------------------------------------------- what went wrong
 
     def _tell(self, error: DriverError) -> DeviceError:
-        """`error` as it is raised: a sticky one is of one of the launches, and ends the device."""
+        """Return `error` as it is raised: a sticky one is of one of the launches, and ends the
+        device."""
         if not error.is_sticky:
             return error
         launches = [launch.shape.text(launch.kernel) for launch in self._launches]

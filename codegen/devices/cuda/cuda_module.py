@@ -70,7 +70,7 @@ class CudaModule(Module):
         return self._kernel(kernel, kernel).facts
 
     def blocks_per_multiprocessor(self, kernel: str, block: Size, shared_bytes: int = 0) -> int:
-        """How many blocks of such a launch a multiprocessor runs at once."""
+        """Count how many blocks of such a launch a multiprocessor runs at once."""
         device = self._device
         shape = check_shape(kernel, 1, block, shared_bytes, device.limits)
         found = self._kernel(kernel, shape.text(kernel))
@@ -87,7 +87,8 @@ class CudaModule(Module):
         return int(box[0])
 
     def occupancy(self, kernel: str, block: Size, shared_bytes: int = 0) -> float:
-        """The threads of such launches that run at once, of those that the device could run."""
+        """Return the threads of such launches that run at once, of those that the device could
+        run."""
         blocks = self.blocks_per_multiprocessor(kernel, block, shared_bytes)
         shape = check_shape(kernel, 1, block, shared_bytes, self._device.limits)
         return blocks * shape.threads / self._device.facts.threads

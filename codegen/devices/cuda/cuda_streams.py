@@ -36,7 +36,7 @@ class Use:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, as far as can be told without waiting."""
+        """Tell whether it has ended, as far as can be told without waiting."""
         return self.stream.has_done(self.number)
 
 
@@ -97,7 +97,7 @@ class CudaStream:
 
     @property
     def address(self) -> int:
-        """The handle as a number, as the protocols of arrays have it."""
+        """Return the handle as a number, as the protocols of arrays have it."""
         return int(self.device.driver.ffi.cast("uintptr_t", self.handle))
 
     def begin(self, uses: Iterable[Use]) -> None:
@@ -113,14 +113,15 @@ class CudaStream:
             self._waited[other.serial] = number
 
     def end(self) -> Use:
-        """The operation that was begun last."""
+        """Return the operation that was begun last."""
         self.number += 1
         if not self.own:
             self.event_behind(self.number)
         return Use(self, self.number)
 
     def event_behind(self, number: int) -> tuple[int, Event]:
-        """An event behind operation `number`, and the operation that it is directly behind."""
+        """Return an event behind operation `number`, and the operation that it is directly
+        behind."""
         if self._event is None or self._event[0] < number:
             # Recorded anew, it still is what it was to those that were told to wait for it.
             event = Event(self.device) if self._event is None else self._event[1]
@@ -129,7 +130,7 @@ class CudaStream:
         return self._event
 
     def has_done(self, number: int) -> bool:
-        """Whether operation `number` has ended."""
+        """Tell whether operation `number` has ended."""
         if number > self._over:
             upto, event = self.event_behind(number)
             if event.is_over:
@@ -148,7 +149,7 @@ class CudaStream:
         self._over = max(self._over, number)
 
     def record(self, timing: bool = True) -> Event:
-        """An event behind all that was begun."""
+        """Return an event behind all that was begun."""
         event = Event(self.device, timing)
         event.record(self)
         return event
@@ -162,7 +163,8 @@ class CudaStream:
 
 
 def stream_handle(stream: object) -> int | None:
-    """The number of somebody's stream: torch's, CuPy's, numba's, a number or `__cuda_stream__`."""
+    """Return the number of somebody's stream: torch's, CuPy's, numba's, a number or
+    `__cuda_stream__`."""
     protocol = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
         pair = protocol() if callable(protocol) else protocol

@@ -19,7 +19,7 @@ SMALLEST = 512
 
 
 def size_class(size: int) -> int:
-    """The bytes of a block for `size` bytes: 1000 → 1024, 1025 → 1152."""
+    """Return the bytes of a block for `size` bytes: 1000 → 1024, 1025 → 1152."""
     if size <= SMALLEST:
         return SMALLEST
     step = 1 << max((size - 1).bit_length() - 4, 9)
@@ -66,7 +66,7 @@ class DevicePool:
         """Bytes of blocks that buffers have."""
 
     def take(self, size: int, stream: CudaStream) -> Block | None:
-        """A block for `size` bytes, kept or new; None where there is no room."""
+        """Return a block for `size` bytes, kept or new; None where there is no room."""
         self.sort()
         wanted = size_class(size)
         block = self._again(wanted, stream) or self._anew(wanted)

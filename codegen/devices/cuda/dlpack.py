@@ -133,7 +133,8 @@ for _kept in (*_DELETERS.values(), _END, _delete_versioned, _delete_managed, _en
 def make_capsule(
     array: CudaArray, address: int, device: tuple[int, int], versioned: bool
 ) -> object:
-    """A capsule of the elements at `address`. Raises BufferError for what DLPack cannot say."""
+    """Return a capsule of the elements at `address`. Raises BufferError for what DLPack cannot
+    say."""
     itemsize = array.dtype.itemsize
     if any(stride % itemsize for stride in array.strides):
         raise BufferError("Expected strides of whole elements")
@@ -184,8 +185,8 @@ class _Owner:
 
 
 def take_capsule(capsule: object) -> ForeignTensor:
-    """The tensor of a capsule, which is used up. Raises DeviceError for one that was, or types
-    that NumPy does not have."""
+    """Return the tensor of a capsule, which is used up. Raises DeviceError for one that was, or
+    types that NumPy does not have."""
     for name, structure in _STRUCTURES:
         if _IS_VALID(capsule, name):
             managed = structure.from_address(_POINTER(capsule, name))

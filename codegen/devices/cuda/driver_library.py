@@ -28,7 +28,7 @@ class NoDriverError(DeviceError):
 
 
 def driver_path(environ: Mapping[str, str] = os.environ) -> str:
-    """The library to open: $TACO_PY_CUDA_DRIVER, else the system's."""
+    """Return the library to open: $TACO_PY_CUDA_DRIVER, else the system's."""
     asked = environ.get(VARIABLE)
     if asked:
         return asked

@@ -89,7 +89,7 @@ class LoadedKernel:
     def _bind_carefully(
         self, shape: Shape, arguments: Sequence[Argument], device: Device
     ) -> tuple[list[Value], dict[CudaBuffer, bool]]:
-        """The same for rare arguments, with a word on what is wrong with others."""
+        """Return the same for rare arguments, with a word on what is wrong with others."""
         types = self._parameters.types
         values = argument_bytes(self.name, shape, types, arguments, device)
         buffers: dict[CudaBuffer, bool] = {}
@@ -119,5 +119,5 @@ def _may_use(buffer: CudaBuffer, offset: int, writes: bool, device: Device) -> b
 
 
 def _dtype(kind: ParameterType) -> np.dtype[Any] | None:
-    """The type of the numbers for a parameter, None for a pointer."""
+    """Return the type of the numbers for a parameter, None for a pointer."""
     return np.dtype(f"{_LETTERS[kind.kind]}{kind.size}") if kind.kind else None

@@ -60,7 +60,7 @@ WIDEST = 4
 
 
 def tile_block_panels(module: Module, target: Target) -> Module:
-    """`module` with panels of blocks wherever the pattern above occurs."""
+    """Return `module` with panels of blocks wherever the pattern above occurs."""
     return map_children(module, lambda f: _function(f, target) if isinstance(f, Function) else f)
 
 
@@ -72,7 +72,7 @@ def _function(function: Function, target: Target) -> Function:
 
 
 def _below(node: Any, target: Target, names: Names) -> Any:
-    """`node` with each sum that matches in panels."""
+    """Return `node` with each sum that matches in panels."""
     if not isinstance(node, Block):
         return map_children(node, lambda child: _below(child, target, names))
     body: list[Stmt] = []
@@ -103,7 +103,7 @@ class BlockRows:
 
 
 def match_rows(root: For, names: Names) -> BlockRows | None:
-    """The sum whose loop is `root`; None where it is no sum over blocks of rows."""
+    """Return the sum whose loop is `root`; None where it is no sum over blocks of rows."""
     if root.kind is not LoopKind.SERIAL or root.unroll or not any(find(root.body, For)):
         return None
     turns = Turns(names, keeps=_is_columns)
@@ -129,7 +129,7 @@ def _is_columns(loop: For) -> bool:
 
 
 def _store_of(stmt: Stmt, columns: For) -> Store | None:
-    """The store of a loop over the same columns."""
+    """Return the store of a loop over the same columns."""
     if not isinstance(stmt, For) or (stmt.start, stmt.stop) != (columns.start, columns.stop):
         return None
     store = only_store(stmt.body)
@@ -213,7 +213,8 @@ def _narrower(most: int, lanes: int) -> list[tuple[int, int, int]]:
 
 
 def _panel(rows: BlockRows, loop: For, places: Sequence[Expr], lanes: int, names: Names) -> For:
-    """`loop` around the sum for the columns from each of `places` on, a register each a row."""
+    """Return `loop` around the sum for the columns from each of `places` on, a register each a
+    row."""
     var, element = rows.columns.var, rows.array.element
     kind = element if lanes == 1 else vector(element, lanes)
     sums: dict[Expr, list[Var]] = {

@@ -46,7 +46,7 @@ ROWS = range(2, 33)
 
 
 def skip_empty_rows(module: Module) -> Module:
-    """`module` with such loops under a condition wherever the pattern above occurs."""
+    """Return `module` with such loops under a condition wherever the pattern above occurs."""
     return rewrite_loops(module, _guarded)
 
 
@@ -104,7 +104,7 @@ def _counts_rows(loop: For) -> bool:
 
 
 def _only_adds(body: Block, total: Var) -> bool:
-    """Whether all that a loop does is to add to a variable."""
+    """Tell whether all that a loop does is to add to a variable."""
     for stmt in body.body:
         match stmt:
             case Comment() | Declare(constant=True):

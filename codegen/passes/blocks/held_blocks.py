@@ -61,7 +61,7 @@ MOST_HELD = 16
 
 
 def hold_blocks(module: Module) -> Module:
-    """`module` with the blocks of results in variables wherever the pattern above occurs."""
+    """Return `module` with the blocks of results in variables wherever the pattern above occurs."""
     return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
 
 
@@ -73,7 +73,7 @@ def _function(function: Function) -> Function:
 
 
 def _below(node: Any, names: Names) -> Any:
-    """`node` with each sum that matches changed."""
+    """Return `node` with each sum that matches changed."""
     if not isinstance(node, Block):
         return map_children(node, lambda child: _below(child, names))
     body: list[Stmt] = []
@@ -105,7 +105,7 @@ class Held:
 
 
 def match_sum(root: For, names: Names) -> Held | None:
-    """The sum whose loop is `root`; None where it is no sum over blocks."""
+    """Return the sum whose loop is `root`; None where it is no sum over blocks."""
     loops = [stmt for stmt in root.body.body if isinstance(stmt, For)]
     if root.kind is not LoopKind.SERIAL or root.unroll or not loops:
         return None
@@ -134,7 +134,8 @@ def match_sum(root: For, names: Names) -> Held | None:
 
 
 def _places(root: For, body: Sequence[Stmt], stores: Sequence[Store]) -> list[Expr] | None:
-    """The places that stores add to, without variables of the sum; None where they depend on it."""
+    """Return the places that stores add to, without variables of the sum; None where they depend on
+    it."""
     assigned = assigned_vars(root)
     values: dict[Var, Expr] = {}
     found: list[Expr] = []
@@ -157,7 +158,8 @@ class Turns:
         self.count = 0
 
     def written_out(self, body: Block, values: Mapping[Var, Expr]) -> list[Stmt] | None:
-        """The statements of a body one after another; None where it has others than these."""
+        """Return the statements of a body one after another; None where it has others than
+        these."""
         found: list[Stmt] = []
         for stmt in body.body:
             match stmt:
@@ -201,12 +203,13 @@ class Turns:
 
 
 def _declared(body: Block) -> list[Var]:
-    """The variables that a body declares, in order."""
+    """Return the variables that a body declares, in order."""
     return list(dict.fromkeys(stmt.var for stmt in find(body, Declare)))
 
 
 def _fill_before(body: Sequence[Stmt], held: Held) -> Fill | None:
-    """The last statement of `body` but for declarations, if it fills exactly what is held."""
+    """Return the last statement of `body` but for declarations, if it fills exactly what is
+    held."""
     for stmt in reversed(body):
         match stmt:
             case Comment() | Declare():
@@ -224,7 +227,7 @@ def _least(held: Held) -> Expr:
 
 
 def _written(held: Held, fill: Fill | None, names: Names) -> list[Stmt]:
-    """The sum with what it adds to in variables, and these written behind it."""
+    """Return the sum with what it adds to in variables, and these written behind it."""
     element = held.array.element
     sums = {
         offset: Var(names.fresh(f"{held.array.name}_{number}"), element)

@@ -50,7 +50,7 @@ AHEAD = 512
 
 
 def hold_lanes(module: Module) -> Module:
-    """`module` with the lanes of slices held wherever the pattern above occurs."""
+    """Return `module` with the lanes of slices held wherever the pattern above occurs."""
     return rewrite_loops(module, _held_lanes)
 
 
@@ -80,7 +80,7 @@ class Slice:
 
 
 def match_slice(root: For) -> Slice | None:
-    """The sum whose loop is `root`; None where it is none over lanes."""
+    """Return the sum whose loop is `root`; None where it is none over lanes."""
     if root.kind is not LoopKind.SERIAL or root.unroll or root.step != 1:
         return None
     split = declared_and_last(root.body)
@@ -129,7 +129,7 @@ def identity_of(element: ScalarType) -> Const | None:
 
 
 def _held(slice: Slice, names: Names) -> Block:
-    """The sum with its lanes held."""
+    """Return the sum with its lanes held."""
     store, lane, count = slice.store, slice.lanes.var, slice.lanes.stop
     array = store.array
     held = Array(names.fresh(f"{array.name}_held"), array.element, Storage.LOCAL)
@@ -166,8 +166,8 @@ def _number(count: Expr) -> int:
 
 
 def _streams(load: Load, slice: Slice) -> bool:
-    """Whether a load comes to each element of an array in turn: lanes of one position after those
-    of the one before."""
+    """Tell whether a load comes to each element of an array in turn: lanes of one position after
+    those of the one before."""
     known = {each.var: each.value for each in slice.before}
     index = substitute(load.index, known)
     lane, position, count = slice.lanes.var, slice.root.var, slice.lanes.stop

@@ -47,7 +47,7 @@ ROUND = 4
 
 
 def hold_turns(module: Module) -> Module:
-    """`module` with such elements held wherever the pattern above occurs."""
+    """Return `module` with such elements held wherever the pattern above occurs."""
     return rewrite_loops(module, _held_turns)
 
 
@@ -73,7 +73,7 @@ class Pair:
 
 
 def match_pair(root: For) -> Pair | None:
-    """The sum whose loop is `root`; None where it has no two turns, or they may meet."""
+    """Return the sum whose loop is `root`; None where it has no two turns, or they may meet."""
     if root.kind is not LoopKind.SERIAL or root.unroll or root.step != 1:
         return None
     split = declared_and_last(root.body)
@@ -105,7 +105,7 @@ def _counts_two(loop: For) -> bool:
 
 
 def _says_others(condition: Expr, one: Expr, other: Expr) -> bool:
-    """Whether a condition is that two places differ."""
+    """Tell whether a condition is that two places differ."""
     if not isinstance(condition, Binary) or condition.op != "!=":
         return False
     sides = (condition.left, condition.right)
@@ -113,7 +113,7 @@ def _says_others(condition: Expr, one: Expr, other: Expr) -> bool:
 
 
 def _held(pair: Pair, names: Names) -> list[Stmt]:
-    """The sum with the element held."""
+    """Return the sum with the element held."""
     first, root = pair.first, pair.root
     kind = first.array.element
     held = Var(names.fresh(f"{first.array.name}_held"), kind)

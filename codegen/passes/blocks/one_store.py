@@ -30,7 +30,7 @@ Rewrite = Callable[[For, Names], list[Stmt] | None]
 
 
 def rewrite_loops(module: Module, change: Rewrite) -> Module:
-    """`module` with each loop, the outermost first, that `change` has statements for."""
+    """Return `module` with each loop, the outermost first, that `change` has statements for."""
 
     def function(each: Function) -> Function:
         names = Names(n.name for n in walk(each) if isinstance(n, Var | Array | Table))
@@ -63,8 +63,8 @@ def declared_and_last(body: Block) -> tuple[tuple[Declare, ...], Stmt] | None:
 
 
 def one_store(body: Block, known: Mapping[Var, Expr]) -> tuple[Store, Expr | None] | None:
-    """The one store of a body, without what it declares, and the condition that it stands under;
-    None where it does more.
+    """Return the one store of a body, without what it declares, and the condition that it stands
+    under; None where it does more.
 
     known  values of variables, which are put in
     """

@@ -28,7 +28,7 @@ from codegen.variables import variables_read
 
 
 def count_at_once(module: Module) -> Module:
-    """`module` without loops that only count, and those of one round."""
+    """Return `module` without loops that only count, and those of one round."""
     return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
 
 
@@ -42,7 +42,7 @@ def _function(function: Function) -> Function:
 
 
 def _at_once(node: Any, ends: Mapping[Var, Expr]) -> Any:
-    """A loop of the forms above; `ends` are the values of constants."""
+    """Return a loop of the forms above; `ends` are the values of constants."""
     kinds = (LoopKind.SERIAL, LoopKind.THREADS, LoopKind.LANES)
     if not isinstance(node, For) or node.kind not in kinds or node.step != 1:
         return node
@@ -57,7 +57,7 @@ def _at_once(node: Any, ends: Mapping[Var, Expr]) -> Any:
 
 
 def _counts(loop: For) -> Iterator[Assign]:
-    """The statements of a loop that add the same number in each round."""
+    """Yield the statements of a loop that add the same number in each round."""
     read = variables_read(build.block(Declare(loop.var, build.add(loop.start, loop.stop))))
     for stmt in loop.body.body:
         if not isinstance(stmt, Assign) or stmt.op != "+" or not isinstance(stmt.value, Const):

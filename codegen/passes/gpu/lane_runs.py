@@ -56,7 +56,8 @@ _NOWHERE = build.const(-1)
 
 
 def add_in_runs(module: Module) -> Module:
-    """`module` whose kernels update an element once for neighbouring threads that meet there."""
+    """Return `module` whose kernels update an element once for neighbouring threads that meet
+    there."""
     return replace(module, kernels=tuple(map(_kernel, module.kernels)))
 
 
@@ -105,8 +106,8 @@ class _Runs:
         return _Met((stmt,))
 
     def around(self, outer: Block | For, stmts: Sequence[Stmt]) -> _Met:
-        """A loop or a block, with sums that last for all of it where nothing else in it is about
-        their element."""
+        """Return a loop or a block, with sums that last for all of it where nothing else in it is
+        about their element."""
         met = [self.statement(stmt) for stmt in stmts]
         (pending, *more) = [each for each in met if each.before] or [_Met(())]
         others = (s for each in met if each is not pending for s in each.stmts)
@@ -116,7 +117,7 @@ class _Runs:
         return replace(pending, stmts=(inner,)) if moves else _Met((inner,))
 
     def met(self, loop: For) -> _Met:
-        """A loop of which each unit has one iteration at most."""
+        """Return a loop of which each unit has one iteration at most."""
         alone = loop.units and loop.step == 1 and not loop.width
         update = _meeting(loop) if alone else None
         start = None if update is None else _nothing(update.op, update.array.element)
@@ -155,8 +156,8 @@ def _is_about(stmt: Stmt, array: Array | None) -> bool:
 
 
 def _meeting(loop: For) -> AtomicStore | None:
-    """The one update of an iteration that meets others, None where the element is met elsewhere
-    too."""
+    """Return the one update of an iteration that meets others, None where the element is met
+    elsewhere too."""
     for update in _straight(loop.body):
         accesses = [
             node
@@ -169,7 +170,7 @@ def _meeting(loop: For) -> AtomicStore | None:
 
 
 def _straight(block: Block) -> Iterator[AtomicStore]:
-    """The updates that are carried out once at most, outside of loops."""
+    """Yield the updates that are carried out once at most, outside of loops."""
     for stmt in block.body:
         match stmt:
             case AtomicStore():
@@ -182,7 +183,7 @@ def _straight(block: Block) -> Iterator[AtomicStore]:
 
 
 def _kept(body: Block, update: AtomicStore, place: Var, term: Var) -> Block:
-    """A body that keeps what it would add, and where."""
+    """Return a body that keeps what it would add, and where."""
     keep = (Assign(place, update.index), Assign(term, update.value, role=Role.VALUES))
 
     def changed(node: object) -> object:

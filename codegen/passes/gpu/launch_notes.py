@@ -30,7 +30,7 @@ WARPS = 32
 
 
 def launch_notes(module: Module) -> tuple[str, ...]:
-    """A line for each launch, in their order."""
+    """Return a line for each launch, in their order."""
     kernels = {kernel.name: kernel for kernel in module.kernels}
     return tuple(line for function in module.functions for line in _lines(function, kernels))
 
@@ -52,7 +52,7 @@ def _lines(function: Function, kernels: dict[str, Kernel]) -> Iterator[str]:
 
 
 def shared_bytes(kernel: Kernel) -> int:
-    """The shared memory of a block: arrays, and a value of each warp for each way to combine
+    """Return the shared memory of a block: arrays, and a value of each warp for each way to combine
     them."""
     over = (LoopKind.WARPS, LoopKind.THREADS)
     found = {(c.op, c.var.type) for c in find(kernel.body, Combine) if c.kind in over}

@@ -58,7 +58,7 @@ _PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.GROUPS, LoopKind.LANES)
 
 
 def write_once(module: Module, target: Target) -> Module:
-    """`module` whose kernels' writes are carried out by one thread each, in order.
+    """Return `module` whose kernels' writes are carried out by one thread each, in order.
 
     Raises UnsupportedError for what needs more memory than a thread or a block has.
     """
@@ -77,7 +77,7 @@ def _kernel(kernel: Kernel, target: Target) -> Kernel:
 
 
 def _private(body: Block, target: Target) -> frozenset[Array]:
-    """The arrays that each thread has for itself. Raises UnsupportedError."""
+    """Return the arrays that each thread has for itself. Raises UnsupportedError."""
     shared = 0
     found: set[Array] = set()
     for stmt in find(body, Allocate):
@@ -108,14 +108,14 @@ def _alone(node: Any, names: Names) -> Any:
 
 
 def _row(stmt: Fill, names: Names, kind: LoopKind) -> For:
-    """The loop that fills a row."""
+    """Return the loop that fills a row."""
     each = Var(names.fresh("k"))
     store = Store(stmt.array, build.add(stmt.start, each), stmt.value, role=stmt.role)
     return For(each, build.const(0), stmt.count, Block((store,)), kind=kind)
 
 
 def _in_common(body: Block) -> Block:
-    """A kernel whose arrays lie in shared memory that a block has and its units write."""
+    """Return a kernel whose arrays lie in shared memory that a block has and its units write."""
     made: dict[Array, Array] = {}
     outside = {s.array for loop in _unit_loops(body) for s in find(loop.body, Allocate)}
     for stmt in find(body, Allocate):
@@ -205,7 +205,7 @@ class _Writers:
 
 
 def _is_first(stmt: Stmt, kind: LoopKind) -> bool:
-    """Whether a statement is one that the first unit of a group carries out."""
+    """Tell whether a statement is one that the first unit of a group carries out."""
     if not isinstance(stmt, For) or stmt.kind is not kind:
         return False
     return stmt.start == Const(0) and stmt.stop == Const(1)
@@ -231,7 +231,7 @@ class _Access:
     needs: frozenset[Var] = frozenset()
 
     def meets(self, other: _Access) -> bool:
-        """Whether threads have to wait between the two."""
+        """Tell whether threads have to wait between the two."""
         if self.array != other.array or self.how == other.how != "write":
             return False
         plain = {self.how, other.how} <= {"read", "write"}
@@ -245,7 +245,7 @@ class _Order:
     written: frozenset[Array]
 
     def group(self, block: Block, kind: LoopKind, since: list[_Access]) -> Block:
-        """A block with barriers; `since` are the accesses that nobody has waited for yet."""
+        """Return a block with barriers; `since` are the accesses that nobody has waited for yet."""
         done: list[Stmt] = []
         for stmt in block.body:
             if isinstance(stmt, Combine) and stmt.kind is not LoopKind.LANES:
@@ -263,7 +263,7 @@ class _Order:
         return Block(tuple(done))
 
     def nested(self, stmt: Stmt, kind: LoopKind, since: list[_Access]) -> tuple[Stmt, bool]:
-        """A statement with statements of the group in it, and whether to wait before it."""
+        """Return a statement with statements of the group in it, and whether to wait before it."""
         match stmt:
             case Block():
                 return self.group(stmt, kind, since), False
@@ -290,7 +290,7 @@ class _Order:
         return stmt, waits
 
     def repeated(self, loop: Any, kind: LoopKind, since: list[_Access]) -> tuple[Stmt, bool]:
-        """A loop of the group: an iteration may meet what the one before it has written."""
+        """Return a loop of the group: an iteration may meet what the one before it has written."""
         outside = isinstance(loop, For) and loop.kind is LoopKind.BLOCKS
         condition = loop.condition if isinstance(loop, While) else build.add(loop.start, loop.stop)
         waits = self.waits(condition, since)
@@ -307,7 +307,7 @@ class _Order:
         return replace(loop, body=body), waits
 
     def waits(self, condition: Expr, since: list[_Access]) -> bool:
-        """Whether what a condition reads has been written since threads last waited."""
+        """Tell whether what a condition reads has been written since threads last waited."""
         read = {n for n in walk(condition) if isinstance(n, Array)}
         found = any(a.array in read and a.how != "read" for a in since)
         if found:
@@ -322,7 +322,7 @@ class _Order:
     def _found(
         self, node: Any, loops: Owner, values: dict[Var, Expr], local: frozenset[Var], first: bool
     ) -> Iterator[_Access]:
-        """The accesses below a node, inside loops that units share."""
+        """Yield the accesses below a node, inside loops that units share."""
         if isinstance(node, For) and node.kind in _PARTS:
             mark = Var(f"#{len(loops)}")
             loops = (*loops, (node.kind, node.start, node.stop, node.step))
@@ -385,5 +385,5 @@ def _barrier(kind: LoopKind) -> Barrier:
 
 
 def _has_parts(stmt: Stmt) -> bool:
-    """Whether a group's threads come to a statement of their own in it."""
+    """Tell whether a group's threads come to a statement of their own in it."""
     return isinstance(stmt, Block | If | While | For)

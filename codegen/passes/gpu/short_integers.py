@@ -27,7 +27,7 @@ Ranges = Mapping[Var, Range]
 
 
 def count_in_short(module: Module) -> Module:
-    """`module` whose kernels have counters of 32 bits where these are enough."""
+    """Return `module` whose kernels have counters of 32 bits where these are enough."""
     return replace(module, kernels=tuple(map(_kernel, module.kernels)))
 
 
@@ -42,7 +42,7 @@ class _Shorter:
         self._assigned = assigned
 
     def of(self, node: Any, known: Ranges) -> Any:
-        """A tree with short counters, below those of which the ranges are known."""
+        """Return a tree with short counters, below those of which the ranges are known."""
         match node:
             case Block(body=body):
                 inner, done = dict(known), []
@@ -71,19 +71,21 @@ class _Shorter:
         return found
 
     def _counts(self, loop: For) -> bool:
-        """Whether a loop's variable is all that it changes, and each iteration has one value."""
+        """Tell whether a loop's variable is all that it changes, and each iteration has one
+        value."""
         own = loop.kind in (LoopKind.SERIAL, LoopKind.THREADS, LoopKind.LANES)
         return own and loop.var.type == INT64 and loop.var not in self._assigned
 
     def _declared(self, stmt: Declare, known: Ranges) -> dict[Var, Range]:
-        """The range of what a statement declares, where it is short."""
+        """Return the range of what a statement declares, where it is short."""
         if stmt.var.type != INT64 or stmt.var in self._assigned or isinstance(stmt.value, Const):
             return {}
         found = _range(stmt.value, known)
         return {} if found is None else {stmt.var: found}
 
     def _binary(self, expr: Binary, known: Ranges) -> Expr:
-        """An operation of which both operands are short, with constants of 32 bits, or another."""
+        """Return an operation of which both operands are short, with constants of 32 bits, or
+        another."""
         operands = (expr.left, expr.right)
         left, right = (self.of(operand, known) for operand in operands)
         whole = operands if expr.op in COMPARISONS else (expr,)
@@ -101,7 +103,8 @@ def _short_constant(expr: Expr) -> Expr:
 
 
 def _range(expr: Expr, known: Ranges) -> Range | None:
-    """The range of an expression of short counters, no part of which has more than 32 bits."""
+    """Return the range of an expression of short counters, no part of which has more than 32
+    bits."""
     match expr:
         case Const(value=int(value), type=type) if type == INT64 and 0 <= value <= MOST:
             return value, value
@@ -117,7 +120,7 @@ def _range(expr: Expr, known: Ranges) -> Range | None:
 
 
 def _combined(op: str, one: Range, other: Range) -> Range | None:
-    """The range of a sum, product or quotient of numbers that are not negative."""
+    """Return the range of a sum, product or quotient of numbers that are not negative."""
     match op:
         case "+":
             return one[0] + other[0], one[1] + other[1]

@@ -61,7 +61,7 @@ def _function(function: Function, target: Target) -> Function:
 
 
 def _shared(team: Team, names: Names, target: Target) -> Iterator[Stmt]:
-    """The loop over a team's pieces."""
+    """Yield the loop over a team's pieces."""
     if team.parts:
         raise UnsupportedError("threads of a device put no parts of a result together")
     own = tuple(_own_arrays(team.setup))
@@ -91,7 +91,7 @@ def _own_arrays(setup: Block) -> Iterator[Allocate]:
 
 
 def _sliced(body: Block, begins: Mapping[Array, Expr]) -> Block:
-    """A piece's work, on the slices that begin there."""
+    """Return a piece's work, on the slices that begin there."""
 
     def moved(node: Any) -> Any:
         node = map_children(node, moved)

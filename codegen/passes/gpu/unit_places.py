@@ -22,7 +22,7 @@ _PARTS = (LoopKind.WARPS, LoopKind.THREADS, LoopKind.GROUPS, LoopKind.LANES)
 
 
 def count_by_units(module: Module) -> Module:
-    """`module` whose shared loops append at places that each iteration knows."""
+    """Return `module` whose shared loops append at places that each iteration knows."""
     return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
 
 

@@ -65,7 +65,8 @@ _COMBINED_OVER = {
 
 
 def sum_in_units(module: Module) -> Module:
-    """`module` with the sums of its kernels reduced. Raises UnsupportedError for what is none."""
+    """Return `module` with the sums of its kernels reduced. Raises UnsupportedError for what is
+    none."""
     return replace(module, kernels=tuple(map(_kernel, module.kernels)))
 
 
@@ -95,7 +96,7 @@ def identity(op: str, type: ScalarType) -> Const | None:
 
 
 def _ends(type: ScalarType) -> tuple[float | int, float | int]:
-    """The least and the greatest value."""
+    """Return the least and the greatest value."""
     if type.kind == "float":
         return float("-inf"), float("inf")
     if type.kind == "uint":
@@ -126,7 +127,7 @@ class _Sums:
         return Block(tuple(done))
 
     def statement(self, stmt: Stmt, before: list[Stmt]) -> Iterator[Stmt]:
-        """A statement with the sums in it reduced, behind those before it."""
+        """Yield a statement with the sums in it reduced, behind those before it."""
         match stmt:
             case Block():
                 yield self.block(stmt)
@@ -144,7 +145,7 @@ class _Sums:
                 yield stmt
 
     def reduced(self, loop: For, before: list[Stmt]) -> Iterator[Stmt]:
-        """A loop that units share, and how their sums are combined behind it."""
+        """Yield a loop that units share, and how their sums are combined behind it."""
         after: list[Stmt] = []
         for var, op in _carried(loop).items():
             start = identity(op, var.type) or self.first.get(var)
@@ -178,7 +179,7 @@ def _combined(var: Var, op: str, loop: For) -> Combine:
 
 
 def _is_fresh(var: Var, start: Expr, before: list[Stmt]) -> bool:
-    """Whether a variable is what each unit begins with right before a loop."""
+    """Tell whether a variable is what each unit begins with right before a loop."""
     for statement in reversed(before):
         if isinstance(statement, Declare) and statement.var == var:
             return statement.value == start
@@ -188,7 +189,8 @@ def _is_fresh(var: Var, start: Expr, before: list[Stmt]) -> bool:
 
 
 def _carried(loop: For) -> dict[Var, str]:
-    """The scalars from outside that a loop updates. Raises UnsupportedError if one is no sum."""
+    """Return the scalars from outside that a loop updates. Raises UnsupportedError if one is no
+    sum."""
     own, read = declared_vars(loop), variables_read(loop.body)
     found: dict[Var, str] = {}
     for stmt in find(loop.body, Assign):
@@ -202,7 +204,7 @@ def _carried(loop: For) -> dict[Var, str]:
 
 
 def _common_places(loop: For) -> Iterator[_Place]:
-    """The elements that a loop adds to alone, and that its iterations have in common."""
+    """Yield the elements that a loop adds to alone, and that its iterations have in common."""
     changing = declared_vars(loop) | assigned_vars(loop.body)
     written = {s.array for s in find(loop.body, Store)} | {s.array for s in find(loop.body, Fill)}
     atomics = list(find(loop.body, AtomicStore))
@@ -225,7 +227,7 @@ def _common_places(loop: For) -> Iterator[_Place]:
 
 
 def _added_to(body: Block, place: _Place, own: Var) -> Block:
-    """A body that adds to a register in place of an element of memory."""
+    """Return a body that adds to a register in place of an element of memory."""
 
     def changed(node: object) -> object:
         if isinstance(node, AtomicStore) and node.array == place.array:

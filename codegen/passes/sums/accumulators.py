@@ -68,7 +68,7 @@ MAX_STREAMS = 4
 
 
 def split_accumulators(module: Module) -> Module:
-    """`module` with its indirect sums split."""
+    """Return `module` with its indirect sums split."""
     return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
 
 
@@ -100,7 +100,7 @@ def _split(loop: For, names: Names) -> For | Block:
 
 
 def inline_single_uses(body: Block) -> Block:
-    """A body of declarations and sums with each variable that is read once put in its place.
+    """Return a body of declarations and sums with each variable that is read once put in its place.
 
     `j = crd[p]; acc += x[j]` becomes `acc += x[crd[p]]`.
     """
@@ -117,7 +117,7 @@ def inline_single_uses(body: Block) -> Block:
 
 
 def _is_indirect_sum(loop: For) -> bool:
-    """Whether `loop` only adds to scalars, and cannot be vectorized."""
+    """Tell whether `loop` only adds to scalars, and cannot be vectorized."""
     statements = [s for s in loop.body.body if not isinstance(s, Comment)]
     simple = loop.kind is LoopKind.SERIAL and loop.step == 1 and len(statements) <= MAX_STATEMENTS
     simple = simple and not loop.unroll

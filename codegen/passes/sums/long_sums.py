@@ -60,12 +60,12 @@ Loop = For | While
 
 
 def widen_sums(module: Module) -> Module:
-    """`module` with its sums of 32 bits added up in 64."""
+    """Return `module` with its sums of 32 bits added up in 64."""
     return map_children(module, lambda f: _function(f) if isinstance(f, Function) else f)
 
 
 def wider(type: ScalarType) -> ScalarType | None:
-    """The type that sums of a type are added up in; None where that is their own."""
+    """Return the type that sums of a type are added up in; None where that is their own."""
     return WIDER.get(type.name)
 
 
@@ -113,13 +113,14 @@ class _Sums:
             self.look(child, loops)
 
     def is_wide(self, var: Var) -> bool:
-        """Whether a variable is a sum of many terms, but for that of one plain loop."""
+        """Tell whether a variable is a sum of many terms, but for that of one plain loop."""
         laned = var.type.kind != "complex"
         return var not in self.others and any(_is_long_sum(each, laned) for each in self.terms[var])
 
 
 def _is_long_sum(loops: Sequence[Loop], laned: bool) -> bool:
-    """Whether loops make a long sum that is not cut into blocks, as that of one plain loop is."""
+    """Tell whether loops make a long sum that is not cut into blocks, as that of one plain loop
+    is."""
     around = [each for each in loops if not _is_short(each)]
     if not around:
         return False
@@ -127,7 +128,7 @@ def _is_long_sum(loops: Sequence[Loop], laned: bool) -> bool:
 
 
 def _is_indirect(loop: Loop) -> bool:
-    """Whether a loop reads an array at places that are read, or far from each other."""
+    """Tell whether a loop reads an array at places that are read, or far from each other."""
     assert isinstance(loop, For)
     strides = strides_in(loop)
     return any(stride(load.index, strides) not in (0, 1) for load in find(loop.body, Load))
@@ -141,7 +142,7 @@ def _is_short(loop: Loop) -> bool:
 
 
 def is_plain(loop: Loop) -> bool:
-    """Whether a loop adds up without branches and calls that no lanes have."""
+    """Tell whether a loop adds up without branches and calls that no lanes have."""
     if not isinstance(loop, For) or loop.kind not in (LoopKind.SERIAL, LoopKind.VECTOR):
         return False
     return _is_straight(loop.body) and not any(map(is_scalar_call, walk(loop.body)))
@@ -166,7 +167,7 @@ class _Widened:
     names: Names
 
     def of(self, node: Any) -> Any:
-        """A node with what is below it."""
+        """Return a node with what is below it."""
         if isinstance(node, Expr):
             return node
         match node:
@@ -181,14 +182,16 @@ class _Widened:
         return map_children(node, self.of)
 
     def _has_sum_of_its_own(self, loop: For) -> bool:
-        """Whether what a loop adds is added as a whole. Complex numbers have no lanes to lose."""
+        """Tell whether what a loop adds is added as a whole. Complex numbers have no lanes to
+        lose."""
         if loop.kind is LoopKind.VECTOR:
             return True
         laned = all(each.var.type.kind != "complex" for each in find(loop.body, Assign))
         return is_plain(loop) and not _is_short(loop) and (laned or _is_indirect(loop))
 
     def _by_itself(self, loop: For) -> For | Block:
-        """A loop that adds to variables of its own, which are then added to the wide ones."""
+        """Return a loop that adds to variables of its own, which are then added to the wide
+        ones."""
         found = (each.var for each in walk(loop.body) if isinstance(each, Assign))
         sums = dict.fromkeys(var for var in found if var in self.totals)
         if not sums:

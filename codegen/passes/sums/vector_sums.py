@@ -59,13 +59,13 @@ TERMS = 32
 
 
 def split_vector_sums(module: Module, target: Target) -> Module:
-    """`module` with its sums in vector lanes cut where there are fewer than SUMS."""
+    """Return `module` with its sums in vector lanes cut where there are fewer than SUMS."""
     return map_children(module, lambda f: _function(f, target) if isinstance(f, Function) else f)
 
 
 def split_sums_of_streams(module: Module, target: Target) -> Module:
-    """`module` with such sums cut in functions that read no coordinates: sums beside entries of a
-    sparse operand are short, and are cut into blocks alone."""
+    """Return `module` with such sums cut in functions that read no coordinates: sums beside entries
+    of a sparse operand are short, and are cut into blocks alone."""
 
     def split(function: Function) -> Function:
         sparse = any(array.element.is_integer for array in function.arrays)
@@ -107,14 +107,14 @@ def _block(loop: For, target: Target) -> int:
 
 
 def _part(length: Expr, count: int, lanes: int) -> Expr:
-    """How many iterations each of `count` sums takes, none where they are too few."""
+    """Return how many iterations each of `count` sums takes, none where they are too few."""
     part = mul(div(length, WHOLE * count), WHOLE)
     least = VECTORS * lanes
     return part if least <= WHOLE else select(lt(length, count * least), 0, part)
 
 
 def _only_sums(loop: For) -> bool:
-    """Whether a loop in vector lanes only adds to scalars."""
+    """Tell whether a loop in vector lanes only adds to scalars."""
     if loop.kind is not LoopKind.VECTOR or loop.step != 1 or not loop.reductions:
         return False
     simple = all(isinstance(s, Declare | Assign | Comment) for s in loop.body.body)
@@ -143,7 +143,7 @@ def _side_by_side(loop: For, first: Var, part: Var, count: int, names: Names, si
 
 
 def _long_in_blocks(loop: For, names: Names, size: int) -> For | If:
-    """A loop in one part, in blocks where it is long and its sums have 32 bits."""
+    """Return a loop in one part, in blocks where it is long and its sums have 32 bits."""
     length = sub(loop.stop, loop.start)
     short = isinstance(length, Const) and length.value.real <= size
     if short or not any(wider(each.var.type) for each in loop.reductions):
@@ -154,13 +154,13 @@ def _long_in_blocks(loop: For, names: Names, size: int) -> For | If:
 
 
 def _with_sums(loop: For, own: dict[Var, Var]) -> For:
-    """The loop with other variables that it adds to."""
+    """Return the loop with other variables that it adds to."""
     reductions = tuple(Reduction(r.op, own.get(r.var, r.var)) for r in loop.reductions)
     return replace(loop, body=rename(loop.body, own), reductions=reductions)
 
 
 def _moved(loop: For, by: Any, sums: dict[Var, Var], names: Names) -> Block:
-    """The body `by` iterations further on, adding to other variables."""
+    """Return the body `by` iterations further on, adding to other variables."""
     own = sorted(declared_vars(loop.body), key=lambda var: var.name)
     body = rename(loop.body, {var: Var(names.fresh(var.name), var.type) for var in own})
     return rename(substitute(body, {loop.var: add(loop.var, by)}), sums)

@@ -26,7 +26,7 @@ class MemoryLimit:
 
     @property
     def process(self) -> int | None:
-        """Bytes that a call may take which says nothing itself."""
+        """Return bytes that a call may take which says nothing itself."""
         return self._process
 
     def set(self, limit: int | None) -> None:
@@ -37,13 +37,13 @@ class MemoryLimit:
 
     @property
     def limit(self) -> int | None:
-        """Bytes that may be taken here."""
+        """Return bytes that may be taken here."""
         stack = getattr(self._here, "limits", ())
         return stack[-1] if stack else self._process
 
     @property
     def budget(self) -> int | None:
-        """Bytes that the arrays which the next kernel grows may take together."""
+        """Return bytes that the arrays which the next kernel grows may take together."""
         found: int | None = getattr(self._here, "budget", None)
         return found
 

@@ -109,7 +109,7 @@ class Pool:
 
     @property
     def held(self) -> int:
-        """Bytes kept for reuse."""
+        """Return bytes kept for reuse."""
         return self._in_blocks + self._in_arrays
 
     @property
@@ -129,7 +129,7 @@ class Pool:
             self._drop(self._most)
 
     def free(self) -> int:
-        """Bytes that this process may still use, as `require` has it."""
+        """Return bytes that this process may still use, as `require` has it."""
         return int(self._host.lib.taco_free_memory(b""))
 
     def require(self, wanted: int, most: int | None = None) -> None:
@@ -140,7 +140,7 @@ class Pool:
             require(wanted, self.free, self.clear, most)
 
     def take(self, bytes_wanted: int) -> Spare:
-        """A kept block: the smallest that suffices, else the largest, or NOTHING."""
+        """Return a kept block: the smallest that suffices, else the largest, or NOTHING."""
         if not self._blocks:
             return NOTHING
         with self._lock:
@@ -217,7 +217,7 @@ class Pool:
         self._drop(0)
 
     def _allowed(self, now: float) -> int:
-        """How many bytes may be kept; once a second, what is free is asked for it."""
+        """Count how many bytes may be kept; once a second, what is free is asked for it."""
         if self._asked is None and now - self._looked > IDLE:
             self._looked = now
             self._most = min(KEPT, self.free() // 8)
@@ -232,7 +232,8 @@ class Pool:
             self._give_back(address, mapped)
 
     def adopt(self, address: int, length: int, mapped: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """The `length` elements at `address` as an array that owns them; the rest is given back.
+        """Return the `length` elements at `address` as an array that owns them; the rest is given
+        back.
 
         A few are copied into an array of NumPy's, which takes less time than to make one around
         them.
@@ -280,7 +281,7 @@ class Pool:
     def _plain(
         self, make: Callable[..., NDArray[Any]], shape: tuple[int, ...], dtype: DTypeLike
     ) -> NDArray[Any]:
-        """NumPy's array; where there is no room, again without what is kept."""
+        """Return NumPy's array; where there is no room, again without what is kept."""
         try:
             return make(shape, dtype)
         except MemoryError:
@@ -289,7 +290,7 @@ class Pool:
             return make(shape, dtype)
 
     def _again(self, like: NDArray[Any]) -> NDArray[Any] | None:
-        """An array like that in memory that is kept, where some fits."""
+        """Return an array like that in memory that is kept, where some fits."""
         if like.nbytes < _LARGE:
             kept = self._kept(like.nbytes)
             return None if kept is None else np.asarray(Loan(self, kept, like))
@@ -299,8 +300,8 @@ class Pool:
         return np.asarray(Block(self, address, mapped, like.shape, like.dtype))
 
     def _anew(self, like: NDArray[Any], make: Callable[..., NDArray[Any]]) -> NDArray[Any]:
-        """An array like that in new memory: NumPy's, which `make` takes, or a mapping, which is
-        zero."""
+        """Return an array like that in new memory: NumPy's, which `make` takes, or a mapping, which
+        is zero."""
         if like.nbytes < _LARGE:
             return np.asarray(Loan(self, self._plain(make, like.shape, like.dtype), like))
         self.require(like.nbytes)
@@ -310,7 +311,7 @@ class Pool:
         return np.asarray(Block(self, address, mapped, like.shape, like.dtype))
 
     def _kept(self, size: int) -> NDArray[Any] | None:
-        """NumPy's memory of at least `size` bytes and not much more, where some is kept."""
+        """Return NumPy's memory of at least `size` bytes and not much more, where some is kept."""
         with self._lock:
             for place in range(len(self._arrays) - 1, -1, -1):
                 if size <= self._arrays[place][0].nbytes <= size + size // 4:
@@ -318,7 +319,7 @@ class Pool:
         return None
 
     def _taken(self, size: int) -> tuple[int, int]:
-        """A kept mapping of at least `size` bytes and not much more, or (0, 0)."""
+        """Return a kept mapping of at least `size` bytes and not much more, or (0, 0)."""
         address, mapped, since = self.take(size)
         if size <= mapped <= size + size // 4 + 2 * 1024**2:
             return (address, mapped)
@@ -327,7 +328,7 @@ class Pool:
         return (0, 0)
 
     def _fresh(self, size: int) -> tuple[int, int]:
-        """A new mapping of at least `size` bytes, all of it zero, or (0, 0)."""
+        """Return a new mapping of at least `size` bytes, all of it zero, or (0, 0)."""
         box = self._host.ffi.new("int64_t *")
         fresh = self._host.lib.taco_new_mapping(size, box)
         if fresh == self._host.ffi.NULL and self.clear():
@@ -338,7 +339,8 @@ class Pool:
 
 
 def _cleared(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, which has no gaps, with zeros: byte by byte, which is faster than by elements."""
+    """Return the array, which has no gaps, with zeros: byte by byte, which is faster than by
+    elements."""
     array.reshape(-1).view(np.uint8).fill(0)
     return array
 

@@ -44,7 +44,7 @@ class CudaCompiler(Protocol):
 
 
 def check_architecture(architecture: str) -> tuple[int, str]:
-    """The number and letter of "sm_90a". Raises ToolchainError for another text."""
+    """Return the number and letter of "sm_90a". Raises ToolchainError for another text."""
     match = ARCHITECTURE.fullmatch(architecture)
     if match is None:
         raise ToolchainError(
@@ -55,7 +55,7 @@ def check_architecture(architecture: str) -> tuple[int, str]:
 
 
 def nearest(architecture: str, numbers: tuple[int, ...]) -> int | None:
-    """The number of `architecture` where a compiler has it, else the largest one below it.
+    """Return the number of `architecture` where a compiler has it, else the largest one below it.
 
     The driver compiles PTX of that one for the device. None where there is none below.
     """

@@ -36,7 +36,7 @@ class Nvcc:
     def compile(
         self, text: str, architecture: str, options: tuple[str, ...], folder: Path
     ) -> CompilerOutput:
-        """Code for `architecture` and its PTX for later ones. Raises CompileError.
+        """Return code for `architecture` and its PTX for later ones. Raises CompileError.
 
         For an architecture that this nvcc does not have, PTX of the nearest older one.
         """

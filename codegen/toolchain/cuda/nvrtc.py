@@ -78,7 +78,7 @@ class Nvrtc:
     def compile(
         self, text: str, architecture: str, options: tuple[str, ...], folder: Path
     ) -> CompilerOutput:
-        """Code for `architecture`, or PTX of the nearest older one that NVRTC has.
+        """Return code for `architecture`, or PTX of the nearest older one that NVRTC has.
 
         Raises CompileError; `folder` has the text then.
         """
@@ -142,7 +142,8 @@ class Nvrtc:
 
 
 def find_nvrtc(environ: Mapping[str, str] = os.environ) -> Nvrtc | None:
-    """The library that $TACO_PY_NVRTC names, else of a wheel, of a toolkit, or of the system.
+    """Return the library that $TACO_PY_NVRTC names, else of a wheel, of a toolkit, or of the
+    system.
 
     Raises NoCompilerError where $TACO_PY_NVRTC names no such library.
     """
@@ -203,7 +204,7 @@ def wheel_folders() -> Iterator[Path]:
 
 
 def _includes() -> tuple[str, ...]:
-    """The flag for headers of CUDA as cuda_fp16.h: those of a wheel, else of the toolkit."""
+    """Return the flag for headers of CUDA as cuda_fp16.h: those of a wheel, else of the toolkit."""
     folders = [folder / "include" for folder in wheel_folders()]
     folders.append(Path("/usr/local/cuda/include"))
     found = (f"-I{folder}" for folder in folders if (folder / "cuda_fp16.h").exists())

@@ -42,12 +42,12 @@ class KernelReport:
 
     @property
     def spills(self) -> int:
-        """Bytes that a thread stores and loads because registers do not suffice."""
+        """Return bytes that a thread stores and loads because registers do not suffice."""
         return self.spill_stores + self.spill_loads
 
 
 def parse_report(printed: str) -> tuple[KernelReport, ...]:
-    """The kernels of a report, in its order; functions that are no kernels are left out."""
+    """Return the kernels of a report, in its order; functions that are no kernels are left out."""
     return tuple(_reports(printed))
 
 

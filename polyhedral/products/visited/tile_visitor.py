@@ -52,15 +52,15 @@ class Part:
 
     @property
     def local(self) -> Array:
-        """The array itself, of which functions inside have a pointer."""
+        """Return the array itself, of which functions inside have a pointer."""
         return replace(self.array, storage=Storage.LOCAL)
 
     def width(self, columns: Expr) -> Expr:
-        """The elements for each block of rows."""
+        """Return the elements for each block of rows."""
         return columns if self.wide else const(1)
 
     def added(self, columns: Expr, blocks: Expr) -> Block:
-        """Code that adds the blocks' sums up in order."""
+        """Return code that adds the blocks' sums up in order."""
         width = self.width(columns)
         at = mul(PART_COLUMN, self.stride)
         each = load(self.local, add(mul(PART_BLOCK, width), PART_COLUMN))

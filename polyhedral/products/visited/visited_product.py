@@ -78,7 +78,8 @@ def to_visited_functions(
     head: Function,
     names: Names,
 ) -> Module:
-    """The module whose last function is `head`, a threaded function without a body, with one.
+    """Return the module whose last function is `head`, a threaded function without a body, with
+    one.
 
     names  a supply that has handed out those of `head`'s parameters
     """
@@ -103,7 +104,7 @@ def _whole(
     names: Names,
     blocks: Blocks,
 ) -> Block:
-    """The call of the product, by all threads where there is enough to do."""
+    """Return the call of the product, by all threads where there is enough to do."""
     sizes, before, classes = operands.sizes, list[Block](), list[Steps]()
     for name, loops, data in (
         ("left_rows", found.rows, operands.left),
@@ -126,7 +127,7 @@ def _whole(
 
 
 def visited_block(shape: Shape) -> Function:
-    """`block(…, A, B, …)`: the tiles of a block of rows, each visited where it is made."""
+    """Return `block(…, A, B, …)`: the tiles of a block of rows, each visited where it is made."""
     visitor, tile, element = shape.visitor, shape.tile, shape.element
     assert visitor is not None
     a, b = Array("A", element, Storage.INPUT), Array("B", element, Storage.INPUT)

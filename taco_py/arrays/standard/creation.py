@@ -51,7 +51,7 @@ def _copied(obj: Any) -> OperandError:
 
 
 def _plain(obj: Any) -> Any:
-    """Nested lists whose Tensors of one element are numbers."""
+    """Return nested lists whose Tensors of one element are numbers."""
     if isinstance(obj, list | tuple):
         return [_plain(each) for each in obj]
     return obj.to_numpy() if isinstance(obj, Tensor) and not obj.shape else obj

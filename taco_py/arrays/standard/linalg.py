@@ -60,7 +60,7 @@ class SVDResult(NamedTuple):
 
 
 def _dense(x: Any, name: str) -> Any:
-    """The elements of a dense tensor. Raises FormatError of a sparse one."""
+    """Return the elements of a dense tensor. Raises FormatError of a sparse one."""
     if isinstance(x, Tensor) and not x.format.is_dense and x.size:
         raise FormatError(
             f"Expected a dense tensor for linalg.{name}, found one in the format {x.format}",
@@ -253,7 +253,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
 
 
 def _sizes(x: Any) -> Any:
-    """The absolute values, in floating point."""
+    """Return the absolute values, in floating point."""
     found = as_tensor(elementwise("abs", x))
     return found if found.dtype.kind == "f" else found.astype(np.float64)
 

@@ -45,7 +45,7 @@ def _tensor(found: Any) -> Any:
 
 
 def _known(name: str, found: Any) -> Any:
-    """A result. Raises OperandTypeError where there is none."""
+    """Return a result. Raises OperandTypeError where there is none."""
     if found is NotImplemented:
         raise OperandTypeError(
             f"Expected arrays and numbers for {name}, found other objects",

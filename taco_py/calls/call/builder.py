@@ -43,7 +43,7 @@ class State:
 
     @property
     def kernel(self) -> KernelStep:
-        """The kernel that makes the result, which is the one that the commands are about."""
+        """Return the kernel that makes the result, which is the one that the commands are about."""
         return self.plan.kernels[-1]
 
     @property
@@ -53,7 +53,8 @@ class State:
 
     @property
     def loops(self) -> Loops:
-        """The loops that commands are about: those of the text's order with the commands applied.
+        """Return the loops that commands are about: those of the text's order with the commands
+        applied.
 
         They are the kernel's as soon as a command says which loops there are; until then the
         compiler chooses them.
@@ -68,8 +69,8 @@ class State:
 
 
 def state_of(draft: Draft, schedule: Schedule) -> State:
-    """The plan of `draft` with `schedule`, in loops of the text, as commands are about. Raises
-    ScheduleError unless it is legal as a whole."""
+    """Return the plan of `draft` with `schedule`, in loops of the text, as commands are about.
+    Raises ScheduleError unless it is legal as a whole."""
     options = Options(schedule=schedule)
     plan = make_plan(draft.assignment, draft.operands, draft.request.as_written, options)
     for step in plan.kernels:
@@ -101,16 +102,17 @@ class ScheduleBuilder:
 
     @property
     def schedule(self) -> Schedule:
-        """The commands, as a value."""
+        """Return the commands, as a value."""
         return self._states[-1].schedule
 
     @property
     def loops(self) -> Loops:
-        """The loops that the next command is about."""
+        """Return the loops that the next command is about."""
         return self._states[-1].loops
 
     def apply(self, commands: ScheduleBuilder | Schedule | Command | str) -> ScheduleBuilder:
-        """All of `commands`, a text or a value, as one step: between them nothing is checked.
+        """Return all of `commands`, a text or a value, as one step: between them nothing is
+        checked.
 
         Raises ScheduleError, and changes nothing then.
         """
@@ -138,7 +140,7 @@ class ScheduleBuilder:
         return self
 
     def legal_moves(self) -> tuple[Command, ...]:
-        """Commands that could come next, each tried: `s.apply(move)` will not refuse it.
+        """Return commands that could come next, each tried: `s.apply(move)` will not refuse it.
 
         Of the infinitely many there are, those with a few sizes that make a difference, and none
         that says how to add to common elements where there are none. What a `bound` promises is not
@@ -163,7 +165,7 @@ class ScheduleBuilder:
         return True
 
     def compile(self, threads: int | None = None) -> Kernel:
-        """The kernel, as `tp.compile` makes it with this schedule."""
+        """Return the kernel, as `tp.compile` makes it with this schedule."""
         settings = Settings(
             schedule=self.schedule,
             threads=check_threads(threads),
@@ -197,7 +199,7 @@ class ScheduleBuilder:
 
 
 def _without_race(command: Command) -> Command:
-    """`command` where each iteration writes elements of its own."""
+    """Return `command` where each iteration writes elements of its own."""
     return replace(command, race=Race.NONE) if isinstance(command, Parallelize) else command
 
 

@@ -92,7 +92,8 @@ def compute(
 def _begun(
     assignment: Assignment, objects: Mapping[str, Any], out: Array | None
 ) -> tuple[str, Mapping[str, Any]]:
-    """The operand that is `out` itself, or "", and the operands with it: y += value into y."""
+    """Return the operand that is `out` itself, or "", and the operands with it: y += value into
+    y."""
     target = assignment.target.tensor
     if assignment.operator is None or out is None or target in objects:
         return "", objects
@@ -100,7 +101,7 @@ def _begun(
 
 
 def written(out: Array, data: TensorData) -> Array:
-    """`out` with the values of a dense result, where it was not written by the kernel."""
+    """Return `out` with the values of a dense result, where it was not written by the kernel."""
     values = on_host(data).values
     if not np.may_share_memory(values, out):
         np.copyto(out, values, casting="unsafe")
@@ -169,7 +170,7 @@ def remember(
 
 
 def warned(call: ShortCall, cautions: tuple[UserWarning, ...]) -> ShortCall:
-    """A short way that gives warnings where it does not leave the call to the long one."""
+    """Return a short way that gives warnings where it does not leave the call to the long one."""
 
     def warn_too(*operands: Any) -> Any:
         result = call(*operands)
@@ -214,7 +215,8 @@ def planned_text(
 
 
 def writable(out: Array | None, prepared: Prepared, settings: Settings) -> Array | None:
-    """`out` if a kernel may write into it as it goes, None if the result is to be copied there.
+    """Return `out` if a kernel may write into it as it goes, None if the result is to be copied
+    there.
 
     Raises OutputError when it cannot hold the result.
     """

@@ -22,7 +22,7 @@ from taco_py.language.problem import TensorType
 
 
 def conforming(name: str, given: Given, wanted: TensorType, told: Format) -> Given:
-    """An operand as a kernel takes it.
+    """Return an operand as a kernel takes it.
 
     told  the format that the kernel was compiled for, as the user knows it
 
@@ -66,7 +66,7 @@ def require_fill(name: str, found: TensorType, wanted: TensorType) -> None:
 
 
 def laid_out(data: TensorData, type: TensorType) -> TensorData:
-    """A dense operand with a unit stride where the kernel was compiled for one."""
+    """Return a dense operand with a unit stride where the kernel was compiled for one."""
     array = data.values
     order = type.format.mode_order
     if not order or not type.unit_stride or array.strides[order[-1]] == array.itemsize:
@@ -76,7 +76,7 @@ def laid_out(data: TensorData, type: TensorType) -> TensorData:
 
 
 def reindexed(data: TensorData, name: str, index_dtype: str) -> TensorData:
-    """The index arrays in another integer type, copied.
+    """Return the index arrays in another integer type, copied.
 
     Raises IndexOverflowError if they do not fit.
     """
@@ -91,7 +91,8 @@ def reindexed(data: TensorData, name: str, index_dtype: str) -> TensorData:
 
 
 def typed_number(name: str, obj: Any, type: TensorType) -> Any:
-    """A Python number in the dtype that a kernel was compiled for; other operands as they are.
+    """Return a Python number in the dtype that a kernel was compiled for; other operands as they
+    are.
 
     Raises OperandTypeError where that cannot hold such a number.
     """
@@ -111,7 +112,8 @@ def typed_number(name: str, obj: Any, type: TensorType) -> Any:
 def by_place_and_name(
     names: Sequence[str], operands: Sequence[Any], named: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The operands of a call of a kernel by name, those by position in the order of `names`."""
+    """Return the operands of a call of a kernel by name, those by position in the order of
+    `names`."""
     if len(operands) > len(names):
         raise OperandError(
             f"Expected {len(names)} operands, found {len(operands)}",

@@ -90,12 +90,12 @@ class Draft:
         return f"{told}, for no sizes are given"
 
     def on(self, target: str) -> Draft:
-        """The same for kernels on what `target` names."""
+        """Return the same for kernels on what `target` names."""
         return replace(self, request=self.request.on(target))
 
     @property
     def types(self) -> dict[str, TensorType]:
-        """The type of each operand."""
+        """Return the type of each operand."""
         return {name: operand.type for name, operand in self.operands.items()}
 
 
@@ -107,7 +107,8 @@ def draft(
     static: Mapping[str, int] | None = None,
     over: Over | None = None,
 ) -> Draft:
-    """`text` over operands of `formats`, which are by name; an array stands for its own format.
+    """Return `text` over operands of `formats`, which are by name; an array stands for its own
+    format.
 
     over  the semiring and the mask, which stands for its own format too
 
@@ -125,7 +126,7 @@ def draft_assignment(
     over: Over | None = None,
     nominal: Nominal | None = None,
 ) -> Draft:
-    """The same of a text that is read already, whose subscripts are indices alone.
+    """Return the same of a text that is read already, whose subscripts are indices alone.
 
     nominal  what sizes and entries are taken for where the usual ones would mislead
     """
@@ -154,7 +155,7 @@ def _over_numbers(
     dtypes: Mapping[str, DTypeLike] | DTypeLike | None,
     over: Over,
 ) -> Written:
-    """The assignment over numbers that one over a semiring, under a mask, is.
+    """Return the assignment over numbers that one over a semiring, under a mask, is.
 
     Raises OperandError where an operand is called as the mask is, and as `written_over`.
     """
@@ -215,7 +216,8 @@ def draft_einsum(
     index_dtype: str = "int32",
     static: Mapping[str, int] | None = None,
 ) -> Draft:
-    """The same for einsum's subscripts, whose operands are called op0, op1, … and result `out`."""
+    """Return the same for einsum's subscripts, whose operands are called op0, op1, … and result
+    `out`."""
     given = merged({f"op{k}": form for k, form in enumerate(formats)}, named, "formats")
     count = text.split("->")[0].count(",") + 1
     orders = [_order_of(given, f"op{k}") for k in range(count)]
@@ -225,7 +227,8 @@ def draft_einsum(
 
 
 def named_formats(text: str, formats: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Formats by name, those without one in the order in which `text` first uses its operands.
+    """Return formats by name, those without one in the order in which `text` first uses its
+    operands.
 
     Raises OperandError.
     """
@@ -239,7 +242,8 @@ def named_formats(text: str, formats: Sequence[Any], named: Mapping[str, Any]) -
 
 
 def _order_of(given: Mapping[str, Any], name: str) -> int:
-    """The number of modes of one of einsum's operands. Raises OperandError or FormatError."""
+    """Return the number of modes of one of einsum's operands. Raises OperandError or
+    FormatError."""
     if name not in given:
         raise OperandError(
             f"Expected a format for each operand, found none for {name}",
@@ -307,7 +311,8 @@ def _kind(
     formats: Mapping[str, Format],
     arrays: Mapping[str, Given],
 ) -> ResultKind:
-    """How the result is stored: as asked for, else as `evaluate` stores it or as formats say."""
+    """Return how the result is stored: as asked for, else as `evaluate` stores it or as formats
+    say."""
     if asked is None and arrays and len(arrays) == len(formats):
         return result_kind(assignment, arrays, None)
     order = len(assignment.target.indices)
@@ -317,7 +322,7 @@ def _kind(
 
 
 def format_of(given: Any, order: int, name: str) -> Format:
-    """The format that was given, or an array's own. Raises FormatError."""
+    """Return the format that was given, or an array's own. Raises FormatError."""
     own = ordered(describe(given, name).data.format) if is_array(given) else given
     found = as_format(own, order)
     if found is None:
@@ -328,7 +333,7 @@ def format_of(given: Any, order: int, name: str) -> Format:
 def names_to_dtypes(
     names: tuple[str, ...], dtypes: Mapping[str, DTypeLike] | DTypeLike | None
 ) -> dict[str, str]:
-    """A supported dtype's name for each operand."""
+    """Return a supported dtype's name for each operand."""
     given = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(names, dtypes)
     for name in given:
         if name not in names:
@@ -386,13 +391,13 @@ def _operands(
 
 
 def is_array(given: Any) -> bool:
-    """Whether an operand itself, an array or a number, was given in place of its format."""
+    """Tell whether an operand itself, an array or a number, was given in place of its format."""
     kinds = Tensor | DeviceTensor | np.ndarray | np.generic | Number
     return isinstance(given, kinds) or is_scipy_sparse(given)
 
 
 def _sizes_of(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """The sizes that arrays among the operands say."""
+    """Return the sizes that arrays among the operands say."""
     sizes: dict[str, int] = {}
     for access in accesses(assignment):
         shape = shapes.get(access.tensor)

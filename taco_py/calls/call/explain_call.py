@@ -45,8 +45,8 @@ def standing(
     seconds: float | None = None,
     squeezed: Squeezed = (),
 ) -> str:
-    """Candidates → after the depth filter → after domination → chosen; "" where the user chose, or
-    where there is no time for it.
+    """Return candidates → after the depth filter → after domination → chosen; "" where the user
+    chose, or where there is no time for it.
 
     seconds  for this search; None for as many as the plan had, or SECONDS
     """

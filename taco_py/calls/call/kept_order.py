@@ -23,7 +23,7 @@ from taco_py.language.notation.nodes import Access, Assignment
 def kept_order(
     assignment: Assignment, arrays: Mapping[str, Array], settings: Settings
 ) -> tuple[str, ...]:
-    """The result's indices as it is best stored, the last one contiguous.
+    """Return the result's indices as it is best stored, the last one contiguous.
 
     That of larger operands comes first, and of those one that agrees with what is written, which is
     kept where sums join indices of different operands: tiles write such products in any order, but
@@ -56,8 +56,8 @@ def kept_order(
 def _batches_first(
     target: tuple[str, ...], found: Sequence[Access], arrays: Mapping[str, Array]
 ) -> tuple[str, ...]:
-    """The result's indices with those that all operands have first, where the last one is of these
-    and no operand stores it last, for vectors to run along."""
+    """Return the result's indices with those that all operands have first, where the last one is of
+    these and no operand stores it last, for vectors to run along."""
     batch = [i for i in target if all(i in access.indices for access in found)]
     last = {_stored(access, arrays[access.tensor])[-1] for access in found}
     if len(found) < 2 or target[-1] not in batch or target[-1] in last:
@@ -68,8 +68,8 @@ def _batches_first(
 def _product(
     kept: tuple[str, ...], found: Sequence[Access], arrays: Mapping[str, Array]
 ) -> DenseProduct | None:
-    """The product of two arrays of one real type whose elements have neighbours; None where it is
-    none, or has too few elements for the order of its result to matter."""
+    """Return the product of two arrays of one real type whose elements have neighbours; None where
+    it is none, or has too few elements for the order of its result to matter."""
     if len(found) != 2:
         return None
     one, other = (arrays[access.tensor] for access in found)
@@ -88,6 +88,6 @@ def _product(
 
 
 def _stored(access: Access, array: Array) -> tuple[str, ...]:
-    """The indices as the array stores them, each once."""
+    """Return the indices as the array stores them, each once."""
     modes, _ = stride_order(array)
     return tuple(dict.fromkeys(access.indices[mode] for mode in modes))

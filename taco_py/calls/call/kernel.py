@@ -178,7 +178,7 @@ class Kernel:
         return compile_plan, (*told, self.settings, self.begin, dict(self.same), self.over)
 
     def __repr__(self) -> str:
-        """The assignment, and each operand's format and dtype, in one line."""
+        """Return the assignment, and each operand's format and dtype, in one line."""
         operands = (
             f"{name}: {str(form) or 'scalar'}/{self.types[name].element}"
             for name, form in self.formats.items()
@@ -259,7 +259,7 @@ class Kernel:
         return nullcontext() if found is None else KERNELS.memory.within(found)
 
     def _found(self, objects: dict[str, Any], out: Array | None, threads: int | None) -> Any:
-        """The result for operands by name."""
+        """Return the result for operands by name."""
         if out is None and self.begin and self.begin not in objects:
             objects = self._from_nothing(objects)
         if out is None and threads is None:
@@ -280,7 +280,7 @@ class Kernel:
         return self._computed(objects, out, threads)
 
     def _computed(self, objects: dict[str, Any], out: Array | None, threads: int | None) -> Any:
-        """The result for operands by name of which no call was made before."""
+        """Return the result for operands by name of which no call was made before."""
         objects, _ = placed(objects, self.settings.target)
         place = place_of(objects.values())
         begin, objects = ("", objects) if out is None else self._begun(objects, out)
@@ -313,8 +313,9 @@ class Kernel:
         return taken_over(taker, "tp.kernel", ([read], objects, read.target.tensor), told)
 
     def _from_nothing(self, objects: dict[str, Any]) -> dict[str, Any]:
-        """The operands with what `y += …` begins from where there is no `y`: what the operator does
-        not change a number by. The same operands where that is sparse, or a size is not known."""
+        """Return the operands with what `y += …` begins from where there is no `y`: what the
+        operator does not change a number by. The same operands where that is sparse, or a size is
+        not known."""
         value, form = self.assignment.value, self.formats[self.begin]
         shapes = {name: taken(obj, f"operand {name}").shape for name, obj in objects.items()}
         sizes: dict[str, int] = {}
@@ -329,7 +330,7 @@ class Kernel:
         return {self.begin: np.full(shape, nothing, dtype), **objects}
 
     def _begun(self, objects: dict[str, Any], out: Array) -> tuple[str, dict[str, Any]]:
-        """The operand that `out` itself is, or "", and the operands with it."""
+        """Return the operand that `out` itself is, or "", and the operands with it."""
         if self.over is not None:
             self.over.refuse_out(bool(self.begin), self.assignment)
         if not self.begin or self.begin in objects:
@@ -337,12 +338,13 @@ class Kernel:
         return self.begin, {self.begin: out, **objects}
 
     def _scipys(self, data: TensorData, kind: ResultKind) -> TensorData:
-        """A result for scipy, whose arrays have no fill value: what they do not store means it."""
+        """Return a result for scipy, whose arrays have no fill value: what they do not store means
+        it."""
         scipys = kind.kind not in (TENSOR, "ndarray")
         return with_fill(data, 0) if data.fill and scipys else data
 
     def _shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """The result's."""
+        """Return the result's."""
         return tuple(sizes[index] for index in self.assignment.target.indices)
 
     def _kind(self, given: Mapping[str, Given]) -> ResultKind:
@@ -445,7 +447,7 @@ def _as_pattern(pattern: Any) -> TensorData:
 
 
 def compile_draft(drafted: Draft, settings: Settings) -> Kernel:
-    """The kernel of an assignment over operands of known formats."""
+    """Return the kernel of an assignment over operands of known formats."""
     options = Options(schedule=settings.schedule, libraries=libraries_of(settings, compiled=True))
     effort = Effort(settings.budget)
     request = replace(
@@ -482,7 +484,8 @@ def compile_plan(
     same: Mapping[str, str],
     over: Over | None = None,
 ) -> Kernel:
-    """A plan as what can be called: all its kernels compiled, or found where they are already."""
+    """Return a plan as what can be called: all its kernels compiled, or found where they are
+    already."""
     steps = plan.kernels
     compiled = compile_recipes([step.recipe() for step in steps])
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}

@@ -13,7 +13,7 @@ from taco_py.planner.ir.plan import Plan
 
 
 def libraries_of(settings: Settings, compiled: bool = False) -> Libraries | None:
-    """The libraries that kernels with these settings may call; see `Libraries.compiled`."""
+    """Return the libraries that kernels with these settings may call; see `Libraries.compiled`."""
     if not settings.libraries or settings.target != "c":
         return None
 
@@ -33,7 +33,7 @@ def _narrower() -> float:
 
 
 def without_libraries(plan: Plan) -> Plan:
-    """The plan with generated code in place of libraries' routines."""
+    """Return the plan with generated code in place of libraries' routines."""
     program = plan.program
     for kernel in plan.kernels:
         program = program.with_kernel(_generated(kernel))

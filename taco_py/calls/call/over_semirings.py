@@ -66,7 +66,7 @@ class Over:
 
     @property
     def is_usual(self) -> bool:
-        """Whether a call computes what its text says over numbers, everywhere."""
+        """Tell whether a call computes what its text says over numbers, everywhere."""
         return self.semiring.is_arithmetic and self.mask is None
 
     def refuse_several(self, last: Assignment) -> None:
@@ -88,18 +88,18 @@ class Over:
 
     @property
     def why_plain(self) -> str:
-        """Why operands are read in plain formats, where there is a semiring or a mask."""
+        """Say why operands are read in plain formats, where there is a semiring or a mask."""
         what = "under masks" if self.semiring.is_arithmetic else "over semirings"
         return f"calls {what} read plain formats alone"
 
     @property
     def named_arrays(self) -> dict[str, Any]:
-        """The mask's tensor by what it is called, where there is one."""
+        """Return the mask's tensor by what it is called, where there is one."""
         return {} if self.mask is None else {"mask": self.mask.array}
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """The mask's tensor, where there is one."""
+        """Return the mask's tensor, where there is one."""
         return () if self.mask is None else (self.mask.array,)
 
 
@@ -177,15 +177,15 @@ def over_numbers(
 
 
 def _is_scipys(shown: Assignment, given: Mapping[str, Given], settings: Settings) -> bool:
-    """Whether a result is a scipy.sparse array, which has no fill value: what it does not store is
-    left out, whatever the zero is."""
+    """Tell whether a result is a scipy.sparse array, which has no fill value: what it does not
+    store is left out, whatever the zero is."""
     kind = result_kind(shown, given, settings.format)
     return kind.kind != TENSOR and not is_full(kind.format)
 
 
 def _unfilled(name: str, obj: Any, semiring: Semiring) -> Any:
-    """A Tensor whose fill value is the semiring's zero, or that has no use for one as it stores
-    every element, with that of 0. Raises OperandError."""
+    """Return a Tensor whose fill value is the semiring's zero, or that has no use for one as it
+    stores every element, with that of 0. Raises OperandError."""
     if semiring.is_arithmetic or not isinstance(obj, TENSORS) or not obj.data.fill:
         return obj
     zero = semiring.zero_of(obj.data.dtype)
@@ -200,13 +200,13 @@ def _unfilled(name: str, obj: Any, semiring: Semiring) -> Any:
 
 
 def _refilled(obj: Tensor | DeviceTensor, fill: Any) -> Tensor | DeviceTensor:
-    """The tensor in the same arrays, with another fill value."""
+    """Return the tensor in the same arrays, with another fill value."""
     data = with_fill(obj.data, fill)
     return Tensor(data) if isinstance(obj, Tensor) else obj.over(data)
 
 
 def _added_to(name: str, obj: Any, semiring: Semiring) -> Any:
-    """The tensor that a call adds to: what it does not store is the semiring's zero.
+    """Return the tensor that a call adds to: what it does not store is the semiring's zero.
 
     Raises OperandError for a scipy.sparse array where that is not 0, for its result has none.
     """
@@ -235,7 +235,7 @@ def _allowed(
     settings: Settings,
     squeezed: Squeezed,
 ) -> tuple[Expr, Any, str]:
-    """The condition that a mask is, its tensor, and the tensor's name."""
+    """Return the condition that a mask is, its tensor, and the tensor's name."""
     data = taken(mask.array, "the mask")
     target = assignment.target
     _check_shape(data, assignment, given, squeezed)
@@ -251,7 +251,7 @@ def _allowed(
 
 
 def _condition(element: Access, by_value: bool, complement: bool) -> Expr:
-    """The truth that a mask is, by one of its elements."""
+    """Return the truth that a mask is, by one of its elements."""
     condition: Expr = nonzero(element) if by_value else Call(STORED, (element,))
     return Call(NOT, (condition,)) if complement else condition
 
@@ -322,7 +322,7 @@ def computed(
 
 
 def _merged(out: Array, found: Any, over: Over) -> Array:
-    """`out` with the result where the mask allows it."""
+    """Return `out` with the result where the mask allows it."""
     assert over.mask is not None
     data = taken(over.mask.array, "the mask")
     if data.format.is_dense:
@@ -382,5 +382,6 @@ def written_over(
 
 
 def unfilled(objects: Mapping[str, Any], semiring: Semiring) -> dict[str, Any]:
-    """Operands as kernels over a semiring take them: what is not stored is its zero anyway."""
+    """Return operands as kernels over a semiring take them: what is not stored is its zero
+    anyway."""
     return {name: _unfilled(name, obj, semiring) for name, obj in objects.items()}

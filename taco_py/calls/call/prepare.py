@@ -59,7 +59,7 @@ from taco_py.running.replay.find import fit_key
 
 
 def parsed(text: str) -> Assignment:
-    """The assignment of a text, checked, with its sums explicit; its cautions are given.
+    """Return the assignment of a text, checked, with its sums explicit; its cautions are given.
 
     Raises NotationError or OperandError, also where subscripts are more than indices.
     """
@@ -70,7 +70,7 @@ def parsed(text: str) -> Assignment:
 
 
 def parsed_statements(text: str) -> tuple[Assignment, ...]:
-    """The assignments of a text, as `parsed` has one."""
+    """Return the assignments of a text, as `parsed` has one."""
     found = statements_of(text, EVERY_NAME)
     for each in found:
         refuse_subscripts(each.assignment)
@@ -162,7 +162,7 @@ def by_name(
 
 
 def names_read(statements: Iterable[Assignment]) -> tuple[str, ...]:
-    """The operands of statements in order: what they read and none before has assigned."""
+    """Return the operands of statements in order: what they read and none before has assigned."""
     assigned: set[str] = set()
     found: dict[str, None] = {}
     for each in statements:
@@ -209,7 +209,7 @@ def prepare(
     settings: Settings,
     squeezed: Squeezed = (),
 ) -> Prepared:
-    """All checks, then the plan."""
+    """Return all checks, then the plan."""
     checked = check(assignment, objects, settings, squeezed)
     assignment, given, sizes = checked.assignment, checked.given, checked.sizes
     exact = settings.counts or bool(settings.plan)  # which may have sizes compiled in
@@ -229,7 +229,7 @@ def check(
     settings: Settings,
     squeezed: Squeezed = (),
 ) -> Checked:
-    """All checks."""
+    """Return all checks."""
     added = target_of(assignment, objects)
     assignment = accumulated(assignment, objects)
     check_names(assignment, objects)
@@ -302,7 +302,8 @@ def _planned(
 
 
 def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignment:
-    """`y += value` as `y' = y + value` when there is a `y` to begin from, else as `y = value`."""
+    """Return `y += value` as `y' = y + value` when there is a `y` to begin from, else as `y =
+    value`."""
     if assignment.operator is None:
         return assignment
     target = assignment.target
@@ -348,14 +349,14 @@ def check_casts(given: Mapping[str, Given], wanted: np.dtype[Any], casting: str)
 
 
 def _halves(given: Mapping[str, Given]) -> tuple[dict[str, Given], dict[str, DType]]:
-    """The operands of 16-bit types, and these, for `read_as`."""
+    """Return the operands of 16-bit types, and these, for `read_as`."""
     found = {name: g for name, g in given.items() if is_half(g.data.dtype)}
     return found, {name: g.data.dtype for name, g in found.items()}
 
 
 def read_as(given: Mapping[str, Given], types: Mapping[str, np.dtype[Any]]) -> dict[str, Given]:
-    """The operands in the dtypes to compute in: by a copy where kernels cannot convert each value
-    as they read it."""
+    """Return the operands in the dtypes to compute in: by a copy where kernels cannot convert each
+    value as they read it."""
     found = {}
     for name, g in given.items():
         wanted, data = types[name], g.data
@@ -371,7 +372,7 @@ def read_as(given: Mapping[str, Given], types: Mapping[str, np.dtype[Any]]) -> d
 
 
 def converts_in_place(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether a conversion in C gives what NumPy's gives.
+    """Tell whether a conversion in C gives what NumPy's gives.
 
     Real numbers are made complex by NumPy, for a C compiler leaves the zeros out of their products,
     which are not zero beside an infinity; so are conversions that lose a kind of number, which warn
@@ -384,7 +385,7 @@ def converts_in_place(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
 
 
 def start(prepared: Prepared, settings: Settings, out: Array | None) -> Execution:
-    """An execution over the prepared operands."""
+    """Return an execution over the prepared operands."""
     given = prepared.given
     tensors = {name: g.data for name, g in given.items()}
     threads = settings.threads or KERNELS.cores
@@ -448,14 +449,14 @@ def _fitting(
 
 
 def _exceeds(prepared: Prepared, settings: Settings, limit: int) -> Prepared | None:
-    """The plan where it surely takes more, None else."""
+    """Return the plan where it surely takes more, None else."""
     tensors = {name: given.data for name, given in prepared.given.items()}
     threads = settings.threads or KERNELS.cores
     return prepared if exceeds(prepared.plan, tensors, threads, limit) else None
 
 
 def _others(prepared: Prepared, settings: Settings) -> Iterator[Settings]:
-    """Settings that lead to other plans."""
+    """Yield settings that lead to other plans."""
     taken = [key for key, entry in prepared.plan.log.decisions.items() if entry.taken]
     for key in taken[:MOST_PLANS]:
         yield replace(settings, reversed=settings.reversed | {key})

@@ -56,7 +56,7 @@ def lined_up(
 
 
 def _lies_across(given: Given) -> bool:
-    """Whether it is a dense array whose modes are not in order, or has no neighbours."""
+    """Tell whether it is a dense array whose modes are not in order, or has no neighbours."""
     if not given.data.format.is_dense or given.data.values.flags.c_contiguous:
         return False
     if not isinstance(given.data.values, np.ndarray):
@@ -66,7 +66,7 @@ def _lies_across(given: Given) -> bool:
 
 
 def _copied(name: str, given: Given) -> Given:
-    """The operand in row-major order. Raises OutOfMemoryError."""
+    """Return the operand in row-major order. Raises OutOfMemoryError."""
     try:
         data = with_room(lambda: row_major(given.data), True)
     except MemoryError as error:
@@ -87,11 +87,11 @@ class Uses:
     machine: Machine = NOMINAL
 
     def of(self, name: str) -> Iterator[Access]:
-        """The accesses of an operand."""
+        """Yield the accesses of an operand."""
         return (access for access in accesses(self.assignment.value) if access.tensor == name)
 
     def pays(self, access: Access) -> bool:
-        """Whether a copy in row-major order costs less than another kernel for the operand."""
+        """Tell whether a copy in row-major order costs less than another kernel for the operand."""
         machine, values = self.machine, self.given[access.tensor].data.values
         if len(access.indices) != values.ndim or values.nbytes > machine.far_cache_bytes:
             return False
@@ -114,7 +114,7 @@ class Uses:
         return [accesses(term.body) for term in split_terms(self.assignment.value)]
 
     def _innermost(self, access: Access, term: Sequence[Access]) -> str:
-        """The operand's index that loops come to last; "" where that is not known.
+        """Return the operand's index that loops come to last; "" where that is not known.
 
         Beside sparse operands it is one that none of these has, of such the result's last one; else
         the one that they store last. Otherwise it is the result's last one, if that.
@@ -131,15 +131,15 @@ class Uses:
         return free[0] if len(free) == 1 else ""
 
     def _least_iterations(self) -> float:
-        """The least that the call iterates: once for each element of an operand that it reads with
-        another one."""
+        """Return the least that the call iterates: once for each element of an operand that it
+        reads with another one."""
         return max(
             (self._reads(access, term) for term in self._terms() for access in term), default=0.0
         )
 
     def _reads(self, access: Access, term: Sequence[Access]) -> float:
-        """The least iterations that read an operand, with one other that has an index of it: a
-        sparse one if there is any."""
+        """Return the least iterations that read an operand, with one other that has an index of it:
+        a sparse one if there is any."""
         met = {*access.indices}
         others = [e for e in term if e != access and not met.isdisjoint(e.indices)]
         sparse = others if self._sparse(access) else self._sparse_among(others)
@@ -149,7 +149,7 @@ class Uses:
         )
 
     def _iterations(self, one: Access, other: Access, term: Sequence[Access]) -> float:
-        """The iterations of a product of two operands."""
+        """Return the iterations of a product of two operands."""
         if self._sparse(one) and self._sparse(other):
             return min(self._count(one, term), self._count(other, term))
         if self._sparse(one):
@@ -158,7 +158,7 @@ class Uses:
         return self._count(other, term) * prod(self.sizes[index] for index in beside)
 
     def _count(self, access: Access, term: Sequence[Access]) -> float:
-        """The elements of an operand that is summed over the indices it has alone."""
+        """Return the elements of an operand that is summed over the indices it has alone."""
         size = prod(float(self.sizes[index]) for index in self._left(access, term))
         return min(float(self.given[access.tensor].data.nnz), size)
 

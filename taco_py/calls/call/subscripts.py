@@ -68,7 +68,8 @@ def computed(
     key: tuple[object, ...] | None,
     over: Over | None = None,
 ) -> Any:
-    """The einsum of its positional arguments, by NumPy's own where that alone has such elements.
+    """Return the einsum of its positional arguments, by NumPy's own where that alone has such
+    elements.
 
     options  what `settings_of` takes: format, schedule, threads, dtype, casting, static and so on;
              last the target, None for where operands are
@@ -97,7 +98,7 @@ def contract(
     order: str = "K",
     over: Over | None = None,
 ) -> Any:
-    """The einsum of its positional arguments.
+    """Return the einsum of its positional arguments.
 
     key    under which to remember the short way for calls like this one
     order  of a dense result: "K", or "C" for one that is contiguous as its indices are written
@@ -119,7 +120,7 @@ def _contract_blocks(
     order: str,
     over: Over | None,
 ) -> Any:
-    """The einsum of operands some of which are in blocks, or whose result is to be."""
+    """Return the einsum of operands some of which are in blocks, or whose result is to be."""
     named = {f"op{k}": t for k, t in enumerate(tensors)}
     whole = None if over is not None else _whole_of_blocks(subscripts, tensors, optimize, settings)
     if whole is not None:
@@ -135,8 +136,8 @@ def _contract_blocks(
 def _whole_of_blocks(
     subscripts: Any, tensors: Sequence[Any], optimize: Any, settings: Settings
 ) -> _Whole | None:
-    """The einsum of operands in blocks; None where modes of size 1 are broadcast, or sums may pass
-    a small type, of which plain ways warn."""
+    """Return the einsum of operands in blocks; None where modes of size 1 are broadcast, or sums
+    may pass a small type, of which plain ways warn."""
     datas = [facts_of(t, f"operand {k}") for k, t in enumerate(tensors)]
     assignment = parse_einsum(subscripts, tuple(len(d.shape) for d in datas))
     whole = _whole(assignment, tensors, datas, optimize, settings, False)
@@ -154,7 +155,7 @@ def _contract(
     order: str,
     over: Over | None,
 ) -> Any:
-    """The einsum of operands in plain formats."""
+    """Return the einsum of operands in plain formats."""
     datas = [taken(t, f"operand {k}") for k, t in enumerate(tensors)]
     orders = tuple(len(d.shape) for d in datas)
     if isinstance(subscripts, str):
@@ -209,7 +210,7 @@ def explain_subscripts(
     seconds: float | None,
     over: Over,
 ) -> str:
-    """How the einsum of these arguments is computed, and where its schedule stands."""
+    """Return how the einsum of these arguments is computed, and where its schedule stands."""
     from taco_py.calls.call.explain_call import explained
 
     subscripts, tensors = split_operands(operands)
@@ -327,8 +328,8 @@ Contractions = tuple[tuple[tuple[int, ...], ...] | None, bool, float]
 
 
 def _optimize(optimize: Any, count: int) -> Contractions:
-    """The contractions of an explicit path, or None, whether products may be taken apart, and how
-    many elements each intermediate may store.
+    """Return the contractions of an explicit path, or None, whether products may be taken apart,
+    and how many elements each intermediate may store.
 
     count  of operands
 
@@ -360,5 +361,5 @@ def _is_strategy(optimize: Any) -> bool:
 
 
 def _is_limit(limit: Any) -> bool:
-    """Whether it is an upper bound for the elements of intermediates, as NumPy has it."""
+    """Tell whether it is an upper bound for the elements of intermediates, as NumPy has it."""
     return isinstance(limit, int | float | np.integer | np.floating) and bool(limit >= 0)

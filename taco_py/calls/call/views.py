@@ -20,7 +20,7 @@ MODES = "taco_py.data.tensors.shown_modes"
 
 
 def look_of(assignment: Assignment, operand: Array, settings: Settings) -> Helper | None:
-    """How to see operands like this one as the result; None where a result must be computed.
+    """Return how to see operands like this one as the result; None where a result must be computed.
 
     B[j,i] = A[i,j]   ->   A.transpose(1, 0)
     b[i] = A[i,i]     ->   A.diagonal(), which may be written where A may
@@ -40,8 +40,8 @@ def look_of(assignment: Assignment, operand: Array, settings: Settings) -> Helpe
 
 
 def _diagonals(indices: tuple[str, ...]) -> tuple[tuple[tuple[int, int], ...], tuple[str, ...]]:
-    """The pairs of modes to take the diagonal of, one after the other, and the indices of what is
-    left: a diagonal is its last mode.
+    """Return the pairs of modes to take the diagonal of, one after the other, and the indices of
+    what is left: a diagonal is its last mode.
 
     >>> _diagonals(("i", "j", "i"))
     (((0, 2),), ('j', 'i'))

@@ -47,7 +47,7 @@ def wanted_result(
     sizes: Mapping[str, int],
     settings: Settings,
 ) -> WantedResult:
-    """The result of an assignment over operands that were checked."""
+    """Return the result of an assignment over operands that were checked."""
     dtypes = {name: g.operand.type.promoted for name, g in given.items()}
     dtype = result_dtype(assignment, dtypes) if settings.dtype is None else settings.dtype
     fills = partial(_fill_of_access, given)

@@ -44,7 +44,7 @@ def widened(assignment: Assignment, given: Mapping[str, Given]) -> Mapping[str, 
 
 
 def may_repeat(data: TensorData) -> bool:
-    """Whether a coordinate may be stored twice; a list out of order is not sorted to know."""
+    """Tell whether a coordinate may be stored twice; a list out of order is not sorted to know."""
     if data.unique is None and not all(level.unique for level in data.format.levels):
         return not all(chain_ascends(data, *chain, strictly=True) for chain in sparse_chains(data))
     return not is_unique(data)
@@ -61,7 +61,7 @@ def read_types(assignment: Assignment, dtypes: Mapping[str, DType]) -> dict[str,
 def _reads(
     expr: Expr, dtype: DType, dtypes: Mapping[str, DType]
 ) -> Iterator[tuple[Access, np.dtype[Any]]]:
-    """Each access of an expression, with the type that its elements are converted to."""
+    """Yield each access of an expression, with the type that its elements are converted to."""
     match expr:
         case Access():
             yield expr, dtype

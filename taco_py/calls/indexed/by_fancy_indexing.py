@@ -111,7 +111,7 @@ def gather(
 
 
 def _number(access: Access, sizes: Mapping[str, int]) -> Any:
-    """The values of an index, or how many these are."""
+    """Return the values of an index, or how many these are."""
     count = sizes.get(index_of(access))
     if count is None:
         raise DimensionError(f"Expected a size for {to_text(access)}", access.span)
@@ -138,7 +138,7 @@ def _written(
 
 
 def _whole(access: Access, shape: tuple[int, ...], sizes: Mapping[str, int]) -> Access:
-    """An access of what a statement makes, at all of its elements in order."""
+    """Return an access of what a statement makes, at all of its elements in order."""
     if access.subscripts or shape != tuple(sizes[index] for index in access.indices):
         raise NotationError(f"Expected all of {access.tensor}", access.span)
     return access
@@ -151,7 +151,7 @@ def _grids_of(
     given: Mapping[str, Array],
     large: Container[str | None],
 ) -> list[Array]:
-    """The positions in each mode.
+    """Return the positions in each mode.
 
     large  the indices for all values of which the one element of a mode of size 1 is read
     """
@@ -215,7 +215,7 @@ def _sizes(
     fills: bool,
     shape: tuple[int, ...] | None,
 ) -> Iterator[tuple[str, int]]:
-    """The size of each index."""
+    """Yield the size of each index."""
     sizes: dict[str, int] = {}
     target, met = assignment.target, accesses(assignment)
     for mode, size in zip(target.modes, shape or (), strict=False):
@@ -257,7 +257,7 @@ def _take_alone(
 
 
 def _large(met: tuple[Access, ...], arrays: Mapping[str, Array]) -> frozenset[str | None]:
-    """The indices that a mode of another size than 1 has by itself."""
+    """Return the indices that a mode of another size than 1 has by itself."""
     return frozenset(
         mode.index
         for access in met
@@ -267,7 +267,7 @@ def _large(met: tuple[Access, ...], arrays: Mapping[str, Array]) -> frozenset[st
 
 
 def _is_alone(mode: Subscript, access: Access) -> bool:
-    """Whether a subscript is an index, which is in no other one besides something else."""
+    """Tell whether a subscript is an index, which is in no other one besides something else."""
     index = mode.index
     return index is not None and all(
         each.index == index or index not in each.names for each in access.modes
@@ -275,7 +275,7 @@ def _is_alone(mode: Subscript, access: Access) -> bool:
 
 
 def _largest(mode: Subscript, index: str, size: int, sizes: Mapping[str, int]) -> int:
-    """The largest size of an index for which all positions are below `size`, by trying."""
+    """Return the largest size of an index for which all positions are below `size`, by trying."""
     if mode.constant < 0:
         raise DimensionError(f"Expected positions from 0 on, found {mode.constant}")
     count = 0
@@ -293,7 +293,7 @@ def _largest(mode: Subscript, index: str, size: int, sizes: Mapping[str, int]) -
 def _grid(
     mode: Subscript, indices: tuple[str, ...], sizes: Mapping[str, int], arrays: Mapping[str, Array]
 ) -> Array:
-    """The position that a subscript is, for all values of the indices."""
+    """Return the position that a subscript is, for all values of the indices."""
     shape = tuple(sizes[index] for index in indices)
     at = dict(zip(indices, np.indices(shape, np.int64), strict=True))
     total = np.full(shape, mode.constant, np.int64)
@@ -320,7 +320,7 @@ def _inside(grids: Any, shape: tuple[int, ...], extents: tuple[int, ...]) -> Arr
 
 
 def _at(array: Array, grids: list[Array], inside: Array, otherwise: Any) -> Array:
-    """The elements at positions, and another value where these are outside."""
+    """Return the elements at positions, and another value where these are outside."""
     found = np.full(inside.shape, otherwise, array.dtype)
     found[inside] = array[tuple(grid[inside] for grid in grids)]
     return found

@@ -29,8 +29,8 @@ Tensors = Mapping[str, TensorData]
 def dense_window(
     access: Access, data: TensorData, sizes: Sizes, tensors: Tensors, fills: bool
 ) -> tuple[Array, str]:
-    """The elements of a dense tensor at subscripts that are no view of it, an axis for each index
-    of the access, and how they were got, in words.
+    """Return the elements of a dense tensor at subscripts that are no view of it, an axis for each
+    index of the access, and how they were got, in words.
 
     fills  whether the fill value is read outside; where not, affine subscripts are known to stay
            inside, and what is gathered is checked
@@ -73,14 +73,14 @@ class View:
     steps: tuple[tuple[tuple[int, int], ...], ...]
 
     def of(self, array: Array) -> Array:
-        """The view of one operand, which cannot be written to."""
+        """Return the view of one operand, which cannot be written to."""
         strides = array.strides
         found = tuple(sum(factor * strides[mode] for mode, factor in axis) for axis in self.steps)
         return as_strided(array[self.corner], self.shape, found, writeable=False)
 
 
 def view_of(modes: Sequence[Subscript], indices: Sequence[str], sizes: Sizes) -> View:
-    """The view over `indices` at affine subscripts that stay inside of the operand."""
+    """Return the view over `indices` at affine subscripts that stay inside of the operand."""
     steps: dict[str, list[tuple[int, int]]] = {name: [] for name in indices}
     for place, mode in enumerate(modes):
         for name, factor in mode.indices:
@@ -90,7 +90,7 @@ def view_of(modes: Sequence[Subscript], indices: Sequence[str], sizes: Sizes) ->
 
 
 def fixed_view(access: Access, shape: Sequence[int], sizes: Sizes) -> View | None:
-    """The view that an access is of each operand of this shape, None where it is none."""
+    """Return the view that an access is of each operand of this shape, None where it is none."""
     modes = access.modes
     if any(mode.gathered for mode in modes) or any(sizes[i] == 0 for i in access.indices):
         return None
@@ -107,7 +107,7 @@ def _stays_inside(modes: Sequence[Subscript], shape: Sequence[int], sizes: Sizes
 
 
 def _pads(modes: Sequence[Subscript], shape: Sequence[int], sizes: Sizes) -> list[tuple[int, int]]:
-    """How many zeros each mode needs before and behind it."""
+    """Count how many zeros each mode needs before and behind it."""
     ends = [bounds(mode, sizes) for mode in modes]
     return [
         (max(0, -low), max(0, high - size + 1))
@@ -118,7 +118,7 @@ def _pads(modes: Sequence[Subscript], shape: Sequence[int], sizes: Sizes) -> lis
 def _filled(
     access: Access, array: Array, sizes: Sizes, tensors: Tensors, fill: np.generic
 ) -> Array:
-    """The elements by a position for each mode of each, the fill value outside."""
+    """Return the elements by a position for each mode of each, the fill value outside."""
     grids = [positions(mode, access.indices, sizes, tensors) for mode in access.modes]
     shape = tuple(sizes[index] for index in access.indices)
     inside = np.broadcast_to(np.True_, shape)
@@ -133,7 +133,7 @@ def _filled(
 def _taken(
     access: Access, array: Array, sizes: Sizes, tensors: Tensors, fill: np.generic | None
 ) -> tuple[Array, str]:
-    """The elements at positions that operands hold.
+    """Return the elements at positions that operands hold.
 
     fill  what is read outside; None where that is an error
     """

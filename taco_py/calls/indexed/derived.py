@@ -63,7 +63,7 @@ def without_subscripts(
     meets: Callable[[], Meeting],
     names: Names | None = None,
 ) -> Plain:
-    """The assignment over derived operands.
+    """Return the assignment over derived operands.
 
     whole    whether an access reads its operand as it is
     ordered  the indices of an access in the order of the modes of its operand
@@ -91,7 +91,7 @@ def without_subscripts(
 
 
 def name_of(access: Access) -> str:
-    """A name that reads like an access.
+    """Return a name that reads like an access.
 
     >>> name_of(Access("x", ("i",), None, (Subscript((("i", 2),), (), 1),)))
     'x_at_2_i_1'
@@ -105,7 +105,7 @@ def name_of(access: Access) -> str:
 def _scattered(
     assignment: Assignment, value: Expr, meets: Callable[[], Meeting], names: Names
 ) -> tuple[Access, Expr, tuple[Selection, ...]]:
-    """The target with indices alone, the value that it takes, and the selections of that."""
+    """Return the target with indices alone, the value that it takes, and the selections of that."""
     target = assignment.target
     if not target.subscripts:
         return target, value, ()
@@ -126,6 +126,6 @@ def _scattered(
 
 
 def _fixed(target: Access) -> frozenset[str]:
-    """The indices that are subscripts of the target by themselves, and occur in no other."""
+    """Return the indices that are subscripts of the target by themselves, and occur in no other."""
     uses = [index for mode in target.subscripts for index in mode.names]
     return frozenset(index for index in uses if uses.count(index) == 1)

@@ -77,7 +77,8 @@ def domain_of(
 
 
 def bounds(subscript: Subscript, sizes: Sizes) -> tuple[int, int]:
-    """The least and the largest position, what is gathered left out; sizes are 1 at least."""
+    """Return the least and the largest position, what is gathered left out; sizes are 1 at
+    least."""
     low = high = subscript.constant
     for name, factor in subscript.indices:
         reach = factor * max(0, sizes[name] - 1)
@@ -101,7 +102,7 @@ def _check_orders(met: Sequence[Access], shapes: Mapping[str, Sequence[int]]) ->
 
 
 def _said(target: Access, shape: Sequence[int] | None) -> dict[str, int]:
-    """The sizes of the result's indices that a shape says."""
+    """Return the sizes of the result's indices that a shape says."""
     if shape is None:
         return {}
     if len(shape) != len(target.modes):
@@ -128,7 +129,7 @@ def _check_added(target: Access, shape: Sequence[int], stated: Stated) -> None:
 
 
 def alone(access: Access) -> frozenset[str]:
-    """The indices that are subscripts by themselves, and in no subscript besides others."""
+    """Return the indices that are subscripts by themselves, and in no subscript besides others."""
     mixed = {name for mode in access.modes if mode.index is None for name in mode.names}
     return frozenset(access.indices) - mixed
 
@@ -204,7 +205,8 @@ def _check_reached(access: Access, mode: Subscript, index: str, size: int, sizes
 
 
 def _most(mode: Subscript, index: str, size: int, sizes: Sizes) -> int:
-    """The largest size of an index for which a subscript stays below the size of its mode."""
+    """Return the largest size of an index for which a subscript stays below the size of its
+    mode."""
     factor = dict(mode.indices)[index]
     low, high = bounds(mode, {**sizes, index: 1})
     room = size - 1 - high if factor > 0 else low
@@ -237,7 +239,7 @@ def _check_known(
 
 
 def _outer(assignment: Assignment) -> Iterator[Access]:
-    """The accesses that stand in no subscript."""
+    """Yield the accesses that stand in no subscript."""
     inner = {id(a) for each in accesses(assignment) for m in each.subscripts for a, _ in m.gathered}
     inner |= {id(a) for m in assignment.target.subscripts for a, _ in m.gathered}
     return (access for access in accesses(assignment) if id(access) not in inner)
@@ -260,7 +262,7 @@ def _check_inside(access: Access, shape: Sequence[int], sizes: Sizes, target: Ac
 
 
 def _found(mode: Subscript, sizes: Sizes) -> str:
-    """A subscript with its range: `i+1 from 1 to 5, with i below 5`."""
+    """Return a subscript with its range: `i+1 from 1 to 5, with i below 5`."""
     if not mode.indices:
         return subscript_text(mode)
     low, high = bounds(mode, sizes)
@@ -281,8 +283,8 @@ def _remedy(access: Access, mode: Subscript, target: Access, low: int) -> str:
 def _result_shape(
     assignment: Assignment, shapes: Mapping[str, Sequence[int]], sizes: Sizes, stated: Stated
 ) -> tuple[int, ...]:
-    """The size of each mode of the result. A mode that is no index by itself is as large as is
-    said, or as holds all positions, where these do not depend on what operands hold."""
+    """Return the size of each mode of the result. A mode that is no index by itself is as large as
+    is said, or as holds all positions, where these do not depend on what operands hold."""
     target = assignment.target
     known = stated.shape or stated.out
     if known is None and assignment.operator is not None:

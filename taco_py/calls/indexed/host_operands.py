@@ -27,7 +27,7 @@ class OnHost(Mapping[str, TensorData]):
 
 
 def kind_on_host(obj: Any) -> Any:
-    """An object of the kind that an operand is on the host: itself where it is there."""
+    """Return an object of the kind that an operand is on the host: itself where it is there."""
     if not isinstance(obj, DeviceTensor) or obj.kind in ("ndarray", "tensor"):
         return obj
     return CLASSES[obj.kind](obj.shape, dtype=obj.dtype)

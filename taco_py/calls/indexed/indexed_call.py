@@ -61,7 +61,7 @@ def stated_of(border: Any, shape: Any, out: Any = None) -> Stated:
 
 
 def is_indexed(assignment: Assignment, border: Any, shape: Any) -> bool:
-    """Whether operands have to be made before an assignment is computed."""
+    """Tell whether operands have to be made before an assignment is computed."""
     return has_subscripts(assignment) or border != ERROR or shape is not None
 
 
@@ -80,7 +80,7 @@ class IndexedCall:
     dtype: Any = None
 
     def made(self, objects: Mapping[str, Any], out: Any) -> tuple[Layout, str, Made]:
-        """The layout for such operands, its text, and the operands that it reads."""
+        """Return the layout for such operands, its text, and the operands that it reads."""
         assignment, stated = self.assignment, self.stated
         tensors = arrays_of_operands(objects)
         if out is not None:
@@ -104,7 +104,8 @@ class IndexedCall:
         return call_key(identity, made.objects.values())
 
     def short_way(self, names: Sequence[str]) -> ShortCall:
-        """The function of the operands in the order of `names`, and of `out` if there is one."""
+        """Return the function of the operands in the order of `names`, and of `out` if there is
+        one."""
 
         def call(*operands: Any) -> Any:
             out = operands[len(names)] if len(operands) > len(names) else None
@@ -119,7 +120,7 @@ class IndexedCall:
 
 
 def settled(assignment: Assignment, layout: Layout, made: Made, settings: Settings) -> Settings:
-    """The settings for what is scattered.
+    """Return the settings for what is scattered.
 
     Of dense operands alone it is dense. What `=` assigns has the type of the value: each element
     has one, so that the sum over what is selected needs no type of its own.

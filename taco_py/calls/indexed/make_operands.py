@@ -98,7 +98,7 @@ def layout_of(
 def _result_last(
     names: tuple[str, ...], target: tuple[str, ...], sizes: Mapping[str, int]
 ) -> tuple[str, ...]:
-    """The indices of a view: short ones that are summed first, those of the result last.
+    """Return the indices of a view: short ones that are summed first, those of the result last.
 
     x[i+k] has the same stride along both, and loops run in vectors along the last one.
     """
@@ -171,7 +171,7 @@ def _derived(
     layout: Layout,
     fills: bool,
 ) -> tuple[Any, str]:
-    """One operand that is no view, and how it was got."""
+    """Return one operand that is no view, and how it was got."""
     access, sizes = each.access, layout.domain.sizes
     if access.is_number:
         count = sizes[index_of(access)]
@@ -196,7 +196,7 @@ def _derived(
 
 
 def numbers_below(count: int) -> Array:
-    """The numbers below one, in an array that is kept for later calls unless it is large."""
+    """Return the numbers below one, in an array that is kept for later calls unless it is large."""
     return _kept_numbers(count) if count <= KEPT_NUMBERS else np.arange(count, dtype=np.int64)
 
 
@@ -208,7 +208,8 @@ def _kept_numbers(count: int) -> Array:
 
 
 def arrays_of_operands(objects: Mapping[str, Any]) -> dict[str, TensorData]:
-    """The arrays of what the user passed; a dense Tensor keeps its fill value, for borders."""
+    """Return the arrays of what the user passed; a dense Tensor keeps its fill value, for
+    borders."""
     found = {name: taken(obj, f"operand {name}") for name, obj in objects.items()}
     filled = {n: obj.data.fill for n, obj in objects.items() if isinstance(obj, Tensor)}
     return {**found, **{n: replace(found[n], fill=fill) for n, fill in filled.items() if fill}}

@@ -27,7 +27,7 @@ def picked_rows(
     tensors: Mapping[str, TensorData],
     fills: bool,
 ) -> TensorData | None:
-    """The operand of an access that picks rows, None for other accesses and formats.
+    """Return the operand of an access that picks rows, None for other accesses and formats.
 
     fills  whether rows outside of the operand are empty, and no error
 
@@ -50,7 +50,7 @@ def picked_rows(
 
 
 def _rows(data: TensorData, rows: Array, shape: tuple[int, ...]) -> TensorData:
-    """The rows of these numbers; those outside are empty."""
+    """Return the rows of these numbers; those outside are empty."""
     from scipy.sparse import _sparsetools
 
     last = data.levels[-1]

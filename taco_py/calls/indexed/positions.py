@@ -18,7 +18,8 @@ from taco_py.language.notation.printer import to_text
 def positions(
     subscript: Subscript, indices: Sequence[str], sizes: Sizes, tensors: Mapping[str, TensorData]
 ) -> Array:
-    """An array of 64-bit integers that broadcasts over `indices`, of size 1 where it has not one.
+    """Return an array of 64-bit integers that broadcasts over `indices`, of size 1 where it has not
+    one.
 
     2*i + p[j] over i, j   ->   shape (sizes["i"], sizes["j"])
     """
@@ -32,7 +33,7 @@ def positions(
 
 
 def along(array: Array, own: Sequence[str], indices: Sequence[str]) -> Array:
-    """An array with the axes `own` as one with an axis for each of `indices`."""
+    """Return an array with the axes `own` as one with an axis for each of `indices`."""
     order = [own.index(name) for name in indices if name in own]
     missing = tuple(axis for axis, name in enumerate(indices) if name not in own)
     return np.expand_dims(array.transpose(order), missing)
@@ -41,7 +42,7 @@ def along(array: Array, own: Sequence[str], indices: Sequence[str]) -> Array:
 def gathered(
     access: Access, indices: Sequence[str], sizes: Sizes, tensors: Mapping[str, TensorData]
 ) -> Array:
-    """The integers that an operand holds at its subscripts.
+    """Return the integers that an operand holds at its subscripts.
 
     Raises OperandTypeError unless it is a dense array of integers, DimensionError where what its
     own subscripts gather lies outside of it.

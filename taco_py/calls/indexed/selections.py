@@ -36,7 +36,7 @@ def selection(
     tensors: Mapping[str, TensorData],
     fills: bool,
 ) -> TensorData:
-    """The operand of a selection.
+    """Return the operand of a selection.
 
     size   of the mode of the result
     fills  whether positions outside of the result are left out
@@ -64,7 +64,7 @@ def selection(
 
 
 def _one_each(flat: Array, shape: tuple[int, ...]) -> TensorData:
-    """One entry for each value of the indices, at these coordinates of the first mode."""
+    """Return one entry for each value of the indices, at these coordinates of the first mode."""
     dtype = index_type(shape, len(flat), None)
     form = Format((*(LETTERS["d"],) * (len(shape) - 1), LETTERS["s"]), (*range(1, len(shape)), 0))
     last = LevelArrays(np.arange(len(flat) + 1, dtype=dtype), np.ascontiguousarray(flat, dtype))
@@ -73,7 +73,8 @@ def _one_each(flat: Array, shape: tuple[int, ...]) -> TensorData:
 
 
 def as_operand(data: TensorData, scipy: bool) -> Any:
-    """A selection as an operand of SciPy's where it is a matrix and others are, else a Tensor."""
+    """Return a selection as an operand of SciPy's where it is a matrix and others are, else a
+    Tensor."""
     return to_scipy(data, "csc_array") if scipy and data.format.order == 2 else Tensor(data)
 
 

@@ -21,7 +21,7 @@ from taco_py.language.legal.stored import is_full
 def stored_like(
     source: Any, data: TensorData, columns: Sequence[Array], values: Array, shape: tuple[int, ...]
 ) -> Any:
-    """An operand of the kind of `source` with these entries, in any order.
+    """Return an operand of the kind of `source` with these entries, in any order.
 
     data  the arrays of `source`
 
@@ -44,7 +44,7 @@ def stored_like(
 
 
 def held_like(source: Any, data: TensorData) -> Any:
-    """CSR or CSC as an object of the kind of `source`."""
+    """Return CSR or CSC as an object of the kind of `source`."""
     if not is_scipy_sparse(source):
         return Tensor(data)
     form = "csc" if ordered(data.format) == CSC else "csr"
@@ -59,7 +59,7 @@ def _family(source: Any, shape: tuple[int, ...]) -> str:
 def compressed(
     columns: Sequence[Array], values: Array, shape: tuple[int, ...], format: Format
 ) -> TensorData:
-    """CSR or CSC of entries in any order; those of one row stay in their order."""
+    """Return CSR or CSC of entries in any order; those of one row stay in their order."""
     outer, inner = (columns[mode] for mode in format.mode_order)
     dtype = index_type(shape, len(values), None)
     if len(outer) and (outer[1:] < outer[:-1]).any():
@@ -74,7 +74,7 @@ def compressed(
 def _listed(
     columns: Sequence[Array], values: Array, shape: tuple[int, ...], dtype: Any
 ) -> TensorData:
-    """A coordinate list, in order.
+    """Return a coordinate list, in order.
 
     Entries of a window come as one ascending run for each place of it, which a merge sort merges in
     a third of the time that other sorts take.
@@ -90,8 +90,8 @@ def _listed(
 
 
 def _format_like(format: Format, order: int) -> Format:
-    """The same format where the number of modes is the same and no dense level is below a sparse
-    one; else compressed fibres."""
+    """Return the same format where the number of modes is the same and no dense level is below a
+    sparse one; else compressed fibres."""
     full = [level.full for level in format.levels]
     if order == format.order and full == sorted(full, reverse=True) and not is_full(format):
         return ordered(format)

@@ -52,12 +52,12 @@ class Entries:
         return len(self.values) if self.places is None else len(self.places)
 
     def coordinate(self, place: int) -> Array:
-        """The coordinate of each entry in a mode of the operand."""
+        """Return the coordinate of each entry in a mode of the operand."""
         crd = self.coords[place]
         return crd if self.places is None else crd.take(self.places)
 
     def found_values(self) -> Array:
-        """The value of each entry."""
+        """Return the value of each entry."""
         return self.values if self.places is None else self.values.take(self.places)
 
     def choose(self, chosen: Array) -> None:
@@ -139,7 +139,7 @@ def sparse_window(
     tensors: Mapping[str, TensorData],
     fills: bool,
 ) -> tuple[list[Array], Array]:
-    """The entries of an access: a column for each of its indices, and their values.
+    """Return the entries of an access: a column for each of its indices, and their values.
 
     fills  whether what is gathered may lie outside of the operand, where nothing is stored
 
@@ -168,7 +168,7 @@ def sparse_window(
 
 
 def _steps(mode: Subscript, entries: Entries) -> float:
-    """How many entries there are for each one after the next step with a mode, about."""
+    """Count how many entries there are for each one after the next step with a mode, about."""
     left = [name for name in mode.names if name not in entries.columns]
     if not left:
         return 0.0

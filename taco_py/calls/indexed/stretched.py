@@ -21,8 +21,8 @@ def stretched(
     shapes: Mapping[str, tuple[int, ...]],
     sparse: Container[str] = frozenset(),
 ) -> Assignment:
-    """The assignment with 0 in the place of indices that stretch a mode of size 1; the same object
-    where there is none, and where a sum would lose its index.
+    """Return the assignment with 0 in the place of indices that stretch a mode of size 1; the same
+    object where there is none, and where a sum would lose its index.
 
     shapes  of the operands, the one that is added to among them
     sparse  the names of those that may not store an element
@@ -58,7 +58,7 @@ def stretched(
 def _other_sizes(
     assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]
 ) -> Mapping[str, int]:
-    """The sizes but 1 of modes that an index has by itself."""
+    """Return the sizes but 1 of modes that an index has by itself."""
     met, target = accesses(assignment), assignment.target
     if assignment.operator is not None and target.tensor in shapes:
         met = (*met, target)
@@ -71,6 +71,6 @@ def _other_sizes(
 
 
 def _once(index: str | None, access: Access) -> str | None:
-    """An index that no other subscript of the access has."""
+    """Return an index that no other subscript of the access has."""
     uses = sum(index in mode.names for mode in access.modes)
     return index if uses == 1 else None

@@ -160,8 +160,8 @@ class Program:
         return _Call(kernel, plan, arrays, values)
 
     def _told(self, call: _Call, threads: int | None, tiles: Tiles) -> str:
-        """The plan of a call, with the numbers of its own sizes where those lead to the same loops;
-        else with those that it was made for."""
+        """Return the plan of a call, with the numbers of its own sizes where those lead to the same
+        loops; else with those that it was made for."""
         near = {name: _rounded(value) for name, value in call.values.items()}
         if near == call.values:
             return str(call.plan)
@@ -216,7 +216,7 @@ class Program:
         threads: int,
         tiles: Wish,
     ) -> tuple[ProgramPlan, CompiledProgram]:
-        """The plan and the kernel for such operands, which are remembered."""
+        """Return the plan and the kernel for such operands, which are remembered."""
         types = tuple((name, _type_of(array)) for name, array in arrays.items())
         near = tuple((name, _rounded(value)) for name, value in values.items())
         key = ("program", self.text, types, near, threads > 1, tiles)
@@ -344,5 +344,6 @@ def _type_of(array: Array) -> OperandType:
 
 
 def _rounded(value: int) -> int:
-    """The next power of two: plans are made for that, so that few kernels serve many sizes."""
+    """Return the next power of two: plans are made for that, so that few kernels serve many
+    sizes."""
     return 1 << max(0, value - 1).bit_length() if value > 0 else max(value, 0)

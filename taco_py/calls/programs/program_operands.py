@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 
 def as_size(name: str, given: Any) -> int:
-    """The size `name`. Raises OperandTypeError, DimensionError."""
+    """Return the size `name`. Raises OperandTypeError, DimensionError."""
     found = integer(given)
     if found is None:
         raise OperandTypeError(
@@ -41,8 +41,8 @@ def as_size(name: str, given: Any) -> int:
 
 
 def as_arrays(objects: Mapping[str, Any], changed: frozenset[str]) -> dict[str, Array]:
-    """Every operand as an array that a kernel can use; a Python number takes the dtype of those
-    that it meets.
+    """Return every operand as an array that a kernel can use; a Python number takes the dtype of
+    those that it meets.
 
     Raises:
         OperandTypeError, OutputError: what is no array, or none that can be written.
@@ -135,7 +135,8 @@ def check_apart(arrays: Mapping[str, Array], changed: frozenset[str]) -> None:
 
 
 def _meets_itself(array: Array) -> bool:
-    """Whether two elements may be at one place: where a mode's step lies within the modes below."""
+    """Tell whether two elements may be at one place: where a mode's step lies within the modes
+    below."""
     pairs = zip(map(abs, array.strides), array.shape, strict=True)
     reach = array.itemsize
     for step, size in sorted(pair for pair in pairs if pair[1] > 1):
@@ -146,7 +147,7 @@ def _meets_itself(array: Array) -> bool:
 
 
 def _share(array: Array, other: Array) -> bool:
-    """Whether two arrays have an element in common, as far as that can be found out soon."""
+    """Tell whether two arrays have an element in common, as far as that can be found out soon."""
     if not np.may_share_memory(array, other):
         return False
     try:

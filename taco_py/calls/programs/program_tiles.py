@@ -26,7 +26,7 @@ class Wish:
 
     @property
     def asked(self) -> dict[str, int]:
-        """The sizes by loop, where loops are named."""
+        """Return the sizes by loop, where loops are named."""
         return dict(zip(self.loops, self.sizes or (), strict=False))
 
 

@@ -67,12 +67,12 @@ class CutAssignment:
 
     @property
     def numbers(self) -> bool:
-        """Whether loops run over the numbers of entries of an operand."""
+        """Tell whether loops run over the numbers of entries of an operand."""
         return any(isinstance(p.form, RemappedFormat) and p.form.slots for p in self.parts)
 
     @property
     def static(self) -> tuple[tuple[str, int], ...]:
-        """The sizes of blocks that are constants of kernels."""
+        """Return the sizes of blocks that are constants of kernels."""
         found = ((self.halves[index][1], size) for index, size in self.cuts.items())
         return tuple(sorted((name, size) for name, size in found if size <= LONGEST_STATIC))
 
@@ -111,7 +111,7 @@ def cut_assignment(
 def _unwalkable(
     name: str, form: RemappedFormat, assignment: Assignment, forms: Mapping[str, AnyFormat]
 ) -> str:
-    """Why no loops run over what an operand stores, "" where they can."""
+    """Say why no loops run over what an operand stores, "" where they can."""
     if not form.is_walkable:
         return f"no loops run over {form.mapping}"
     if not form.slots:
@@ -131,7 +131,7 @@ def _unwalkable(
 
 
 def _widened(name: str, value: Expr, dtype: DType) -> str:
-    """Why sums over places would give another type, "" where the text has such sums itself."""
+    """Say why sums over places would give another type, "" where the text has such sums itself."""
     if isinstance(value, Reduce) and value.operator == ADD:
         return ""
     if isinstance(value, Access) and value.tensor == name:
@@ -140,7 +140,8 @@ def _widened(name: str, value: Expr, dtype: DType) -> str:
 
 
 def _factors_beside(value: Expr, access: Access) -> Iterator[Access]:
-    """The accesses in the additive terms that have one: A * x has x beside A, and not B * x."""
+    """Yield the accesses in the additive terms that have one: A * x has x beside A, and not B *
+    x."""
     if isinstance(value, Reduce) and value.operator.additive:
         yield from _factors_beside(value.body, access)
     elif isinstance(value, Call) and value.operator.additive:
@@ -151,12 +152,12 @@ def _factors_beside(value: Expr, access: Access) -> Iterator[Access]:
 
 
 def is_sparse_form(form: AnyFormat) -> bool:
-    """Whether an operand leaves coordinates out."""
+    """Tell whether an operand leaves coordinates out."""
     return isinstance(form, RemappedFormat) or is_sparse(form)
 
 
 def _met(assignment: Assignment, forms: Mapping[str, AnyFormat]) -> tuple[Access, ...]:
-    """All accesses that read an operand; `y += …` reads y where it is one."""
+    """Return all accesses that read an operand; `y += …` reads y where it is one."""
     met = accesses(assignment)
     target = assignment.target
     return (*met, target) if assignment.operator is not None and target.tensor in forms else met
@@ -165,7 +166,8 @@ def _met(assignment: Assignment, forms: Mapping[str, AnyFormat]) -> tuple[Access
 def _cuts(
     met: tuple[Access, ...], forms: Mapping[str, AnyFormat], plain: Mapping[str, str]
 ) -> tuple[dict[str, int], dict[str, str] | None]:
-    """The size of the blocks of each index that is cut, or the operands that have to be plain."""
+    """Return the size of the blocks of each index that is cut, or the operands that have to be
+    plain."""
     cuts: dict[str, int] = {}
     by: dict[str, str] = {}
     for access, form in _blocked(met, forms, plain):
@@ -187,7 +189,7 @@ def _cuts(
 def _blocked(
     met: tuple[Access, ...], forms: Mapping[str, AnyFormat], plain: Mapping[str, str]
 ) -> Iterator[tuple[Access, RemappedFormat]]:
-    """The accesses of operands in blocks that are not read in plain formats."""
+    """Yield the accesses of operands in blocks that are not read in plain formats."""
     for access in met:
         form = forms[access.tensor]
         if isinstance(form, RemappedFormat) and access.tensor not in plain:
@@ -206,7 +208,7 @@ def _refusal(
     forms: Mapping[str, AnyFormat],
     plain: Mapping[str, str],
 ) -> str:
-    """Why an access cannot be read in blocks of an index, "" where it can."""
+    """Say why an access cannot be read in blocks of an index, "" where it can."""
     name, form = access.tensor, forms[access.tensor]
     if isinstance(form, RemappedFormat):
         if name in plain:
@@ -262,7 +264,7 @@ class _ToStored:
         return tuple(half for index in indices for half in self.halves.get(index, (index,)))
 
     def access(self, access: Access) -> Access:
-        """The access of what an operand stores, or of a view of it."""
+        """Return the access of what an operand stores, or of a view of it."""
         form = self.forms[access.tensor]
         stored = isinstance(form, RemappedFormat) and access.tensor not in self.plain
         name = self._part(access, form, stored).name
@@ -277,7 +279,7 @@ class _ToStored:
         return Access(name, modes, access.span)
 
     def _part(self, access: Access, form: AnyFormat, stored: bool) -> Part:
-        """The operand that an access reads."""
+        """Return the operand that an access reads."""
         sizes = tuple(self.cuts.get(index, 0) for index in access.indices)
         key = (access.tensor, sizes)
         if key not in self.parts:
@@ -288,7 +290,7 @@ class _ToStored:
         return self.parts[key]
 
     def summed(self, expr: Expr) -> Expr:
-        """An expression, summed over the numbers of its operands' entries."""
+        """Return an expression, summed over the numbers of its operands' entries."""
         before = len(self.slots)
         found = self.expression(expr)
         for slot in self.slots[before:]:
@@ -297,7 +299,7 @@ class _ToStored:
         return found
 
     def expression(self, expr: Expr) -> Expr:
-        """An expression, whose operands' entries are summed around it where it is no sum."""
+        """Return an expression, whose operands' entries are summed around it where it is no sum."""
         if isinstance(expr, Access):
             return self.access(expr)
         apart = isinstance(expr, Reduce) or (isinstance(expr, Call) and expr.operator.additive)
@@ -310,7 +312,7 @@ class _ToStored:
 
 
 def _stored_index(each: StoredMode, access: Access, halves: Mapping[str, tuple[str, str]]) -> str:
-    """The index of a stored mode."""
+    """Return the index of a stored mode."""
     index = access.indices[each.reads[0]]
     if isinstance(each, Quotient):
         return halves[index][0]
@@ -318,7 +320,7 @@ def _stored_index(each: StoredMode, access: Access, halves: Mapping[str, tuple[s
 
 
 def with_target(cut: CutAssignment, modes: Sequence[StoredMode]) -> CutAssignment:
-    """The assignment with the modes of its result in this order."""
+    """Return the assignment with the modes of its result in this order."""
     indices = tuple(_stored_index(each, cut.written.target, cut.halves) for each in modes)
     target = replace(cut.assignment.target, indices=indices)
     return replace(cut, assignment=replace(cut.assignment, target=target))

@@ -36,7 +36,7 @@ class Made:
 
 
 def adjacent(shape: Sequence[int], cuts: Sequence[int]) -> tuple[int, ...]:
-    """The sizes of the modes, those in blocks as the number of blocks and the size of one.
+    """Return the sizes of the modes, those in blocks as the number of blocks and the size of one.
 
     >>> adjacent((7, 4), (3, 0))
     (3, 3, 4)
@@ -48,7 +48,7 @@ def adjacent(shape: Sequence[int], cuts: Sequence[int]) -> tuple[int, ...]:
 
 
 def filled_up(shape: Sequence[int], cuts: Sequence[int]) -> tuple[int, ...]:
-    """The sizes of the modes where the last blocks are full.
+    """Return the sizes of the modes where the last blocks are full.
 
     >>> filled_up((7, 4), (3, 0))
     (9, 4)
@@ -84,7 +84,7 @@ def _itself(obj: Any) -> Any:
 
 
 def stored_tensor(obj: Any) -> Tensor:
-    """The stored tensor of a tensor in blocks, or of a bsr array."""
+    """Return the stored tensor of a tensor in blocks, or of a bsr array."""
     if isinstance(obj, RemappedTensor):
         return obj.stored
     return Tensor(from_remapped(obj)[0])
@@ -119,7 +119,7 @@ def sparse_maker(shape: tuple[int, ...], cuts: Sequence[int]) -> Callable[[Any],
 
 
 def in_two(data: TensorData, cuts: Sequence[int], shape: tuple[int, ...]) -> TensorData:
-    """The same arrays with each dense level of a mode in blocks as two levels."""
+    """Return the same arrays with each dense level of a mode in blocks as two levels."""
     places, at = list[int](), 0
     for cut in cuts:
         places.append(at)
@@ -140,7 +140,7 @@ def in_two(data: TensorData, cuts: Sequence[int], shape: tuple[int, ...]) -> Ten
 
 
 def format_in_two(form: Format, cuts: Sequence[int]) -> Format:
-    """The format of an operand whose dense levels of modes in blocks are two each.
+    """Return the format of an operand whose dense levels of modes in blocks are two each.
 
     >>> str(format_in_two(Format.parse("ds"), (3, 0)))
     'dds'
@@ -151,7 +151,7 @@ def format_in_two(form: Format, cuts: Sequence[int]) -> Format:
 
 
 def can_fill_up(form: Format, cuts: Sequence[int], shape: Sequence[int]) -> bool:
-    """Whether the sparse operand's last blocks are full, or empty rows fill them up."""
+    """Tell whether the sparse operand's last blocks are full, or empty rows fill them up."""
     short = {m for m, (a, b) in enumerate(zip(filled_up(shape, cuts), shape, strict=True)) if a > b}
     if not short:
         return True
@@ -160,7 +160,7 @@ def can_fill_up(form: Format, cuts: Sequence[int], shape: Sequence[int]) -> bool
 
 
 def _with_empty_rows(data: TensorData, shape: tuple[int, ...]) -> TensorData:
-    """A tensor whose first level is dense and whose second has a pos, with more rows."""
+    """Return a tensor whose first level is dense and whose second has a pos, with more rows."""
     below = data.levels[1]
     assert below.pos is not None
     more = shape[data.format.mode_order[0]] - data.shape[data.format.mode_order[0]]

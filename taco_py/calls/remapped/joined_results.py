@@ -26,7 +26,7 @@ from taco_py.language.formats.stored_modes import Quotient, Remainder, StoredMod
 def joined_array(
     found: Array, shape: tuple[int, ...], cuts: Sequence[int], modes: Sequence[StoredMode]
 ) -> Array:
-    """A dense result with its modes whole again, without what filled last blocks up."""
+    """Return a dense result with its modes whole again, without what filled last blocks up."""
     whole = tuple(-(-n // cut) * cut if cut else n for n, cut in zip(shape, cuts, strict=True))
     beside = stored_modes(cuts)
     if tuple(modes) != beside:
@@ -38,7 +38,7 @@ def joined_array(
 
 
 def stored_modes(cuts: Sequence[int]) -> tuple[StoredMode, ...]:
-    """The modes of a result over stored modes: quotient and remainder beside one another."""
+    """Return the modes of a result over stored modes: quotient and remainder beside one another."""
     found: list[StoredMode] = []
     for mode, cut in enumerate(cuts):
         found += [Quotient(mode, cut), Remainder(mode, cut)] if cut else [Whole(mode)]
@@ -46,7 +46,7 @@ def stored_modes(cuts: Sequence[int]) -> tuple[StoredMode, ...]:
 
 
 def outer_first(cuts: Sequence[int]) -> tuple[StoredMode, ...]:
-    """The same modes with remainders behind all others, as blocks are stored."""
+    """Return the same modes with remainders behind all others, as blocks are stored."""
     beside = stored_modes(cuts)
     return (
         *(each for each in beside if not isinstance(each, Remainder)),
@@ -55,7 +55,7 @@ def outer_first(cuts: Sequence[int]) -> tuple[StoredMode, ...]:
 
 
 def in_level_order(data: TensorData) -> TensorData:
-    """The same arrays of a sparse tensor over modes in the order of its levels."""
+    """Return the same arrays of a sparse tensor over modes in the order of its levels."""
     form = Format(data.format.levels, tuple(range(data.format.order)))
     return replace(data, format=form, shape=data.format.stored(data.shape))
 
@@ -67,7 +67,7 @@ def joined_tensor(
     modes: Sequence[StoredMode],
     known: Sequence[RemappedFormat],
 ) -> Tensor:
-    """A sparse result as a Tensor: in blocks where it is stored so, else in a plain format.
+    """Return a sparse result as a Tensor: in blocks where it is stored so, else in a plain format.
 
     modes  what each mode of it is
     known  the formats of operands, which a result may have too
@@ -94,8 +94,8 @@ def joined_tensor(
 def merged(
     found: TensorData, shape: tuple[int, ...], cuts: Sequence[int], modes: Sequence[StoredMode]
 ) -> TensorData | None:
-    """The same arrays with two dense levels for each mode in blocks as one; None where they do not
-    follow each other, or the last block is not full."""
+    """Return the same arrays with two dense levels for each mode in blocks as one; None where they
+    do not follow each other, or the last block is not full."""
     if any(n % cut for n, cut in zip(shape, cuts, strict=True) if cut):
         return None
     modes = found.format.stored(modes)
@@ -125,7 +125,7 @@ def merged(
 def blocks_of_result(
     found: TensorData, cuts: Sequence[int], modes: Sequence[StoredMode]
 ) -> RemappedFormat | None:
-    """The format of a result that stores blocks below all else; None where it does not."""
+    """Return the format of a result that stores blocks below all else; None where it does not."""
     form, modes = ordered(found.format), found.format.stored(modes)
     outer = len(cuts)
     places = [each.reads[0] for each in modes[:outer]]
@@ -145,7 +145,7 @@ def blocks_of_result(
 
 
 def plain_of(found: TensorData, modes: Sequence[StoredMode]) -> Format:
-    """The plain format whose levels are those of modes and of blocks.
+    """Return the plain format whose levels are those of modes and of blocks.
 
     modes  what each level stores
     """
@@ -157,8 +157,8 @@ def plain_of(found: TensorData, modes: Sequence[StoredMode]) -> Format:
 
 
 def without_ends(stored: TensorData, form: RemappedFormat, shape: tuple[int, ...]) -> TensorData:
-    """The stored tensor with the fill value in what fills last blocks up, as other products read
-    zeros there."""
+    """Return the stored tensor with the fill value in what fills last blocks up, as other products
+    read zeros there."""
     short = [m for m, cut in enumerate(form.cuts) if cut and shape[m] % cut]
     if not short or not stored.nnz:
         return stored
@@ -183,7 +183,7 @@ def without_ends(stored: TensorData, form: RemappedFormat, shape: tuple[int, ...
 def _without_places_beyond(
     stored: TensorData, form: RemappedFormat, shape: tuple[int, ...]
 ) -> TensorData:
-    """`without_ends` of formats in which not every position stores a block."""
+    """Return `without_ends` of formats in which not every position stores a block."""
     columns, places = list_levels(stored, form.inner.order)
     modes = np.argsort(form.inner.mode_order)
     own = form.logical([columns[level].coordinates for level in modes], shape)

@@ -64,12 +64,12 @@ MOST_LAYOUTS = 64
 
 
 def is_in_blocks(obj: Any) -> bool:
-    """Whether an operand is stored over derived modes: a Tensor, or a bsr array of scipy's."""
+    """Tell whether an operand is stored over derived modes: a Tensor, or a bsr array of scipy's."""
     return isinstance(obj, RemappedTensor) or is_remapped(obj)
 
 
 def form_of(obj: Any) -> AnyFormat:
-    """The format of an operand, where it is in blocks that of these."""
+    """Return the format of an operand, where it is in blocks that of these."""
     if isinstance(obj, RemappedTensor):
         return obj.format
     if is_remapped(obj):
@@ -83,7 +83,7 @@ def form_of(obj: Any) -> AnyFormat:
 
 
 def shape_of(obj: Any) -> tuple[int, ...]:
-    """The shape of an operand, whose numbers have none."""
+    """Return the shape of an operand, whose numbers have none."""
     shape = getattr(obj, "shape", None)
     return as_data(obj).shape if shape is None else tuple(shape)
 
@@ -108,7 +108,7 @@ class Layout:
     identity: tuple[object, ...]
 
     def made(self, objects: Mapping[str, Any]) -> dict[str, Any]:
-        """The operands over stored modes."""
+        """Return the operands over stored modes."""
         return {name: how.make(objects[own]) for name, (own, how) in self.makers.items()}
 
 
@@ -143,7 +143,7 @@ class RemappedCall:
 
     @property
     def blocks(self) -> tuple[RemappedFormat, ...]:
-        """The formats of the operands that are read in blocks."""
+        """Return the formats of the operands that are read in blocks."""
         return tuple(f for f in (p.form for p in self.cut.parts) if isinstance(f, RemappedFormat))
 
     def layout(self, objects: Mapping[str, Any]) -> Layout | None:
@@ -183,7 +183,8 @@ class RemappedCall:
         return call_key(layout.identity, made)
 
     def short_way(self, names: Sequence[str]) -> ShortCall:
-        """The function of the operands in the order of `names`, and of `out` if there is one."""
+        """Return the function of the operands in the order of `names`, and of `out` if there is
+        one."""
 
         count, layouts = len(names), self.layouts
 
@@ -211,22 +212,22 @@ class RemappedCall:
         return call
 
     def takes(self, out: Any, layout: Layout) -> bool:
-        """Whether the kernels write into `out` themselves, or there is none."""
+        """Tell whether the kernels write into `out` themselves, or there is none."""
         if out is None:
             return True
         fits = isinstance(out, np.ndarray) and out.shape == layout.shape
         return fits and self.fills(layout)
 
     def fills(self, layout: Layout) -> bool:
-        """Whether blocks fill the result."""
+        """Tell whether blocks fill the result."""
         return filled_up(layout.shape, self.cut.target) == layout.shape
 
     def inner_out(self, out: Any, layout: Layout) -> Any:
-        """`out` over stored modes: a view."""
+        """Return `out` over stored modes: a view."""
         return out.reshape(layout.inner)
 
     def finished(self, found: Any, shape: tuple[int, ...]) -> Any:
-        """The result as the user expects it."""
+        """Return the result as the user expects it."""
         cuts, wish = self.cut.target, self.wish
         if isinstance(found, np.ndarray | np.generic):
             whole = self._joined(np.asarray(found), shape) if any(cuts) else found
@@ -251,7 +252,7 @@ class RemappedCall:
         ]
 
     def settings(self, settings: Settings) -> Settings:
-        """The settings of the statement over stored modes."""
+        """Return the settings of the statement over stored modes."""
         return replace(settings, static=self.cut.static, format=self.wish.form)
 
 
@@ -265,7 +266,7 @@ def copied_into(out: Any, found: Any) -> bool:
 
 
 def _in_kind(tensor: Tensor, wish: Wish) -> Any:
-    """A sparse result as an object of the expected kind, in the format that is asked for."""
+    """Return a sparse result as an object of the expected kind, in the format that is asked for."""
     if wish.asked is not None:
         tensor = tensor.to_format(wish.asked)
         kind = wish.kind.kind
@@ -286,7 +287,7 @@ def _in_kind(tensor: Tensor, wish: Wish) -> Any:
 def sizes_of(
     assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, int] | None:
-    """The size of each index; None where operands do not fit, which the usual way says."""
+    """Return the size of each index; None where operands do not fit, which the usual way says."""
     target = assignment.target
     try:
         check_orders(assignment, shapes)
@@ -302,7 +303,7 @@ def sizes_of(
 def unfilled(
     cut: CutAssignment, sizes: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]
 ) -> str:
-    """Why what fills last blocks up would be seen, "" where it is not."""
+    """Say why what fills last blocks up would be seen, "" where it is not."""
     short = {index for index, size in cut.cuts.items() if sizes[index] % size}
     for index in sorted(short):
         why = f"{index} of size {sizes[index]} is not in full blocks of {cut.cuts[index]}, and "
@@ -319,8 +320,8 @@ def unfilled(
 
 
 def _adds_zeros(expr: Expr, index: str) -> bool:
-    """Whether sums over an index add zeros beyond its size, also where a factor beside a sum is
-    multiplied inside of it: such a factor may be infinite."""
+    """Tell whether sums over an index add zeros beyond its size, also where a factor beside a sum
+    is multiplied inside of it: such a factor may be infinite."""
     match expr:
         case Reduce():
             own = expr.index != index or (expr.operator.additive and _vanishes(expr.body, index))
@@ -341,7 +342,7 @@ def _sums_over(expr: Expr, index: str) -> bool:
 
 
 def _vanishes(expr: Expr, index: str) -> bool:
-    """Whether an expression is exactly 0 where all that have an index are 0 there."""
+    """Tell whether an expression is exactly 0 where all that have an index are 0 there."""
     match expr:
         case Access():
             return index in expr.indices
@@ -369,7 +370,7 @@ def remapped_call(
     settings: Settings,
     identity: tuple[object, ...] = (),
 ) -> tuple[RemappedCall | None, dict[str, str]]:
-    """The call over stored modes; None where operands are read in plain formats.
+    """Return the call over stored modes; None where operands are read in plain formats.
 
     Returns with it the reasons for which each of these is.
     """
@@ -399,7 +400,7 @@ def remapped_call(
 
 
 def _refusal(assignment: Assignment, objects: Mapping[str, Any], settings: Settings) -> str:
-    """Why a call cannot be computed over stored modes, whatever its operands store."""
+    """Say why a call cannot be computed over stored modes, whatever its operands store."""
     used = {*operand_names(assignment), assignment.target.tensor}
     if not {*operand_names(assignment)} <= {*objects} or not {*objects} <= used:
         return "operands do not fit"
@@ -427,7 +428,7 @@ def wish_of(
     forms: Mapping[str, AnyFormat],
     format: Any,
 ) -> Wish:
-    """How the result is to be stored: as asked, as blocks where inference says so, or plain.
+    """Return how the result is to be stored: as asked, as blocks where inference says so, or plain.
 
     containers  what the operands are, in the words of the table of results
     format      that the result is asked for in
@@ -454,7 +455,7 @@ def plain_kind(
     forms: Mapping[str, AnyFormat],
     asked: AnyFormat | None,
 ) -> ResultKind:
-    """How the result is handed out where all operands are in plain formats."""
+    """Return how the result is handed out where all operands are in plain formats."""
     if isinstance(asked, RemappedFormat):
         return ResultKind(plain_format(asked.order), TENSOR)
     plain = {n: f if isinstance(f, Format) else plain_format(f.order) for n, f in forms.items()}

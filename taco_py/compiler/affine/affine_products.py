@@ -42,7 +42,8 @@ class _Term:
 
 
 def products(statements: Iterable[Placed], types: Mapping[str, OperandType]) -> dict[str, Product]:
-    """The statements that add or subtract products of two elements, all of one floating type."""
+    """Return the statements that add or subtract products of two elements, all of one floating
+    type."""
     from polyhedral.programs.program_product import Product
 
     dtypes = {name: np.dtype(type.dtype) for name, type in types.items()}
@@ -83,7 +84,7 @@ def _factor(update: Update, term: _Term, memory: Memory, sizes: Mapping[str, Exp
 
 
 def _term(update: Update) -> _Term | None:
-    """The term of a sum of products; None where the statement is none."""
+    """Return the term of a sum of products; None where the statement is none."""
     match update.value:
         case nodes.Call(operator, (one, other)) if operator == MUL:
             left, right = _scaled(one), _scaled(other)
@@ -99,7 +100,7 @@ def _term(update: Update) -> _Term | None:
 
 
 def _scaled(value: nodes.Expr) -> tuple[nodes.Expr | None, nodes.Access] | None:
-    """`value` as an element, or as a number times an element."""
+    """Return `value` as an element, or as a number times an element."""
     match value:
         case nodes.Access():
             pair: tuple[nodes.Expr | None, nodes.Expr] = (None, value)
@@ -114,12 +115,12 @@ def _scaled(value: nodes.Expr) -> tuple[nodes.Expr | None, nodes.Access] | None:
 
 
 def _is_number(value: nodes.Expr) -> bool:
-    """Whether no index is in `value`."""
+    """Tell whether no index is in `value`."""
     return not any(access.indices for access in accesses(value))
 
 
 def _has_one_type(update: Update, term: _Term, dtypes: Mapping[str, DType]) -> bool:
-    """Whether all is computed in the floating type that the arrays have."""
+    """Tell whether all is computed in the floating type that the arrays have."""
     element = dtypes[update.target.tensor]
     assert update.operator is not None  # a term says so
     whole = nodes.Call(update.operator, (update.target, update.value), update.span)

@@ -50,7 +50,8 @@ def compile_program(
     budget: int,
     cache: KernelCache = KERNELS,
 ) -> CompiledProgram:
-    """The kernel, from the cache or made now, within `budget` operations of ISL (0: no limit).
+    """Return the kernel, from the cache or made now, within `budget` operations of ISL (0: no
+    limit).
 
     Raises CompilerError, and BudgetExceededError.
     """

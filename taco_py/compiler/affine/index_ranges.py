@@ -71,7 +71,7 @@ def _subscripts(each: Placed) -> Iterator[tuple[Access, int, Affine]]:
 
 
 def _closed_by(value: Affine, loops: tuple[Loop, ...]) -> Loop | None:
-    """The innermost loop with an open end whose index is in `value`."""
+    """Return the innermost loop with an open end whose index is in `value`."""
     for loop in reversed(loops):
         if loop.index in value.names and not (loop.range.lower and loop.range.upper):
             return loop
@@ -153,7 +153,7 @@ def size_classes(statements: tuple[Placed, ...]) -> dict[Mode, Mode]:
 
 
 def same_sizes(statements: tuple[Placed, ...]) -> Iterator[tuple[str, Access, int, Access, int]]:
-    """Pairs of modes that must agree: (index, access, mode, access, mode)."""
+    """Yield pairs of modes that must agree: (index, access, mode, access, mode)."""
     for each in statements:
         bare: dict[str, tuple[Access, int]] = {}
         for access, mode, value in _subscripts(each):
@@ -164,7 +164,7 @@ def same_sizes(statements: tuple[Placed, ...]) -> Iterator[tuple[str, Access, in
 
 
 def _bare_index(value: Affine, loops: tuple[Loop, ...]) -> str | None:
-    """The implied index that `value` is."""
+    """Return the implied index that `value` is."""
     for loop in loops:
         if loop.implied and value == variable(loop.index):
             return loop.index

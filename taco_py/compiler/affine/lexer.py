@@ -35,7 +35,7 @@ class Line:
 
 
 def lines(text: str) -> tuple[Line, ...]:
-    """The lines of `text` that have tokens.
+    """Return the lines of `text` that have tokens.
 
     Raises:
         NotationError: a character that no token has.

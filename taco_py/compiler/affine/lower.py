@@ -77,7 +77,7 @@ class Memory:
 def lay_out(
     statements: tuple[Placed, ...], types: Mapping[str, OperandType], names: Names
 ) -> Memory:
-    """Arrays and parameters for the operands of `statements`."""
+    """Return arrays and parameters for the operands of `statements`."""
     written = written_names(statements)
     data: dict[str, Data] = {}
     scalars: list[tuple[Var, tuple[str, str, int]]] = []
@@ -104,7 +104,7 @@ def lay_out(
 def bodies(
     statements: Iterable[Placed], memory: Memory, sizes: Mapping[str, Expr]
 ) -> dict[str, Body]:
-    """A body for each statement. `sizes` are the values of names that no loop has."""
+    """Return a body for each statement. `sizes` are the values of names that no loop has."""
 
     def body(update: Update) -> Body:
         return lambda values: _store(update, memory, {**sizes, **values})
@@ -130,7 +130,7 @@ def _store(update: Update, memory: Memory, values: Mapping[str, Expr]) -> Stmt:
 
 
 def sums_in_place(update: Update, dtypes: Mapping[str, DType]) -> bool:
-    """Whether it is `target op= value`, computed in the target's own dtype: else each term is
+    """Tell whether it is `target op= value`, computed in the target's own dtype: else each term is
     converted back to that after it was added."""
     if update.operator is None:
         return False
@@ -156,7 +156,7 @@ def _affine(value: Affine, values: Mapping[str, Expr]) -> Expr:
 def value_of(
     expr: nodes.Expr, memory: Memory, values: Mapping[str, Expr], type: ScalarType
 ) -> Expr:
-    """The value of `expr`, converted to `type`."""
+    """Return the value of `expr`, converted to `type`."""
     match expr:
         case nodes.Literal(value):
             return Const(_number(value, type), type)

@@ -29,7 +29,8 @@ class Lowered:
 
 
 def to_nest(statements: tuple[Placed, ...], given: tuple[str, ...]) -> Lowered:
-    """The nest of `statements`, with the sizes `given` by the caller as its first parameters.
+    """Return the nest of `statements`, with the sizes `given` by the caller as its first
+    parameters.
 
     Raises:
         NotationError: as `ranges.domain`.
@@ -54,7 +55,7 @@ def to_nest(statements: tuple[Placed, ...], given: tuple[str, ...]) -> Lowered:
 
 
 def in_order(nest: model.Nest, statements: Collection[str]) -> model.Nest:
-    """`nest`, in which what these statements add to one element stays in order."""
+    """Return `nest`, in which what these statements add to one element stays in order."""
 
     def kept(each: model.Statement) -> model.Statement:
         target, *read = each.accesses
@@ -75,7 +76,7 @@ def _size_parameters(statements: tuple[Placed, ...], given: tuple[str, ...]) -> 
 
 
 def _used_sizes(parts: tuple[model.Statement, ...]) -> set[str]:
-    """The parameters that a bound or a guard uses."""
+    """Return the parameters that a bound or a guard uses."""
     return {
         name
         for part in parts
@@ -89,7 +90,7 @@ def _used_sizes(parts: tuple[model.Statement, ...]) -> set[str]:
 
 
 def _accesses(each: Placed) -> tuple[model.Access, ...]:
-    """The target, then what is read. Sums into one element may be added up in any order."""
+    """Return the target, then what is read. Sums into one element may be added up in any order."""
     update = each.update
     mode = model.Mode.WRITE if update.operator is None else model.Mode.UPDATE
     operator = None if update.operator is None else "+"

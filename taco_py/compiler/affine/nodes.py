@@ -66,7 +66,7 @@ class Update:
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """The target, then what the value reads, left to right."""
+        """Return the target, then what the value reads, left to right."""
         return (self.target, *accesses(self.value))
 
 
@@ -89,5 +89,5 @@ class Program:
 
 
 def subscripts(access: Access) -> tuple[Affine, ...]:
-    """The subscripts of an access as values."""
+    """Return the subscripts of an access as values."""
     return tuple(parse_affine(text) for text in access.indices)

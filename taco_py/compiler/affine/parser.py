@@ -33,7 +33,7 @@ _BLOCK_HINT = "indent what a `for` holds, all of it by the same number of spaces
 
 
 def parse_program(text: str) -> Program:
-    """The program that `text` spells, each node with its span.
+    """Return the program that `text` spells, each node with its span.
 
     >>> parse_program("for t in T: x[i] = x[i-1]").body[0].index
     't'
@@ -59,7 +59,7 @@ def parse_program(text: str) -> Program:
 
 
 def _block(rest: tuple[Line, ...], indent: int) -> tuple[tuple[Item, ...], tuple[Line, ...]]:
-    """The items of the lines of one indentation, and the lines that follow them."""
+    """Return the items of the lines of one indentation, and the lines that follow them."""
     items: list[Item] = []
     while rest and rest[0].indent == indent:
         line, rest = rest[0], rest[1:]
@@ -128,7 +128,7 @@ class _Parser(Cursor):
     # -------------------------------------------------------- loops
 
     def header(self) -> tuple[str, Range]:
-        """`for i in 1..N:`."""
+        """Return `for i in 1..N:`."""
         self.take()
         index = self.take().text
         bounds = Range()
@@ -159,7 +159,7 @@ class _Parser(Cursor):
         return Range(first, () if self.at(":") else self.bounds("min"))
 
     def bounds(self, extreme: str) -> tuple[Affine, ...]:
-        """One bound, or several in `max(…)` or `min(…)`."""
+        """Return one bound, or several in `max(…)` or `min(…)`."""
         if not self.at("max", "min"):
             return (self.affine("a range", "..", ":"),)
         if self.token.text != extreme and not (extreme == "max" and self._ends_line()):
@@ -176,7 +176,7 @@ class _Parser(Cursor):
         return tuple(found)
 
     def _ends_line(self) -> bool:
-        """Whether this is `min(…):`, the only bound of its range."""
+        """Tell whether this is `min(…):`, the only bound of its range."""
         depth = 0
         for token in self.tokens[self.position :]:
             depth += (token.text == "(") - (token.text == ")")
@@ -185,7 +185,7 @@ class _Parser(Cursor):
         return False
 
     def affine(self, place: str, *stops: str) -> Affine:
-        """An affine expression up to one of `stops`, which is not consumed."""
+        """Return an affine expression up to one of `stops`, which is not consumed."""
         first, depth = self.token, 0
         while not self.ended and not (depth == 0 and self.at(*stops)):
             depth += self.at("(", "[") - self.at(")", "]")
@@ -261,7 +261,7 @@ class _Parser(Cursor):
         return self.access()
 
     def call(self) -> Expr:
-        """`min(a, b)`, `sqrt(a)`."""
+        """Return `min(a, b)`, `sqrt(a)`."""
         first = self.take()
         operator = FUNCTIONS[first.text]
         opening = self.take()
@@ -295,7 +295,7 @@ class _Parser(Cursor):
         return Access(first.text, tuple(map(str, found)), self.since(first))
 
     def text(self, first: Token) -> str:
-        """The access that begins at `first`, as it is written."""
+        """Return the access that begins at `first`, as it is written."""
         stop, depth = first.span.stop, 0
         for token in self.tokens[self.tokens.index(first) + 1 :]:
             depth += (token.text == "[") - (token.text == "]")

@@ -45,7 +45,7 @@ class Placed:
 
 
 def place(program: Program) -> tuple[Placed, ...]:
-    """The statements of `program` in the order in which they are written, S0, S1, …
+    """Return the statements of `program` in the order in which they are written, S0, S1, …
 
     Raises:
         NotationError, OperandError: as `check_program`.
@@ -80,7 +80,7 @@ def _placed(
 
 
 def used_names(update: Update) -> tuple[str, ...]:
-    """The names in the subscripts of a statement, those of the target first."""
+    """Return the names in the subscripts of a statement, those of the target first."""
     return unique(
         name
         for access in update.accesses
@@ -90,7 +90,7 @@ def used_names(update: Update) -> tuple[str, ...]:
 
 
 def size_names(program: Program) -> tuple[str, ...]:
-    """The numbers that the caller gives: names in ranges that no loop around them has."""
+    """Return the numbers that the caller gives: names in ranges that no loop around them has."""
     return unique(_sizes(program.body, frozenset()))
 
 
@@ -103,12 +103,12 @@ def _sizes(items: tuple[Item, ...], bound: frozenset[str]) -> Iterator[str]:
 
 
 def tensor_names(statements: tuple[Placed, ...]) -> tuple[str, ...]:
-    """Every array and number that statements use, in the order of their first use."""
+    """Return every array and number that statements use, in the order of their first use."""
     return unique(access.tensor for each in statements for access in each.update.accesses)
 
 
 def written_names(statements: tuple[Placed, ...]) -> frozenset[str]:
-    """The arrays that statements change."""
+    """Return the arrays that statements change."""
     return frozenset(each.update.target.tensor for each in statements)
 
 

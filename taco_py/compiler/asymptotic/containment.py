@@ -30,7 +30,7 @@ NAMINGS = 24
 
 
 def contained(a: Query, b: Query, dimensions: Mapping[str, str]) -> bool:
-    """Whether a ⪯ b: there are never more tasks in `a` than in `b`.
+    """Tell whether a ⪯ b: there are never more tasks in `a` than in `b`.
 
     dimensions  for each index the name of its dimension, where that is not the index itself
     """
@@ -43,7 +43,7 @@ def contained(a: Query, b: Query, dimensions: Mapping[str, str]) -> bool:
 
 
 def _heads(a: Query, b: Query, dimensions: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Every way to take heads of `b` to all heads of `a`, dimensions kept."""
+    """Yield every way to take heads of `b` to all heads of `a`, dimensions kept."""
 
     def extend(rest: tuple[str, ...], found: dict[str, str]) -> Iterator[dict[str, str]]:
         if not rest:
@@ -62,7 +62,8 @@ def _heads(a: Query, b: Query, dimensions: Mapping[str, str]) -> Iterator[dict[s
 
 
 def smallest(whole: Query, nonempty: frozenset[str]) -> Query:
-    """The query without the atoms that the others imply (its core), variables named in order.
+    """Return the query without the atoms that the others imply (its core), variables named in
+    order.
 
     nonempty  tensors that are assumed to store something: `∃i,j B[i,j]` says nothing about them
 
@@ -83,7 +84,7 @@ def smallest(whole: Query, nonempty: frozenset[str]) -> Query:
 
 
 def _same(atom: Atom, other: Atom, fixed: Mapping[str, str]) -> bool:
-    """Whether the second may be the image of the first, as far as that can be seen at once."""
+    """Tell whether the second may be the image of the first, as far as that can be seen at once."""
     same = atom.relation == other.relation
     return same and may_be(atom.variables, other.variables, fixed)
 
@@ -91,14 +92,14 @@ def _same(atom: Atom, other: Atom, fixed: Mapping[str, str]) -> bool:
 def _says_nothing(
     atom: Atom, atoms: frozenset[Atom], heads: tuple[str, ...], nonempty: frozenset[str]
 ) -> bool:
-    """Whether `atom` says only that its tensor is not empty, which is assumed."""
+    """Tell whether `atom` says only that its tensor is not empty, which is assumed."""
     mine = set(atom.variables)
     alone = not mine & variables(atoms - {atom}) and not mine & set(heads)
     return alone and len(mine) == len(atom.variables) and atom.relation in nonempty
 
 
 def _named(atoms: frozenset[Atom], heads: frozenset[str]) -> frozenset[Atom]:
-    """`atoms` with quantified variables numbered so that equal queries get equal names."""
+    """Return `atoms` with quantified variables numbered so that equal queries get equal names."""
     open_ = variables(atoms) - heads
     colours = _coloured(atoms, heads)
     groups: dict[tuple[str, int], list[str]] = {}
@@ -136,7 +137,7 @@ def _coloured(atoms: frozenset[Atom], heads: frozenset[str]) -> dict[str, int]:
 
 
 def _namings(groups: Sequence[list[str]]) -> Iterator[dict[str, str]]:
-    """All ways to number the variables, group by group; one where there are too many."""
+    """Yield all ways to number the variables, group by group; one where there are too many."""
     few = prod(factorial(len(group)) for group in groups) <= NAMINGS
     orders = [permutations(group) if few else iter((tuple(group),)) for group in groups]
     for choice in product(*orders):

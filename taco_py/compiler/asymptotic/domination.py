@@ -77,7 +77,7 @@ class Costs:
     unions: dict[Union, Union] = field(default_factory=dict)
 
     def number(self, whole: Query) -> int:
-        """The number of the query's smallest form, -1 if it is sunk."""
+        """Return the number of the query's smallest form, -1 if it is sunk."""
         found = self.raw.get(whole)
         if found is None:
             small = smallest(whole, self.given.nonempty)
@@ -94,7 +94,7 @@ class Costs:
         return any(contained(whole, free, self.given.dimensions) for free in self.given.sunk)
 
     def union(self, queries: Iterable[Query]) -> Union:
-        """The largest of the queries, without those that are sunk."""
+        """Return the largest of the queries, without those that are sunk."""
         numbers = frozenset(number for q in queries if (number := self.number(q)) >= 0)
         found = self.unions.get(numbers)
         if found is None:
@@ -103,7 +103,7 @@ class Costs:
         return found
 
     def is_covered(self, number: int, numbers: Union) -> bool:
-        """Whether another of `numbers` is above this one, or equal to it and before it."""
+        """Tell whether another of `numbers` is above this one, or equal to it and before it."""
         return any(
             self.contained(number, other) and (other < number or not self.contained(other, number))
             for other in numbers
@@ -111,7 +111,7 @@ class Costs:
         )
 
     def contained(self, low: int, high: int) -> bool:
-        """Whether the first query is contained in the second."""
+        """Tell whether the first query is contained in the second."""
         key = (low, high)
         found = self.pairs.get(key)
         if found is None:
@@ -121,14 +121,14 @@ class Costs:
         return found
 
     def below(self, low: Union, high: Union) -> bool:
-        """Whether low ⪯ high."""
+        """Tell whether low ⪯ high."""
         return all(any(self.contained(a, b) for b in high) for a in low)
 
     def strictly_below(self, low: Union, high: Union) -> bool:
         return self.below(low, high) and not self.below(high, low)
 
     def readable(self, union: Union) -> tuple[Query, ...]:
-        """The queries of a union, those of most heads first."""
+        """Return the queries of a union, those of most heads first."""
         found = (self.queries[number] for number in union)
         return tuple(sorted(found, key=lambda q: (-len(q.heads), str(q))))
 
@@ -142,7 +142,7 @@ class Incumbents:
     verdicts: dict[Union, Union] = field(default_factory=dict)
 
     def below(self, cost: Union) -> Union | None:
-        """A cost met so far that is strictly below `cost`, None if there is none."""
+        """Return a cost met so far that is strictly below `cost`, None if there is none."""
         known = self.verdicts.get(cost)
         if known is None:
             below = (low for low in self.best if self.costs.strictly_below(low, cost))

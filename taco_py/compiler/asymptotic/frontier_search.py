@@ -72,14 +72,14 @@ class Candidate:
 
     @property
     def kernels(self) -> tuple[ScheduledKernel, ...] | None:
-        """Assignments to evaluate in turn, each with its schedule; None for a fused schedule, whose
-        temporaries are made inside loops."""
+        """Return assignments to evaluate in turn, each with its schedule; None for a fused
+        schedule, whose temporaries are made inside loops."""
         return kernels_of(self.statement)
 
     @property
     def schedule(self) -> Schedule | None:
-        """The commands that lead from the whole assignment to these loops, a `precompute` for each
-        temporary; None where none do, whether or not `kernels` in turn are the same.
+        """Return the commands that lead from the whole assignment to these loops, a `precompute`
+        for each temporary; None where none do, whether or not `kernels` in turn are the same.
 
         None too where they are refused for the result's format, as where a sparse result would
         store every coordinate of an index for a dense temporary.
@@ -131,7 +131,7 @@ class Frontier(Sequence[Candidate]):
 
     @property
     def complete(self) -> bool:
-        """Whether every program of least depth was looked at."""
+        """Tell whether every program of least depth was looked at."""
         return self.listed and self.seen == self.kept
 
     def __len__(self) -> int:
@@ -146,17 +146,18 @@ class Frontier(Sequence[Candidate]):
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """The different costs on the frontier."""
+        """Return the different costs on the frontier."""
         return tuple(dict.fromkeys(candidate.cost for candidate in self.candidates))
 
     def __repr__(self) -> str:
-        """One line; `explain()` has the rest."""
+        """Return one line; `explain()` has the rest."""
         of = f"{len(self)} of {self.universe} schedules of {expression_text(self.assignment)}"
         whole = "" if self.complete else ", not all looked at"
         return f"<Frontier: {of}{whole}>"
 
     def explain(self) -> str:
-        """Candidates → after the depth filter → after domination, and what was pruned by what."""
+        """Return candidates → after the depth filter → after domination, and what was pruned by
+        what."""
         return Report("\n".join(_explained(self)))
 
     def _repr_html_(self) -> str:
@@ -171,8 +172,8 @@ def frontier(
     budget: float | None = None,
     dtype: str = "float64",
 ) -> Frontier:
-    """The frontier of an assignment whose sums are explicit; in what it returns they are apart
-    (`sums_apart`).
+    """Return the frontier of an assignment whose sums are explicit; in what it returns they are
+    apart (`sums_apart`).
 
     formats  of the operands; those that are not all dense have a pattern, and every mode of theirs
              may be stepped through or located
@@ -264,7 +265,7 @@ class _Choice:
             self.found.append((directed, cost))
 
     def dropped(self) -> Iterator[Dropped]:
-        """The costs that most schedules were dropped for."""
+        """Yield the costs that most schedules were dropped for."""
         late = [cost for _, cost in self.found]
         for cost in late:
             low = self.incumbents.below(cost)
@@ -293,7 +294,7 @@ class Programs:
 
 
 def search(assignment: Assignment, end: float = inf) -> Programs:
-    """Every grouping of the assignment with every way to share loops, filtered by depth.
+    """Return every grouping of the assignment with every way to share loops, filtered by depth.
 
     end  the time after which no more are made, but for the first
     """
@@ -315,7 +316,7 @@ def search(assignment: Assignment, end: float = inf) -> Programs:
 
 
 def _names(assignment: Assignment) -> tuple[str, ...]:
-    """Names for temporaries: w, w1, w2, …"""
+    """Return names for temporaries: w, w1, w2, …"""
     taken = {assignment.target.tensor, *(access.tensor for access in accesses(assignment))}
     names = ("w", *(f"w{number}" for number in range(1, 64)))
     return tuple(name for name in names if name not in taken)

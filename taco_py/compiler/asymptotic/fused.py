@@ -35,9 +35,9 @@ from taco_py.language.problem import Problem, TensorType
 
 
 def fused_schedule(assignment: Assignment, statement: Statement) -> Schedule | None:
-    """The commands that make the loops of `statement` out of the assignment's, None where there
-    are none: workspaces whose maker and reader run through them in different orders, sums that
-    were multiplied out, and loops around what they are not linear in."""
+    """Return the commands that make the loops of `statement` out of the assignment's, None where
+    there are none: workspaces whose maker and reader run through them in different orders, sums
+    that were multiplied out, and loops around what they are not linear in."""
     order = one_order(statement)
     if order is None:
         return None
@@ -47,7 +47,8 @@ def fused_schedule(assignment: Assignment, statement: Statement) -> Schedule | N
 
 
 def one_order(statement: Statement) -> tuple[str, ...] | None:
-    """One order of all loops, those of a maker and of its reader merged; None where they clash."""
+    """Return one order of all loops, those of a maker and of its reader merged; None where they
+    clash."""
     match statement:
         case Forall(index, body):
             inner = one_order(body)
@@ -60,7 +61,7 @@ def one_order(statement: Statement) -> tuple[str, ...] | None:
 
 
 def _parts(statement: Statement) -> Iterator[Command]:
-    """A command for each temporary, the outermost first."""
+    """Yield a command for each temporary, the outermost first."""
     match statement:
         case Forall(_, body):
             yield from _parts(body)
@@ -96,7 +97,7 @@ def _exchanged(expr: Expr, tensor: str, value: Expr) -> Expr:
 
 
 def _makes(schedule: Schedule, assignment: Assignment, statement: Statement) -> bool:
-    """Whether the commands lead to these loops, where all tensors are dense."""
+    """Tell whether the commands lead to these loops, where all tensors are dense."""
     assignment = sums_outside(assignment)
     types = {a.tensor: TensorType(dense(len(a.indices)), "float64") for a in accesses(assignment)}
     result = TensorType(dense(len(assignment.target.indices)), "float64")
@@ -109,7 +110,8 @@ def _makes(schedule: Schedule, assignment: Assignment, statement: Statement) -> 
 
 
 def _bare(statement: Statement, made: Sequence[str]) -> Statement:
-    """The statement without scalars that it adds up in besides the workspaces called `made`."""
+    """Return the statement without scalars that it adds up in besides the workspaces called
+    `made`."""
     match statement:
         case Forall(_, body):
             return replace(statement, body=_bare(body, made))
@@ -137,7 +139,8 @@ def _retargeted(statement: Statement, old: Access, new: Access) -> Statement:
 
 
 def _shape(statement: Statement) -> Hashable:
-    """A statement without what makes no difference: the order of factors, kinds of workspaces."""
+    """Return a statement without what makes no difference: the order of factors, kinds of
+    workspaces."""
     match statement:
         case Forall(index, body):
             return index, _shape(body)
@@ -150,7 +153,8 @@ def _shape(statement: Statement) -> Hashable:
 
 
 def _factors(expr: Expr) -> Hashable:
-    """An expression in which the arguments of what is commutative and associative have no order."""
+    """Return an expression in which the arguments of what is commutative and associative have no
+    order."""
     if isinstance(expr, Call) and expr.operator.commutative and expr.operator.associative:
         return expr.operator.name, tuple(sorted(map(repr, map(_factors, _flat(expr)))))
     if isinstance(expr, Call):
@@ -172,8 +176,8 @@ def _flat(expr: Call) -> Iterator[Expr]:
 
 
 def made_inside(where: Where) -> Statement:
-    """The statement with a temporary made in the loops that its maker and its reader begin with:
-    `unfused` the other way round.
+    """Return the statement with a temporary made in the loops that its maker and its reader begin
+    with: `unfused` the other way round.
 
     where(forall i forall k H[i,k] += T[i,k], forall i forall j forall k T[i,k] += …)
     → forall i where(forall k H[i,k] += T[k], forall j forall k T[k] += …)
@@ -201,8 +205,8 @@ def made_inside(where: Where) -> Statement:
 
 
 def unfused(statement: Statement) -> Statement:
-    """The statement with each temporary over the loops around it too, and made before all of them:
-    every loop runs as often."""
+    """Return the statement with each temporary over the loops around it too, and made before all of
+    them: every loop runs as often."""
     match statement:
         case Forall(index, body):
             return _around(index, unfused(body))
@@ -213,7 +217,7 @@ def unfused(statement: Statement) -> Statement:
 
 
 def _around(index: str, body: Statement) -> Statement:
-    """A loop over each part of a statement whose temporaries are made before."""
+    """Return a loop over each part of a statement whose temporaries are made before."""
     if not isinstance(body, Where):
         return Forall(index, body)
     name = body.workspace.name
@@ -225,7 +229,7 @@ def _around(index: str, body: Statement) -> Statement:
 
 
 def _widened(statement: Statement, name: str, index: str) -> Statement:
-    """The statement with `index` before the other indices of the temporary called `name`."""
+    """Return the statement with `index` before the other indices of the temporary called `name`."""
 
     def wide(access: Access) -> Access:
         return replace(access, indices=(index, *access.indices))
@@ -234,7 +238,7 @@ def _widened(statement: Statement, name: str, index: str) -> Statement:
 
 
 def _accessed(statement: Statement, name: str, change: Callable[[Access], Access]) -> Statement:
-    """The statement with accesses to the temporary called `name` changed."""
+    """Return the statement with accesses to the temporary called `name` changed."""
 
     def changed(access: Access) -> Access:
         return change(access) if access.tensor == name else access

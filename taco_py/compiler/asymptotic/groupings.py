@@ -49,14 +49,15 @@ class Group:
 
     @property
     def indices(self) -> frozenset[str]:
-        """Every index of this group and of those inside it."""
+        """Return every index of this group and of those inside it."""
         inside = {i for part in self.parts for i in part.indices}
         own = {i for access in accesses(self.body) for i in access.indices}
         return frozenset(inside | own | set(self.target.indices))
 
 
 def groupings(assignment: Assignment, names: Sequence[str]) -> Iterator[Group]:
-    """Every grouping of an assignment with explicit sums; `names` are free for temporaries."""
+    """Yield every grouping of an assignment with explicit sums; `names` are free for
+    temporaries."""
     drafts = tuple(f"{place}" for place in range(DRAFTS))
     for value in _forms(assignment)[:REWRITES]:
         reduced, body = _peeled(value)
@@ -65,7 +66,8 @@ def groupings(assignment: Assignment, names: Sequence[str]) -> Iterator[Group]:
 
 
 def _named(group: Group, names: Iterator[str], known: dict[str, str]) -> Group:
-    """`group` whose temporaries have the first of `names`, in the order of their computation."""
+    """Return `group` whose temporaries have the first of `names`, in the order of their
+    computation."""
     parts = []
     for part in group.parts:
         inside = _named(part, names, known)
@@ -80,7 +82,7 @@ def _renamed(access: Access, names: Mapping[str, str]) -> Access:
 
 
 def _peeled(expr: Expr) -> tuple[tuple[str, ...], Expr]:
-    """The indices of the sums around an expression, and what is inside them."""
+    """Return the indices of the sums around an expression, and what is inside them."""
     reduced: list[str] = []
     while isinstance(expr, Reduce) and expr.operator == ADD:
         reduced.append(expr.index)
@@ -92,7 +94,8 @@ def _peeled(expr: Expr) -> tuple[tuple[str, ...], Expr]:
 
 
 def _pulled(expr: Expr) -> Expr:
-    """`a * sum(j, b)` → `sum(j, a * b)`: one product under all its sums, free to be regrouped."""
+    """Return `a * sum(j, b)` → `sum(j, a * b)`: one product under all its sums, free to be
+    regrouped."""
     expr = map_children(expr, _pulled)
     if not isinstance(expr, Call):
         return expr
@@ -116,14 +119,14 @@ def _everywhere(expr: Expr) -> tuple[str, ...]:
 
 
 def few_forms(assignment: Assignment) -> bool:
-    """Whether all distributed forms of an assignment are among its groupings."""
+    """Tell whether all distributed forms of an assignment are among its groupings."""
     return len(_forms(assignment)) <= REWRITES
 
 
 def _forms(assignment: Assignment) -> tuple[Expr, ...]:
-    """The assignment's value and what it becomes when products are distributed over sums, each form
-    once; of more than REWRITES one more than these. None in which a term has two sums over indices
-    of one name, as that of a denominator would."""
+    """Return the assignment's value and what it becomes when products are distributed over sums,
+    each form once; of more than REWRITES one more than these. None in which a term has two sums
+    over indices of one name, as that of a denominator would."""
     found = [_pulled(sums_apart(assignment).value)]
     for form in found:
         for other in _distributed(form):
@@ -135,8 +138,8 @@ def _forms(assignment: Assignment) -> tuple[Expr, ...]:
 
 
 def _distributed(expr: Expr) -> Iterator[Expr]:
-    """`expr` with one `a * (b + c)` replaced by `a * b + a * c`, or one sum over an index that both
-    terms have by two, for each place."""
+    """Yield `expr` with one `a * (b + c)` replaced by `a * b + a * c`, or one sum over an index
+    that both terms have by two, for each place."""
     if isinstance(expr, Call) and not expr.operator.additive:
         for place, arg in enumerate(expr.args):
             if expr.operator.linear[place] and _is_sum(arg):
@@ -164,7 +167,7 @@ def _at(call: Call, place: int, arg: Expr) -> Call:
 def _groups(
     target: Access, body: Expr, reduced: tuple[str, ...], names: tuple[str, ...]
 ) -> Iterator[Group]:
-    """Every way to compute `target` as the sum of `body` over `reduced`."""
+    """Yield every way to compute `target` as the sum of `body` over `reduced`."""
     for value, parts in _cuts(body, frozenset(reduced), frozenset(target.indices), names):
         own = free_indices(value)
         yield Group(target, value, tuple(i for i in reduced if i in own), parts)
@@ -176,7 +179,8 @@ Cut = tuple[Expr, tuple[Group, ...]]
 def _cuts(
     expr: Expr, reduced: frozenset[str], kept: frozenset[str], names: tuple[str, ...]
 ) -> Iterator[Cut]:
-    """`expr` with temporaries in the place of some of its parts, and the groups that fill them.
+    """Yield `expr` with temporaries in the place of some of its parts, and the groups that fill
+    them.
 
     reduced  the indices that are summed around `expr`
     kept     the indices that are used outside it
@@ -194,7 +198,7 @@ def _cuts(
 
 
 def _temporaries(expr: Expr, names: tuple[str, ...]) -> Iterator[Cut]:
-    """A temporary for the whole of `expr`, a sum or a part of a sum or product."""
+    """Yield a temporary for the whole of `expr`, a sum or a part of a sum or product."""
     reduced, body = _peeled(expr)
     target = Access(names[0], free_indices(expr))
     for group in _groups(target, body, reduced, names[1:]):
@@ -204,8 +208,8 @@ def _temporaries(expr: Expr, names: tuple[str, ...]) -> Iterator[Cut]:
 def _each(
     call: Call, reduced: frozenset[str], kept: frozenset[str], names: tuple[str, ...]
 ) -> Iterator[tuple[Cut, ...]]:
-    """All combinations of cuts of a call's arguments, with names of their own. What one alone has
-    that it is linear in may be summed there:
+    """Yield all combinations of cuts of a call's arguments, with names of their own. What one alone
+    has that it is linear in may be summed there:
 
         y[i] = sum(j, k, A[i,j] * B[j,k] * x[k] / z[i])  →  w[j] = sum(k, B[j,k] * x[k]), …
     """
@@ -222,7 +226,7 @@ def _each(
 def _argument(
     arg: Expr, own: frozenset[str], outside: frozenset[str], names: tuple[str, ...]
 ) -> Iterator[Cut]:
-    """One argument cut, or all of it a temporary where it is summed there."""
+    """Yield one argument cut, or all of it a temporary where it is summed there."""
     yield from _cuts(arg, own, outside, names)
     mine = [i for i in free_indices(arg) if i in own]
     if mine:
@@ -230,7 +234,7 @@ def _argument(
 
 
 def _combinations(options: Sequence[Callable[[], Iterator[Cut]]]) -> Iterator[tuple[Cut, ...]]:
-    """One cut of each, all combinations; none is made before it is asked for."""
+    """Yield one cut of each, all combinations; none is made before it is asked for."""
     if not options:
         yield ()
         return
@@ -245,7 +249,7 @@ def _joined(cuts: Sequence[Cut]) -> tuple[Group, ...]:
 
 
 def _flat(operator: Operator, expr: Expr) -> tuple[Expr, ...]:
-    """The arguments of nested calls of one operator."""
+    """Return the arguments of nested calls of one operator."""
     if isinstance(expr, Call) and expr.operator == operator:
         return tuple(part for arg in expr.args for part in _flat(operator, arg))
     return (expr,)
@@ -258,7 +262,8 @@ def _partitions(
     kept: frozenset[str],
     names: tuple[str, ...],
 ) -> Iterator[Cut]:
-    """Every partition of the arguments into blocks, each a temporary unless it is one argument.
+    """Yield every partition of the arguments into blocks, each a temporary unless it is one
+    argument.
 
     A block of one argument becomes a temporary, too, where an index is its own and is summed.
     """
@@ -287,7 +292,7 @@ def _block(
     names: tuple[str, ...],
     blocks: int,
 ) -> Iterator[Cut]:
-    """The ways to have one block of arguments: as it is, or as a temporary."""
+    """Yield the ways to have one block of arguments: as it is, or as a temporary."""
     if len(block) == 1:
         yield from _cuts(inner, frozenset(own), outside, names)
     alone = len(block) == 1 and not isinstance(inner, Call)
@@ -300,7 +305,7 @@ def _summed(indices: Sequence[str], expr: Expr) -> Expr:
 
 
 def _set_partitions(items: tuple[Expr, ...]) -> Iterator[tuple[tuple[Expr, ...], ...]]:
-    """Every partition of `items` into blocks, the first item in the first block."""
+    """Yield every partition of `items` into blocks, the first item in the first block."""
     if not items:
         yield ()
         return

@@ -22,8 +22,8 @@ MANY = 64
 def mapped(
     source: Iterable[Atom], target: Iterable[Atom], start: Mapping[str, str]
 ) -> Mapping[str, str] | None:
-    """A homomorphism that extends `start` and takes all atoms of `source` into `target`, None where
-    there is none."""
+    """Return a homomorphism that extends `start` and takes all atoms of `source` into `target`,
+    None where there is none."""
     stored: dict[str, list[tuple[str, ...]]] = {}
     for atom in target:
         stored.setdefault(atom.relation, []).append(atom.variables)
@@ -45,7 +45,7 @@ def mapped(
 
 
 def may_be(names: tuple[str, ...], image: tuple[str, ...], start: Mapping[str, str]) -> bool:
-    """Whether what `start` says of `names` agrees with their image."""
+    """Tell whether what `start` says of `names` agrees with their image."""
     return all(start.get(name, wanted) == wanted for name, wanted in zip(names, image, strict=True))
 
 
@@ -70,7 +70,7 @@ def _all_in(image: tuple[str, ...], names: tuple[str, ...], values: Mapping[str,
 
 
 def _parts(start: Mapping[str, str], images: Images) -> Iterator[Images]:
-    """The atoms in groups that share no variable but those of `start`."""
+    """Yield the atoms in groups that share no variable but those of `start`."""
     rest = dict(images)
     while rest:
         first = next(iter(rest))
@@ -82,7 +82,7 @@ def _parts(start: Mapping[str, str], images: Images) -> Iterator[Images]:
 
 
 def _ordered(start: Mapping[str, str], images: Images) -> list[Atom]:
-    """The atoms with the fewest open variables first, of those the ones with few images."""
+    """Return the atoms with the fewest open variables first, of those the ones with few images."""
     rest = sorted(images)
     known = set(start)
     found: list[Atom] = []
@@ -99,7 +99,7 @@ def _ordered(start: Mapping[str, str], images: Images) -> list[Atom]:
 def _search(
     pending: Sequence[Atom], images: Images, place: int, found: Mapping[str, str]
 ) -> Mapping[str, str] | None:
-    """`found` extended to the atoms from `place` on."""
+    """Return `found` extended to the atoms from `place` on."""
     if place == len(pending):
         return found
     atom = pending[place]
@@ -114,7 +114,7 @@ def _search(
 def _unified(
     names: tuple[str, ...], image: tuple[str, ...], found: Mapping[str, str]
 ) -> Mapping[str, str] | None:
-    """`found` extended so that `names` map to `image`, None where they cannot."""
+    """Return `found` extended so that `names` map to `image`, None where they cannot."""
     more = dict(found)
     for name, wanted in zip(names, image, strict=True):
         if more.setdefault(name, wanted) != wanted:

@@ -46,7 +46,7 @@ class Leaf:
 
     @property
     def count(self) -> int:
-        """The number of its loop orders."""
+        """Return the number of its loop orders."""
         return factorial(len(self.loops))
 
 
@@ -72,7 +72,7 @@ Skeleton = Leaf | Shared
 
 
 def skeletons(group: Group) -> Iterator[Skeleton]:
-    """Every way for the temporaries of a grouping to share loops with what reads them."""
+    """Yield every way for the temporaries of a grouping to share loops with what reads them."""
     return _skeletons(group, ())
 
 
@@ -104,7 +104,7 @@ def _leaf(group: Group, bound: tuple[str, ...]) -> Leaf:
 
 
 def _shareable(part: Group, rest: Group, bound: tuple[str, ...]) -> tuple[str, ...]:
-    """The indices whose loops may be outside: all groups inside depend on them."""
+    """Return the indices whose loops may be outside: all groups inside depend on them."""
     common = part.indices & rest.indices
     for group in _inside((part, rest)):
         common &= group.indices
@@ -141,7 +141,8 @@ class Nest:
 
 
 def nests(skeleton: Skeleton, dtype: str) -> Iterator[Nest]:
-    """The skeleton with its loops in every order; its parts are shared among the statements."""
+    """Yield the skeleton with its loops in every order; its parts are shared among the
+    statements."""
     temporaries = tuple(_temporaries(skeleton))
     for statement in _orders(skeleton, dtype):
         yield Nest(statement, temporaries)
@@ -155,7 +156,8 @@ def _temporaries(skeleton: Skeleton) -> Iterator[Access]:
 
 
 def _orders(skeleton: Skeleton, dtype: str) -> Iterator[Statement]:
-    """The statements of a skeleton, each made when it is asked for: there are n! of n loops."""
+    """Yield the statements of a skeleton, each made when it is asked for: there are n! of n
+    loops."""
     if isinstance(skeleton, Leaf):
         for order in permutations(skeleton.loops):
             yield forall(order, skeleton.assign)

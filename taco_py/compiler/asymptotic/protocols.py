@@ -29,7 +29,8 @@ class Protocol(Enum):
 
 
 def choices(access: Access) -> tuple[frozenset[str], ...]:
-    """The sets of indices along which an access may be stepped through, the largest first."""
+    """Return the sets of indices along which an access may be stepped through, the largest
+    first."""
     sizes = range(len(access.indices), -1, -1)
     found = (frozenset(c) for size in sizes for c in combinations(access.indices, size))
     return tuple(dict.fromkeys(found))
@@ -47,12 +48,12 @@ class Directed:
     steps: Mapping[Access, frozenset[str]]
 
     def protocol(self, access: Access, index: str) -> Protocol:
-        """How `index` of an access that is read is met."""
+        """Return how `index` of an access that is read is met."""
         stepped = index in self.steps.get(access, ())
         return Protocol.STEP if stepped else Protocol.LOCATE
 
     def writes(self) -> Iterator[tuple[Access, tuple[Protocol, ...]]]:
-        """Every access that is written, with a protocol for each of its modes."""
+        """Yield every access that is written, with a protocol for each of its modes."""
         return _writes(self.statement, ())
 
     def __str__(self) -> str:
@@ -70,7 +71,7 @@ class Directed:
 
 
 def assignments(statement: Statement) -> Iterator[tuple[Assign, tuple[str, ...]]]:
-    """Every assignment with the loops around it, producers first."""
+    """Yield every assignment with the loops around it, producers first."""
 
     def visit(part: Statement, bound: tuple[str, ...]) -> Iterator[tuple[Assign, tuple[str, ...]]]:
         match part:
@@ -97,7 +98,8 @@ def _reads(statement: Statement) -> tuple[Access, ...]:
 def _writes(
     statement: Statement, bound: tuple[str, ...]
 ) -> Iterator[tuple[Access, tuple[Protocol, ...]]]:
-    """A mode is appended to as long as all loops around it are over modes of the same tensor."""
+    """Yield a mode is appended to as long as all loops around it are over modes of the same
+    tensor."""
     match statement:
         case Assign(target):
             ahead = 0
@@ -123,5 +125,5 @@ def _writes(
 def any_choice(
     steps: Mapping[Access, frozenset[str]], open_: Iterable[Access]
 ) -> dict[Access, frozenset[str]]:
-    """The protocols chosen so far, and the first that comes for each other access."""
+    """Return the protocols chosen so far, and the first that comes for each other access."""
     return {**steps, **{access: next(iter(choices(access))) for access in open_}}

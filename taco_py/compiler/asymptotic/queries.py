@@ -49,17 +49,17 @@ class Query(NamedTuple):
 
 
 def query(heads: Iterable[str], atoms: Iterable[Atom]) -> Query:
-    """The query with its heads in order."""
+    """Return the query with its heads in order."""
     return Query(tuple(sorted(heads)), frozenset(atoms))
 
 
 def dimension(variable: str) -> str:
-    """The index whose dimension a variable ranges over: k for k and for k'2."""
+    """Return the index whose dimension a variable ranges over: k for k and for k'2."""
     return variable.partition(MARK)[0]
 
 
 def fresh(index: str, taken: Iterable[str]) -> str:
-    """The first variable of `index`'s dimension that is no head and not `taken`."""
+    """Return the first variable of `index`'s dimension that is no head and not `taken`."""
     used = set(taken)
     number = 1
     while f"{index}{MARK}{number}" in used:
@@ -68,19 +68,20 @@ def fresh(index: str, taken: Iterable[str]) -> str:
 
 
 def variables(atoms: Iterable[Atom]) -> set[str]:
-    """Every variable of `atoms`."""
+    """Return every variable of `atoms`."""
     return {variable for atom in atoms for variable in atom.variables}
 
 
 def rename(atoms: Iterable[Atom], names: Mapping[str, str]) -> frozenset[Atom]:
-    """`atoms` with variables exchanged all at once."""
+    """Return `atoms` with variables exchanged all at once."""
     return frozenset(
         Atom(atom.relation, tuple(names.get(v, v) for v in atom.variables)) for atom in atoms
     )
 
 
 def _parts(whole: Query) -> list[tuple[str, list[Atom]]]:
-    """The condition's atoms, each group that shares quantified variables behind its quantifier."""
+    """Return the condition's atoms, each group that shares quantified variables behind its
+    quantifier."""
     heads = set(whole.heads)
     groups = groups_of(whole)
     texts = []
@@ -95,7 +96,7 @@ def _parts(whole: Query) -> list[tuple[str, list[Atom]]]:
 
 
 def groups_of(whole: Query) -> list[list[Atom]]:
-    """The atoms, those that share quantified variables together."""
+    """Return the atoms, those that share quantified variables together."""
     heads = set(whole.heads)
     groups: list[tuple[set[str], list[Atom]]] = []
     for atom in sorted(whole.atoms):
@@ -108,7 +109,7 @@ def groups_of(whole: Query) -> list[list[Atom]]:
 
 
 def group_of(atom: Atom, whole: Query) -> list[Atom]:
-    """The one of these groups that an atom is in."""
+    """Return the one of these groups that an atom is in."""
     names, found, rest = set(atom.variables).difference(whole.heads), [atom], whole.atoms - {atom}
     while joined := [other for other in rest if not names.isdisjoint(other.variables)]:
         found += joined

@@ -10,7 +10,7 @@ from taco_py.compiler.cost.estimate import Statistics
 
 
 def query_size(stats: Statistics, whole: Query) -> float:
-    """The expected number of tuples that satisfy a query.
+    """Return the expected number of tuples that satisfy a query.
 
     What is quantified over holds at a tuple as probably as all of it is expected to be met there:
 
@@ -31,7 +31,7 @@ def _share(stats: Statistics, atom: Atom) -> float:
 
 
 def _connected(atoms: Iterable[Atom], bound: frozenset[str]) -> list[list[Atom]]:
-    """The atoms in groups that share no quantified variable."""
+    """Return the atoms in groups that share no quantified variable."""
     groups: list[list[Atom]] = []
     for atom in sorted(atoms):
         inner = set(atom.variables) - bound

@@ -30,12 +30,12 @@ class ScheduledKernel:
 
     @property
     def operands(self) -> tuple[str, ...]:
-        """The tensors that it reads."""
+        """Return the tensors that it reads."""
         return operand_names(self.assignment)
 
     @property
     def text(self) -> str:
-        """The assignment as `evaluate` takes it."""
+        """Return the assignment as `evaluate` takes it."""
         return to_text(self.assignment)
 
     def __str__(self) -> str:
@@ -46,7 +46,8 @@ class ScheduledKernel:
 
 
 def kernels_of(statement: Statement) -> tuple[ScheduledKernel, ...] | None:
-    """The kernels that `statement` is, temporaries first; None where one is made inside a loop."""
+    """Return the kernels that `statement` is, temporaries first; None where one is made inside a
+    loop."""
     match statement:
         case Where(_, consumer, producer):
             parts = (kernels_of(producer), kernels_of(consumer))

@@ -60,7 +60,7 @@ class Scope(Enum):
 
 
 def tasks(directed: Directed, scope: Scope = Scope.ROUND) -> tuple[Task, ...]:
-    """Every task of a statement, in order of execution."""
+    """Return every task of a statement, in order of execution."""
     return Recorder(scope).tasks(directed)
 
 
@@ -77,7 +77,7 @@ class Recorder:
     read: dict[object, tuple[Statement, tuple[Access, ...] | None]] = field(default_factory=dict)
 
     def tasks(self, directed: Directed) -> tuple[Task, ...]:
-        """Every task of a statement, in order of execution."""
+        """Return every task of a statement, in order of execution."""
         walk = _Walk(self, directed.steps, {}, {})
         walk.visit(directed.statement, (), TRUE, frozenset())
         return tuple(dict.fromkeys(walk.found))
@@ -85,7 +85,7 @@ class Recorder:
     def queries(
         self, directed: Directed, undecided: frozenset[Access] = frozenset()
     ) -> frozenset[Query]:
-        """The sets of tasks whose union is the statement's cost.
+        """Return the sets of tasks whose union is the statement's cost.
 
         undecided  accesses whose protocols are still open: the cost is then no more than with any
                    protocols for them, for they are taken to be known and to cost nothing
@@ -97,7 +97,8 @@ class Recorder:
     def reads(
         self, part: Statement, absent: frozenset[Access] = frozenset()
     ) -> tuple[Access, ...] | None:
-        """`present_in`, asked once; `part` is kept alive, for it is known by its identity."""
+        """Return `present_in`, asked once; `part` is kept alive, for it is known by its
+        identity."""
         key = (id(part), absent)
         found = self.read.get(key)
         if found is None:
@@ -107,13 +108,14 @@ class Recorder:
 
 
 def live(expr: Expr, absent: frozenset[Access]) -> tuple[Access, ...] | None:
-    """The accesses that the value of `expr` depends on, None if it is zero where `absent` are."""
+    """Return the accesses that the value of `expr` depends on, None if it is zero where `absent`
+    are."""
     value = fill_of(expr, lambda access: 0 if access in absent else None)
     return None if value is not None and value == 0 else tuple(dict.fromkeys(_read(expr, absent)))
 
 
 def _read(expr: Expr, absent: frozenset[Access]) -> Iterator[Access]:
-    """The accesses that are read for `expr` where `absent` are not stored."""
+    """Yield the accesses that are read for `expr` where `absent` are not stored."""
     value = fill_of(expr, lambda access: 0 if access in absent else None)
     if value is not None:
         return
@@ -124,7 +126,8 @@ def _read(expr: Expr, absent: frozenset[Access]) -> Iterator[Access]:
 
 
 def present_in(statement: Statement, absent: frozenset[Access]) -> tuple[Access, ...] | None:
-    """The accesses that `statement` reads when `absent` are zero, None if it does nothing."""
+    """Return the accesses that `statement` reads when `absent` are zero, None if it does
+    nothing."""
     match statement:
         case Assign(_, value):
             return live(value, absent)
@@ -271,7 +274,8 @@ class _Walk:
     def all_meeting(
         self, present: tuple[Access, ...], bound: tuple[str, ...], guard: Condition
     ) -> Iterator[Condition]:
-        """`guard` and that each of `present` stores something, for each way in which they may."""
+        """Yield `guard` and that each of `present` stores something, for each way in which they
+        may."""
         if not present:
             yield guard
             return
@@ -282,7 +286,7 @@ class _Walk:
     def meeting(
         self, access: Access, bound: tuple[str, ...], guard: Condition
     ) -> Iterator[Condition]:
-        """`guard` and that `access` stores something below the bound indices.
+        """Yield `guard` and that `access` stores something below the bound indices.
 
         One condition for each of the ways in which a workspace may have been written.
         """
@@ -298,7 +302,7 @@ class _Walk:
 
 
 def _without_implied(guard: Condition, atom: Atom) -> Condition:
-    """`guard` without what `atom` implies by itself: that fewer of its variables are bound.
+    """Return `guard` without what `atom` implies by itself: that fewer of its variables are bound.
 
     B[i,k] implies ∃k' B[i,k'], which is what the loop outside found.
     """
@@ -317,7 +321,8 @@ def _without_implied(guard: Condition, atom: Atom) -> Condition:
 
 
 def _quantified(condition: Condition, indices: list[str], taken: Iterable[str]) -> Condition:
-    """`condition` with `indices` and its own quantified variables named apart from `taken`."""
+    """Return `condition` with `indices` and its own quantified variables named apart from
+    `taken`."""
     names: dict[str, str] = {}
     used = set(taken)
     for variable in sorted(variables(condition)):

@@ -54,7 +54,7 @@ def merges(expr: Call, is_sparse: Levels) -> bool:
 
 
 def sums_in(expr: Expr, is_sparse: Levels) -> Iterator[Call]:
-    """The sums among the factors of an expression, and what else merges its arguments."""
+    """Yield the sums among the factors of an expression, and what else merges its arguments."""
     if isinstance(expr, Call) and merges(expr, is_sparse):
         yield expr
     elif isinstance(expr, Call):
@@ -63,7 +63,7 @@ def sums_in(expr: Expr, is_sparse: Levels) -> Iterator[Call]:
 
 
 def _depth(expr: Expr, is_sparse: Levels) -> int:
-    """The loops in which what is beside the sums of a product may be missing, 1 at least."""
+    """Return the loops in which what is beside the sums of a product may be missing, 1 at least."""
     if not isinstance(expr, Call):
         return max((is_sparse(access) for access in accesses(expr)), default=1) or 1
     return 1 if expr.operator.additive else max(_depth(arg, is_sparse) for arg in expr.args)

@@ -74,7 +74,8 @@ class Concretizer:
     provenance: Provenance
 
     def workspace(self, reduce: Reduce, row: Order) -> Workspace:
-        """A workspace of the dtype of `reduce`: a dense one over `row`, a scalar where it is ()."""
+        """Return a workspace of the dtype of `reduce`: a dense one over `row`, a scalar where it is
+        ()."""
         dtype = expression_dtype(reduce, self.dtypes)
         name = self.names.fresh("w" if row else "t")
         self.dtypes[name] = dtype  # sums around it read it
@@ -82,7 +83,7 @@ class Concretizer:
         return Workspace(name, row, kind, dtype.name, operator=reduce.operator)
 
     def total(self, operator: Operator) -> Workspace:
-        """A scalar workspace of the result's dtype."""
+        """Return a scalar workspace of the result's dtype."""
         return self._scalar(self.problem.result.dtype, operator)
 
     def _scalar(self, dtype: str, operator: Operator) -> Workspace:
@@ -91,7 +92,7 @@ class Concretizer:
 
 
 def result_order(problem: Problem) -> Order:
-    """The result's indices in storage order, outermost level first."""
+    """Return the result's indices in storage order, outermost level first."""
     return problem.stored(problem.assignment.target)
 
 
@@ -101,7 +102,8 @@ def concretize(
     provenance: Provenance = UNDERIVED,
     taken: tuple[str, ...] = (),
 ) -> Statement:
-    """The statement that computes `problem` with the loop order `orders[t]` for its t-th term.
+    """Return the statement that computes `problem` with the loop order `orders[t]` for its t-th
+    term.
 
     Each order holds every index of its term and of the result once, or where `provenance` replaces
     an index, the variables that it is replaced by. Workspaces have other names than those `taken`.
@@ -145,7 +147,8 @@ def shared_prefix(
     orders: tuple[Order, ...],
     provenance: Provenance = UNDERIVED,
 ) -> Order:
-    """The loops over result indices with which all orders begin, as far as they may be shared.
+    """Return the loops over result indices with which all orders begin, as far as they may be
+    shared.
 
     A loop that meets a coordinate more than once (COO) can only add up: it is never shared.
     """
@@ -166,13 +169,13 @@ def shared_prefix(
 
 
 def without_inner(term: Term, order: Order, provenance: Provenance = UNDERIVED) -> Order:
-    """The loops of a term without those of the sums inside it, which fill workspaces."""
+    """Return the loops of a term without those of the sums inside it, which fill workspaces."""
     inner = frozenset[str]().union(*map(bound_in, reductions(term.body)))
     return tuple(v for v in order if not inner.issuperset(provenance.roots(v)))
 
 
 def row_of(sum_: Reduce, order: Order) -> Order:
-    """The indices an inner sum depends on whose loops come after one of its own in an order.
+    """Return the indices an inner sum depends on whose loops come after one of its own in an order.
 
     The sum is then computed for all of them at once.
     """
@@ -181,14 +184,14 @@ def row_of(sum_: Reduce, order: Order) -> Order:
 
 
 def _begins(sum_: Reduce, order: Order) -> int:
-    """How many loops come before the first of a sum's own."""
+    """Count how many loops come before the first of a sum's own."""
     own = own_indices(sum_)
     return next((place for place, v in enumerate(order) if v in own), len(order))
 
 
 def _next_sum(expr: Expr, order: Order, around: Collection[str]) -> Reduce | None:
-    """The sum of an expression to be made first: an inner one where it begins before one of the
-    loops `around` the expression; None where there is no sum."""
+    """Return the sum of an expression to be made first: an inner one where it begins before one of
+    the loops `around` the expression; None where there is no sum."""
     sums = (each for outermost in reductions(expr) for each in _from_inside(outermost, order))
     for sum_, depth in sums:
         if depth == 0 or any(v in around for v in order[_begins(sum_, order) :]):
@@ -197,7 +200,8 @@ def _next_sum(expr: Expr, order: Order, around: Collection[str]) -> Reduce | Non
 
 
 def _from_inside(sum_: Reduce, order: Order, depth: int = 0) -> Iterator[tuple[Reduce, int]]:
-    """A sum after the sums inside it that may be made before its own loops, with their depths."""
+    """Yield a sum after the sums inside it that may be made before its own loops, with their
+    depths."""
     (term, *_) = split_terms(sum_)
     for inner in reductions(term.body):
         for each, below in _from_inside(inner, order, depth + 1):
@@ -213,7 +217,8 @@ def result_indices(problem: Problem, loops: Order) -> Order:
 
 
 def _in_place(problem: Problem, provenance: Provenance, prefix: Order, variable: str) -> bool:
-    """Whether a loop after `prefix` goes on through the result, appending where that is needed.
+    """Tell whether a loop after `prefix` goes on through the result, appending where that is
+    needed.
 
     Tiles of an index that is appended to come before it and in order; those of several indices
     meet a coordinate of the outer ones again, which a level allows that has no coordinates, or that
@@ -233,14 +238,15 @@ def _in_place(problem: Problem, provenance: Provenance, prefix: Order, variable:
 
 
 def _may_share(problem: Problem, terms: tuple[Term, ...], index: str) -> bool:
-    """Whether no operand has `index` in a level with duplicates, or the result repeats them."""
+    """Tell whether no operand has `index` in a level with duplicates, or the result repeats
+    them."""
     repeats = any(index in repeated(problem, term) for term in terms)
     return not repeats or copies_pattern(problem)
 
 
 def _merges_many(problem: Problem, terms: tuple[Term, ...], indices: Order) -> bool:
-    """Whether many terms have an operand that stores coordinates of one of these indices, or the
-    terms have many cases together."""
+    """Tell whether many terms have an operand that stores coordinates of one of these indices, or
+    the terms have many cases together."""
 
     def is_merged(access: Access) -> bool:
         form = problem.type_of(access.tensor).format
@@ -253,7 +259,7 @@ def _merges_many(problem: Problem, terms: tuple[Term, ...], indices: Order) -> b
 
 
 def repeated(problem: Problem, term: Term, folded: Collection[Access] = ()) -> frozenset[str]:
-    """The indices of which the term's operands may store a coordinate more than once.
+    """Return the indices of which the term's operands may store a coordinate more than once.
 
     folded  those that are read from copies which store each once
     """
@@ -269,7 +275,7 @@ def repeated(problem: Problem, term: Term, folded: Collection[Access] = ()) -> f
 
 
 def copies_pattern(problem: Problem) -> bool:
-    """Whether the result is a coordinate list with one entry for each of one operand's.
+    """Tell whether the result is a coordinate list with one entry for each of one operand's.
 
     Then equal coordinates stay as many as they were, so a list with duplicates may be walked
     directly.
@@ -288,18 +294,18 @@ def copies_pattern(problem: Problem) -> bool:
 
 
 def can_scatter(problem: Problem, depth: int) -> bool:
-    """Whether the levels of the result from `depth` on can be written in any order."""
+    """Tell whether the levels of the result from `depth` on can be written in any order."""
     return all(level.full for level in problem.result.format.levels[depth:])
 
 
 def _begins_anywhere(problem: Problem, terms: tuple[Term, ...]) -> bool:
-    """Whether elements of the result may be what they are reduced from before they are reached: a
-    sparse result has zeros alone in levels that store all coordinates."""
+    """Tell whether elements of the result may be what they are reduced from before they are
+    reached: a sparse result has zeros alone in levels that store all coordinates."""
     return all(term.operator.additive for term in terms) or not is_sparse(problem.result.format)
 
 
 def fits_row(problem: Problem) -> bool:
-    """Whether a row workspace holds the whole result."""
+    """Tell whether a row workspace holds the whole result."""
     return _is_short(problem, result_order(problem))
 
 
@@ -337,7 +343,7 @@ class _Sums:
     depths: dict[str, int] = field(default_factory=dict)
 
     def replaced(self, value: Expr, order: Order, depth_of: Callable[[Reduce], int]) -> Expr:
-        """The value with workspaces in the place of its sums, equal ones made once.
+        """Return the value with workspaces in the place of its sums, equal ones made once.
 
         depth_of  how many of the loops are around a sum
         """
@@ -358,7 +364,7 @@ class _Sums:
         return value
 
     def _stored(self, key: Hashable) -> Access | None:
-        """The side result that is the sum with a key, which reads the sums made so far."""
+        """Return the side result that is the sum with a key, which reads the sums made so far."""
         for side in self.maker.problem.side:
             sum_ = map_children(side.value, self._of_made)
             if isinstance(sum_, Reduce) and sum_key(sum_) == key:
@@ -366,20 +372,21 @@ class _Sums:
         return None
 
     def _of_made(self, expr: Expr) -> Expr:
-        """An expression with workspaces in the place of sums that are made."""
+        """Return an expression with workspaces in the place of sums that are made."""
         inside = map_children(expr, self._of_made)
         found = self.made.get(sum_key(inside)) if isinstance(inside, Reduce) else None
         return inside if found is None else found
 
     def around(self, statement: Statement, depth: int) -> Statement:
-        """The statement with the sums at one depth made before it."""
+        """Return the statement with the sums at one depth made before it."""
         for workspace, producer in reversed(self.producers.get(depth, [])):
             statement = Where(workspace, statement, producer)
         return statement
 
 
 def _gather(maker: Concretizer, orders: tuple[Order, ...], prefix: Order) -> Statement:
-    """Loops over all of the result's indices around the assignment to it; equal sums are made once.
+    """Return loops over all of the result's indices around the assignment to it; equal sums are
+    made once.
 
     A sum is made inside those loops that come before its own in the order of its term.
     """
@@ -388,7 +395,7 @@ def _gather(maker: Concretizer, orders: tuple[Order, ...], prefix: Order) -> Sta
     sums = _Sums(maker, prefix)
 
     def gather(expr: Expr) -> Expr:
-        """The term `expr` with its sums replaced; terms come in `split_terms`' order."""
+        """Return the term `expr` with its sums replaced; terms come in `split_terms`' order."""
         order = next(remaining)
         return sums.replaced(
             expr, order, lambda sum_: sum(v in prefix for v in order[: _begins(sum_, order)])
@@ -404,7 +411,7 @@ def _gather(maker: Concretizer, orders: tuple[Order, ...], prefix: Order) -> Sta
 
 
 def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: Term) -> Statement:
-    """Loops over `order` around `target += value`.
+    """Return loops over `order` around `target += value`.
 
     Each inner sum stands at the loop that completes its indices. Where the innermost loops add to
     one element of the result, they add to a scalar first: `where(y[i] += t, forall j t += …)`.
@@ -432,8 +439,8 @@ def _nest(maker: Concretizer, target: Access, value: Expr, order: Order, term: T
 
 
 def _summed_from(maker: Concretizer, target: Access, loops: list[str], value: Expr) -> int:
-    """How many of `loops` are around those that add to one element of the result, all if these
-    make one round each."""
+    """Count how many of `loops` are around those that add to one element of the result, all if
+    these make one round each."""
     if target != maker.problem.assignment.target:
         return len(loops)
     depth = len(loops)

@@ -22,7 +22,7 @@ class Occurrence:
 
 
 def occurrences(value: Expr, part: Expr, replacement: Access) -> Iterator[Occurrence]:
-    """Each place of `part` in `value`, with `replacement` there.
+    """Yield each place of `part` in `value`, with `replacement` there.
 
     Factors may stand in any order: A * x is in (A * C) * x, which is left as w * C.
     """
@@ -47,7 +47,8 @@ def occurrences(value: Expr, part: Expr, replacement: Access) -> Iterator[Occurr
 
 
 def _without(operator: Operator, value: Expr, part: Call) -> list[Expr] | None:
-    """The factors of `value` that are not those of `part`; None if it has not all of them."""
+    """Return the factors of `value` that are not those of `part`; None if it has not all of
+    them."""
     if part.operator != operator:
         return None
     factors, wanted = list(_factors(operator, value)), list(_factors(operator, part))

@@ -102,7 +102,7 @@ def bound_in(sum_: Reduce) -> frozenset[str]:
 
 
 def _needs(expr: Expr, sum_: Reduce) -> bool:
-    """Whether an expression is zero wherever a sum in it is."""
+    """Tell whether an expression is zero wherever a sum in it is."""
     if expr is sum_:
         return True
     if not isinstance(expr, Call):

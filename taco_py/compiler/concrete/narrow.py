@@ -16,7 +16,7 @@ from taco_py.language.notation.tree import map_children
 
 
 def narrow_apart(assignment: Assignment, dtypes: Mapping[str, np.dtype[Any]]) -> Assignment:
-    """The assignment where what wraps or saturates in a type of its own is one term.
+    """Return the assignment where what wraps or saturates in a type of its own is one term.
 
         y = b + (c - d)        c, d of type uint8, b of type int64
         → y = b + 1 * (c - d)

@@ -205,7 +205,7 @@ Statement = Assign | Forall | Where | Sequence
 
 
 def forall(indices: tuple[str, ...], body: Statement) -> Statement:
-    """`body` inside one loop an index, the first outermost."""
+    """Return `body` inside one loop an index, the first outermost."""
     for index in reversed(indices):
         body = Forall(index, body)
     return body

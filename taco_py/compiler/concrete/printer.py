@@ -21,7 +21,8 @@ INDENT = "  "
 
 
 def to_text(statement: Statement) -> str:
-    """`statement` as indented text; a `where` prints its consumer first, as in the literature."""
+    """Return `statement` as indented text; a `where` prints its consumer first, as in the
+    literature."""
     return "\n".join(_lines(statement))
 
 

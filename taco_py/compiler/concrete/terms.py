@@ -25,7 +25,7 @@ class Term:
     operator: Operator = ADD
 
     def signed(self, dtype: str) -> Expr:
-        """The body, subtracted from zero in `dtype` if the term is negative.
+        """Return the body, subtracted from zero in `dtype` if the term is negative.
 
         In the body's own type a difference of unsigned numbers would wrap too early.
         """
@@ -33,7 +33,8 @@ class Term:
         return Call(SUB, (zero, self.body)) if self.negative else self.body
 
     def as_sum(self, dtype: str) -> Expr:
-        """The body with 0 for what it is reduced to where nothing is, as that of a sum has it.
+        """Return the body with 0 for what it is reduced to where nothing is, as that of a sum has
+        it.
 
         min over j of filled(A[i,j] + x[j], inf)  →  filled(A[i,j] + x[j], 0)
         """
@@ -45,7 +46,7 @@ class Term:
 
 
 def split_terms(expr: Expr) -> tuple[Term, ...]:
-    """`a - sum(j, b) + c` → the terms +a, -sum(j) b, +c.
+    """Return `a - sum(j, b) + c` → the terms +a, -sum(j) b, +c.
 
     A sum over several added products stays one term: its loop runs over their union. A reduction by
     another operator is one term where it is all there is, or is put together with others by its
@@ -59,7 +60,8 @@ def split_terms(expr: Expr) -> tuple[Term, ...]:
 
 
 def accumulating(expr: Expr) -> Operator | None:
-    """The operator other than a sum by which a value and a reduction by the same are put together.
+    """Return the operator other than a sum by which a value and a reduction by the same are put
+    together.
 
     min(d[j], min(i, A[i,j]))  →  min
     """
@@ -94,8 +96,8 @@ def _added(expr: Expr) -> tuple[Term, ...]:
 
 
 def whole_reduction(expr: Expr) -> Reduce | None:
-    """The reduction by another operator than a sum that an expression is, also where it is said to
-    be absent where nothing is reduced."""
+    """Return the reduction by another operator than a sum that an expression is, also where it is
+    said to be absent where nothing is reduced."""
     match expr:
         case Reduce(operator) if not operator.additive:
             return expr
@@ -105,7 +107,7 @@ def whole_reduction(expr: Expr) -> Reduce | None:
 
 
 def _reduced_by(reduce: Reduce) -> Term:
-    """The term of a reduction: `max(i, max(j, b))` → max over i and j of b."""
+    """Return the term of a reduction: `max(i, max(j, b))` → max over i and j of b."""
     indices, body = [reduce.index], reduce.body
     while isinstance(body, Reduce) and body.operator == reduce.operator:
         indices.append(body.index)
@@ -114,7 +116,7 @@ def _reduced_by(reduce: Reduce) -> Term:
 
 
 def terms_in_turn(expr: Expr, is_whole: Callable[[Expr], bool]) -> tuple[Term, ...]:
-    """The terms of `expr`, so ordered that adding them up one by one rounds as `expr` does.
+    """Return the terms of `expr`, so ordered that adding them up one by one rounds as `expr` does.
 
     a - b + c          →  +a, -b, +c
     a + (b - c)        →  +b, -c, +a
@@ -141,14 +143,14 @@ def _negated(terms: Iterable[Term]) -> tuple[Term, ...]:
 
 
 def summed(expr: Expr, indices: Iterable[str]) -> Expr:
-    """`expr` under a sum over each of the indices, the first outermost."""
+    """Return `expr` under a sum over each of the indices, the first outermost."""
     for index in reversed(tuple(indices)):
         expr = Reduce(ADD, index, expr)
     return expr
 
 
 def map_terms(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
-    """`function` applied to each additive term with its sums, in the order of `split_terms`.
+    """Return `function` applied to each additive term with its sums, in the order of `split_terms`.
 
     map_terms(a - sum(j, b), f) = f(a) - f(sum(j, b))
     """
@@ -160,7 +162,7 @@ def map_terms(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
 
 
 def sums_apart(assignment: Assignment) -> Assignment:
-    """The assignment where no term has two sums over indices of one name.
+    """Return the assignment where no term has two sums over indices of one name.
 
     y = x * (sum(i, sum(k, A[i,k])) + sum(k, sum(i, B[k,i])))
     → y = x * (sum(i, sum(k, A[i,k])) + sum(k_1, sum(i_1, B[k_1,i_1])))
@@ -189,7 +191,8 @@ def _renamed(access: Access, old: str, new: str) -> Access:
 
 
 def sums_outside(assignment: Assignment) -> Assignment:
-    """The assignment with the sums inside each product around it, where it is linear in them.
+    """Return the assignment with the sums inside each product around it, where it is linear in
+    them.
 
     y[i] = A[i,k] * sum(j, B[k,j] * x[j])  →  y[i] = sum(j, A[i,k] * B[k,j] * x[j])
 
@@ -211,7 +214,7 @@ def _outside(expr: Expr) -> Expr:
 
 
 def reductions(expr: Expr) -> Iterator[Reduce]:
-    """The outermost reductions of `expr`, left to right."""
+    """Yield the outermost reductions of `expr`, left to right."""
     if isinstance(expr, Reduce):
         yield expr
         return

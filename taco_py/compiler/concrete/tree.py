@@ -11,7 +11,8 @@ from taco_py.language.notation.nodes import Access
 
 
 def walk(statement: Statement) -> Iterator[Statement]:
-    """The statement and all inside it, in order of execution, outer ones before inner ones."""
+    """Yield the statement and all inside it, in order of execution, outer ones before inner
+    ones."""
     yield statement
     match statement:
         case Assign():
@@ -29,21 +30,21 @@ def walk(statement: Statement) -> Iterator[Statement]:
 
 
 def assignments(statement: Statement) -> Iterator[Assign]:
-    """Every assignment, in order of execution."""
+    """Yield every assignment, in order of execution."""
     return (each for each in walk(statement) if isinstance(each, Assign))
 
 
 def foralls(statement: Statement) -> Iterator[Forall]:
-    """Every loop, outer ones before those inside them."""
+    """Yield every loop, outer ones before those inside them."""
     return (each for each in walk(statement) if isinstance(each, Forall))
 
 
 def workspaces_of(statement: Statement) -> Iterator[Workspace]:
-    """Every workspace, outermost first."""
+    """Yield every workspace, outermost first."""
     return (each.workspace for each in walk(statement) if isinstance(each, Where))
 
 
 def read_in(statement: Statement) -> tuple[Access, ...]:
-    """The accesses that `statement` reads, each once."""
+    """Return the accesses that `statement` reads, each once."""
     found = (access for assign in assignments(statement) for access in accesses(assign.value))
     return tuple(dict.fromkeys(found))

@@ -44,12 +44,12 @@ class Effort:
 
     @property
     def over(self) -> bool:
-        """Whether no time is left."""
+        """Tell whether no time is left."""
         return self.seconds is not None and self.clock() >= self.end
 
     @property
     def left(self) -> float:
-        """The seconds that are left."""
+        """Return the seconds that are left."""
         return inf if self.seconds is None else max(0.0, self.end - self.clock())
 
     def recall(self, key: Hashable, find: Callable[[], T]) -> T:

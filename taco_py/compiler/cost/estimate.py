@@ -64,7 +64,7 @@ class Statistics:
         return self.machine, self._sizes(found), tuple(self._patterns(found))
 
     def stored(self, *found: Access) -> tuple[object, ...]:
-        """`key` but for the formats of sparse tensors."""
+        """Return `key` but for the formats of sparse tensors."""
         known = ((name, p and (p.nnz, p.entries, p.sparse)) for name, p in self._patterns(found))
         return self.machine, self._sizes(found), tuple(known)
 
@@ -77,19 +77,20 @@ class Statistics:
         return ((name, self.patterns.get(name)) for name in tensors)
 
     def volume(self, indices: Iterable[str]) -> float:
-        """The number of coordinate tuples over a set of indices."""
+        """Return the number of coordinate tuples over a set of indices."""
         return prod((self.sizes[i] for i in indices), start=1.0)
 
     def volumes(self, sets: Sets) -> Numbers:
-        """The number of coordinate tuples over each of many sets of indices."""
+        """Return the number of coordinate tuples over each of many sets of indices."""
         return product(np.array([self.sizes[index] for index in sets.names]), sets.has)
 
     def access_fraction(self, access: Access, bound: frozenset[str]) -> float:
-        """The fraction of tuples over its bound indices under which `access` stores something."""
+        """Return the fraction of tuples over its bound indices under which `access` stores
+        something."""
         return float(self.access_share(access, One(bound)))
 
     def access_share(self, access: Access, bound: Bound) -> Number:
-        """`access_fraction` for one set of indices, or for each of many."""
+        """Return `access_fraction` for one set of indices, or for each of many."""
         pattern = self.patterns[access.tensor]
         if not pattern.sparse:
             return 1.0
@@ -126,19 +127,20 @@ class Statistics:
         return found
 
     def _block(self, pattern: Pattern, access: Access) -> float:
-        """The elements of each block of a tensor with dense inner levels, 1 of one without."""
+        """Return the elements of each block of a tensor with dense inner levels, 1 of one
+        without."""
         inner = set(access.indices) - _listed(pattern, access)
         return max(1.0, prod((self.sizes.get(index, 1.0) for index in inner), start=1.0))
 
     def _anywhere(self, own: Sequence[str], bound: Bound, share: Number) -> Number:
-        """The share where some of an access's own indices are bound, all where none is."""
+        """Return the share where some of an access's own indices are bound, all where none is."""
         found: Number = 1.0
         for index in own:
             found = bound.where(index, share, found)
         return found
 
     def _alone(self, pattern: Pattern, access: Access, index: str) -> float:
-        """The share of one index's coordinates under which anything is stored."""
+        """Return the share of one index's coordinates under which anything is stored."""
         if pattern.format.levels[0].full:
             return 1.0
         mode = access.indices.index(index)
@@ -151,13 +153,13 @@ class Statistics:
         return min(1.0, spread.distinct / spread.size)
 
     def fraction(self, expr: Expr, bound: frozenset[str]) -> float:
-        """The fraction of tuples over `bound` at which `expr` is not plainly zero."""
+        """Return the fraction of tuples over `bound` at which `expr` is not plainly zero."""
         return float(self.share(expr, One(bound)))
 
     def share(
         self, expr: Expr, bound: Bound, known: Callable[[Access], Number] | None = None
     ) -> Number:
-        """`fraction` for one set of indices, or for each of many.
+        """Return `fraction` for one set of indices, or for each of many.
 
         known  `access_share` of its accesses, where that is at hand
         """
@@ -182,17 +184,18 @@ class Statistics:
         return self.joints[expr]
 
     def iterations(self, expr: Expr, bound: frozenset[str]) -> float:
-        """The expected number of tuples over `bound` that loops around `expr` visit."""
+        """Return the expected number of tuples over `bound` that loops around `expr` visit."""
         return self.volume(bound) * self.fraction(expr, bound)
 
 
 def _listed(pattern: Pattern, access: Access) -> set[str]:
-    """The indices down to the last of which `access` has a list of coordinates."""
+    """Return the indices down to the last of which `access` has a list of coordinates."""
     return set(pattern.format.stored(access.indices)[: pattern.format.depth])
 
 
 def result_size(stats: Statistics, value: Expr, keep: Sequence[str]) -> float:
-    """The expected number of nonzeros of `value` over `keep`; what meets in one place adds up.
+    """Return the expected number of nonzeros of `value` over `keep`; what meets in one place adds
+    up.
 
     Rows and columns with many entries get as much more of what is added up, so that more of it
     meets in one place: F products fall on element (i,j) with the probability p_i · p_j, operands'
@@ -215,7 +218,7 @@ def result_size(stats: Statistics, value: Expr, keep: Sequence[str]) -> float:
 
 
 def _shares(stats: Statistics, value: Expr, index: str) -> tuple[tuple[float, float], ...]:
-    """How many coordinates of an index have which share of the entries of an operand."""
+    """Count how many coordinates of an index have which share of the entries of an operand."""
     size = stats.sizes[index]
     for access in stats.joint(value).accesses:
         entries = stats.patterns[access.tensor].entries

@@ -38,7 +38,7 @@ class Joint:
         self.pairs = tuple(self._pairs())
 
     def factor(self, bound: Bound) -> Number:
-        """How many times more tuples over a set of indices all of them store than were they
+        """Return how many times more tuples over a set of indices all of them store than were they
         independent.
 
         Of an access of which one index alone is bound more than that counts the coordinates that
@@ -53,8 +53,8 @@ class Joint:
         return found
 
     def most(self, bound: Bound) -> Number:
-        """A share of the tuples over a set of indices that is at least that at which all store
-        something.
+        """Return a share of the tuples over a set of indices that is at least that at which all
+        store something.
 
         nnz(A[i,k]) · most entries of a row of B[k,j], or the other way round
         """
@@ -71,8 +71,8 @@ class Joint:
         return best[frozenset(places)]
 
     def _more(self, access: Access, covered: Container[str], bound: Bound) -> Number:
-        """The most entries of an access at one tuple over those of its indices that are covered, as
-        a share of all coordinates of the others."""
+        """Return the most entries of an access at one tuple over those of its indices that are
+        covered, as a share of all coordinates of the others."""
         own = tuple(dict.fromkeys(access.indices))
         entries = self.entries[access.tensor]
         old = tuple(index for index in own if index in covered)
@@ -86,7 +86,8 @@ class Joint:
         return bound.each(own, find, partial(entries.recall, (access.indices, old, sizes)))
 
     def _pairs(self) -> Iterable[_Pair]:
-        """Each two accesses that have an index in common, with how often coordinates meet there."""
+        """Return each two accesses that have an index in common, with how often coordinates meet
+        there."""
         for left, right in combinations(self.accesses, 2):
             mine, other = self.entries[left.tensor], self.entries[right.tensor]
             often = {
@@ -104,8 +105,8 @@ class Joint:
                 yield _Pair(*known, self._together(left, right, often), apart, recall)
 
     def _together(self, left: Access, right: Access, often: Mapping[str, float]) -> float:
-        """How many times more often two accesses meet at all of some indices together than were
-        these independent of each other."""
+        """Count how many times more often two accesses meet at all of some indices together than
+        were these independent of each other."""
         if len(often) < 2:
             return 1.0
         mine, its = (tuple(map(a.indices.index, often)) for a in (left, right))
@@ -132,7 +133,7 @@ class _Pair:
     recall: Recall
 
     def times(self, bound: Bound) -> Number:
-        """How many times more often they meet at all of them that are bound."""
+        """Return how many times more often they meet at all of them that are bound."""
         met: Number = self.together
         for index in self.indices:
             met = bound.where(index, met, 1.0)
@@ -140,7 +141,7 @@ class _Pair:
 
 
 def _most(entries: Entries, access: Access, covered: Iterable[str], bound: Bound) -> Number:
-    """The most entries that have one coordinate of each of these indices that is bound."""
+    """Return the most entries that have one coordinate of each of these indices that is bound."""
     every = float(max(entries.data.nnz, 1))
     found: Number = every
     for index in covered:

@@ -327,12 +327,13 @@ class Machine:
 
     @property
     def is_gpu(self) -> bool:
-        """Whether kernels run on a GPU, emulated or not."""
+        """Tell whether kernels run on a GPU, emulated or not."""
         return self.target.startswith("cuda")
 
     @property
     def teams(self) -> bool:
-        """Whether threads are few and take large ranges of a loop, with memory of their own."""
+        """Tell whether threads are few and take large ranges of a loop, with memory of their
+        own."""
         return not self.is_gpu
 
     def __hash__(self) -> int:
@@ -347,12 +348,12 @@ class Machine:
 
     @property
     def lane_sum_steps(self) -> float:
-        """`lane_sum_seconds` in steps."""
+        """Return `lane_sum_seconds` in steps."""
         return self.lane_sum_seconds / self.step_seconds
 
     @property
     def quickest_steps(self) -> float:
-        """The least that an innermost iteration costs, in loops or as a dense product."""
+        """Return the least that an innermost iteration costs, in loops or as a dense product."""
         return min(self.vector_steps, 1 / self.dense_products_per_second / self.step_seconds)
 
 
@@ -370,7 +371,8 @@ Not measured."""
 
 
 def gpu(target: str) -> Machine:
-    """A GPU: no hash tables over several indices, and copies in another order on the host."""
+    """Return a GPU: no hash tables over several indices, and copies in another order on the
+    host."""
     return Machine(
         target,
         hash_workspace_steps=UNAVAILABLE,

@@ -37,13 +37,14 @@ class Bound(Protocol):
     which there is an array of them."""
 
     def where(self, index: str, yes: Number, no: Number) -> Number:
-        """One number where the index is bound, another where it is not."""
+        """Return one number where the index is bound, another where it is not."""
 
     def alone(self, indices: Sequence[str], numbers: Sequence[float], other: Number) -> Number:
-        """The number of the index that alone is bound of some, another where not one of them is."""
+        """Return the number of the index that alone is bound of some, another where not one of them
+        is."""
 
     def product(self, indices: Sequence[str], numbers: Sequence[float]) -> Number:
-        """The product of the numbers of those indices that are bound, one for each."""
+        """Return the product of the numbers of those indices that are bound, one for each."""
 
     def each(
         self, indices: Sequence[str], find: Callable[[Bound], Number], recall: Recall
@@ -54,10 +55,10 @@ class Bound(Protocol):
         """
 
     def least(self, left: Number, right: Number) -> Number:
-        """The lesser of two numbers."""
+        """Return the lesser of two numbers."""
 
     def most(self, left: Number, right: Number) -> Number:
-        """The greater of two numbers."""
+        """Return the greater of two numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class One:
         return left if left > right else right
 
     def _of(self, indices: Sequence[str], numbers: Sequence[float]) -> list[float]:
-        """The numbers of those that are bound."""
+        """Return the numbers of those that are bound."""
         every = zip(indices, numbers, strict=True)
         return [number for index, number in every if index in self.names]
 
@@ -113,7 +114,7 @@ class Sets:
         return len(self.has.T)
 
     def code(self, indices: tuple[str, ...]) -> Places:
-        """The place of what each set has of some indices among all sets of these."""
+        """Return the place of what each set has of some indices among all sets of these."""
         if indices not in self.known:
             self.known[indices] = (self.codes or self._code)(indices)
         return self.known[indices]
@@ -159,11 +160,11 @@ class Sets:
         return np.maximum(left, right)
 
     def of(self, indices: Iterable[str]) -> Bits:
-        """The rows of some indices."""
+        """Return the rows of some indices."""
         return self.has[np.array([self.names.index(i) for i in indices], np.int64)]
 
     def joined(self, places: Places, rows: Sequence[int]) -> Sets:
-        """Some of the sets, each with the indices of some rows."""
+        """Return some of the sets, each with the indices of some rows."""
         has = self.has[:, places]
         has[list(rows)] = True
         more = {self.names[row] for row in rows}
@@ -210,19 +211,19 @@ class Lattice:
 
     @property
     def whole(self) -> bool:
-        """Whether all sets there are belong to it."""
+        """Tell whether all sets there are belong to it."""
         return len(self.sets) == 1 << len(self.has)
 
 
 @lru_cache(maxsize=16)
 def every_set(count: int) -> Lattice:
-    """All sets of so many indices."""
+    """Return all sets of so many indices."""
     return _lattice(count, tuple(range(1 << count)))
 
 
 @lru_cache(maxsize=16)
 def sets_near(count: int, width: int) -> Lattice:
-    """The first of so many indices with any of the next `width` after them, however many."""
+    """Return the first of so many indices with any of the next `width` after them, however many."""
     sets = {0}
     for begin in range(max(1, count - width + 1)):
         sets.update((1 << begin) - 1 | window << begin for window in range(1 << width))
@@ -249,6 +250,6 @@ def _lattice(count: int, sets: tuple[int, ...]) -> Lattice:
 
 
 def _run(places: Places) -> Places | slice:
-    """The places as a slice, which is faster to take, where they are neighbours."""
+    """Return the places as a slice, which is faster to take, where they are neighbours."""
     begin, end = int(places[0]), int(places[-1]) + 1
     return slice(begin, end) if end - begin == len(places) else places

@@ -18,7 +18,7 @@ from taco_py.language.notation.operators import Number as Fill
 
 
 def independent(expr: Expr, bound: Bound, access: Callable[[Access], Number]) -> Number:
-    """The share of `expr` where its accesses are independent of each other.
+    """Return the share of `expr` where its accesses are independent of each other.
 
     Products multiply the shares of what makes them zero; sums add theirs.
     """
@@ -29,7 +29,8 @@ def independent(expr: Expr, bound: Bound, access: Callable[[Access], Number]) ->
 def _differing(
     expr: Expr, bound: Bound, access: Callable[[Access], Number]
 ) -> tuple[Number, Fill | None]:
-    """The share of `expr` where it is not its fill value, and that. A full operand's share is 1."""
+    """Return the share of `expr` where it is not its fill value, and that. A full operand's share
+    is 1."""
     match expr:
         case Access():
             return access(expr), 0

@@ -63,7 +63,7 @@ class Spread:
 
     @property
     def mean(self) -> float:
-        """Entries of a coordinate that stores something."""
+        """Return entries of a coordinate that stores something."""
         return self.entries / max(self.distinct, 1.0)
 
 
@@ -80,15 +80,15 @@ class Entries:
         self._known: dict[Hashable, object] = {}
 
     def known(self, mode: int) -> bool:
-        """Whether its coordinates are few enough to be counted."""
+        """Tell whether its coordinates are few enough to be counted."""
         return self._sparse and 0 < self.data.shape[mode] <= LARGEST
 
     def counts(self, mode: int) -> Counts:
-        """The entries at each coordinate of a mode, as far as a sample has met them."""
+        """Return the entries at each coordinate of a mode, as far as a sample has met them."""
         return self._counted(mode)[0]
 
     def exact(self, mode: int) -> bool:
-        """Whether all entries were counted."""
+        """Tell whether all entries were counted."""
         return self._counted(mode)[2]
 
     def spread(self, mode: int) -> Spread:
@@ -105,8 +105,8 @@ class Entries:
         return found
 
     def meeting(self, mode: int, other: Entries, its: int) -> float:
-        """How many times more pairs of entries share a coordinate of this mode and one of another
-        tensor's than would if they were spread independently."""
+        """Count how many times more pairs of entries share a coordinate of this mode and one of
+        another tensor's than would if they were spread independently."""
         return self.recall((mode, other, its), lambda: self._meeting(mode, other, its))
 
     def _meeting(self, mode: int, other: Entries, its: int) -> float:
@@ -118,7 +118,8 @@ class Entries:
         return len(mine) * float(mine @ met) / both if both else 1.0
 
     def meeting_together(self, modes: Modes, other: Entries, its: Modes) -> float | None:
-        """`meeting` at the coordinates of several modes together; None where entries are many."""
+        """Return `meeting` at the coordinates of several modes together; None where entries are
+        many."""
         if max(self.data.nnz, other.data.nnz) > TOGETHER:
             return None
         key = (modes, other, its)
@@ -137,7 +138,7 @@ class Entries:
         return volume * max(pairs, 1.0) / both if both else 1.0
 
     def _counted(self, mode: int) -> tuple[Counts, Counts, bool]:
-        """The entries at each coordinate, how often it was met, and whether that is all."""
+        """Return the entries at each coordinate, how often it was met, and whether that is all."""
         if mode not in self._counts:
             self._counts[mode] = _counted(self.data, mode)
         return self._counts[mode]
@@ -170,7 +171,7 @@ def recall_in(entries: Entries | None, key: Hashable) -> Callable[[Callable[[], 
 
 
 def _grouped(counts: Counts) -> tuple[tuple[float, float], ...]:
-    """How many counts there are between each two powers of two, and their mean."""
+    """Count how many counts there are between each two powers of two, and their mean."""
     kinds = np.floor(np.log2(counts)).astype(np.int64)
     return tuple(
         (float(len(own)), float(own.mean()))
@@ -180,7 +181,8 @@ def _grouped(counts: Counts) -> tuple[tuple[float, float], ...]:
 
 
 def _counted(data: TensorData, mode: int) -> tuple[Counts, Counts, bool]:
-    """Entries at each coordinate of a mode, the positions met there, and whether those are all."""
+    """Return entries at each coordinate of a mode, the positions met there, and whether those are
+    all."""
     level = data.format.mode_order.index(mode)
     if not is_usual(data.format):
         counts = np.bincount(expand(data)[level], None, data.shape[mode]).astype(np.float64)
@@ -200,8 +202,8 @@ def _counted(data: TensorData, mode: int) -> tuple[Counts, Counts, bool]:
 
 
 def _numbered(data: TensorData, modes: Modes, count: int) -> Counts:
-    """The entries whose coordinates of some modes together have each number below `count`: all
-    coordinates one of their own, or hashed where these are more."""
+    """Return the entries whose coordinates of some modes together have each number below `count`:
+    all coordinates one of their own, or hashed where these are more."""
     stored = dict(zip(data.format.mode_order, expand(data), strict=True))
     keys = np.zeros(len(stored[modes[0]]), np.uint64)
     for mode in modes:
@@ -214,7 +216,7 @@ def _numbered(data: TensorData, modes: Modes, count: int) -> Counts:
 
 
 def _positions(data: TensorData, last: int) -> int:
-    """The positions of a level."""
+    """Return the positions of a level."""
     count = 1
     for level in range(last + 1):
         crd = data.levels[level].crd
@@ -224,7 +226,7 @@ def _positions(data: TensorData, last: int) -> int:
 
 
 def _below(data: TensorData, level: int, chosen: NDArray[np.int64]) -> Counts:
-    """The entries below each of the chosen positions of a level."""
+    """Return the entries below each of the chosen positions of a level."""
     begin, end = chosen, chosen + 1
     for place in range(level + 1, data.format.order):
         arrays = data.levels[place]

@@ -75,7 +75,7 @@ class _Builder:
         }
 
     def tree(self, number: int, slots: Mapping[int, Slot]) -> Visitor:
-        """The visitor of a node and all below it; `slots` are those that are made before."""
+        """Return the visitor of a node and all below it; `slots` are those that are made before."""
         if number in slots:
             return slots[number]
         inside = self._region(number) - slots.keys()
@@ -90,7 +90,7 @@ class _Builder:
         return Topological(tuple(steps))
 
     def _plain(self, number: int, slots: Mapping[int, Slot]) -> Visitor:
-        """The node with the trees of what it reads."""
+        """Return the node with the trees of what it reads."""
         node = self.graph.nodes[number]
         below = [self.tree(each, slots) for each in self.graph.reads[number]]
         match node:

@@ -116,7 +116,7 @@ class _Tile:
     behind: list[Stmt] = field(default_factory=list)
 
     def loops(self) -> Block:
-        """The loops over rows and columns."""
+        """Return the loops over rows and columns."""
         self.value(self.emission.tree, ())
         columns = For(COLUMN, const(0), self.region.columns, Block(tuple(self.inside)))
         row = block(*self.before, columns, *self.behind)
@@ -125,7 +125,8 @@ class _Tile:
     # ------------------------------------------------------------ values
 
     def value(self, visitor: Visitor, slots: tuple[nodes.Expr, ...]) -> nodes.Expr:
-        """The value of a visitor in terms of variables; what it writes is added to the code."""
+        """Return the value of a visitor in terms of variables; what it writes is added to the
+        code."""
         match visitor:
             case Slot(number):
                 return slots[number]
@@ -143,7 +144,7 @@ class _Tile:
                 return self.leaf(visitor)
 
     def leaf(self, visitor: Leaf) -> nodes.Expr:
-        """The value of a visitor that has none below it."""
+        """Return the value of a visitor that has none below it."""
         match visitor:
             case AccumulatorFetch():
                 return self.accumulator()
@@ -159,14 +160,14 @@ class _Tile:
                 assert_never(visitor)
 
     def steps(self, steps: tuple[Visitor, ...]) -> nodes.Expr:
-        """The value of the last of steps; those before it get variables."""
+        """Return the value of the last of steps; those before it get variables."""
         made: list[nodes.Expr] = []
         for step in steps[:-1]:
             made.append(self.named(self.value(step, tuple(made))))
         return self.value(steps[-1], tuple(made))
 
     def named(self, value: nodes.Expr) -> nodes.Expr:
-        """A variable that has the value, in the type that it is computed in."""
+        """Return a variable that has the value, in the type that it is computed in."""
         if isinstance(value, nodes.Access | nodes.Literal):
             return value
         dtype = expression_dtype(value, self.types)
@@ -175,18 +176,18 @@ class _Tile:
     def declared(
         self, word: str, value: Expr, dtype: np.dtype[np.generic], into: list[Stmt]
     ) -> nodes.Access:
-        """A variable with a first value, as an operand of the expressions that follow."""
+        """Return a variable with a first value, as an operand of the expressions that follow."""
         name = f"{word}_{len(self.types)}"
         self.types[name] = dtype
         into.append(Declare(Var(name, scalar(dtype.name)), value, True))
         return nodes.Access(name, ())
 
     def lowered(self, value: nodes.Expr, type: ScalarType) -> Expr:
-        """The value as an expression of loop IR."""
+        """Return the value as an expression of loop IR."""
         return lower_value(scalar_environment(self.types), EMPTY_SCOPE, value, type)
 
     def accumulator(self) -> nodes.Access:
-        """The element of the product."""
+        """Return the element of the product."""
         if None not in self.names:
             region = self.region
             found = load(region.tile, add(mul(ROW, region.pitch), COLUMN))
@@ -195,7 +196,7 @@ class _Tile:
         return nodes.Access(self.names[None], ())
 
     def loaded(self, access: nodes.Access, into: list[Stmt]) -> nodes.Access:
-        """The element of an array, read once."""
+        """Return the element of an array, read once."""
         if access not in self.names:
             data = self.emission.data[access]
             found, dtype = load(data.array, self.place(access)), np.dtype(data.array.element.name)
@@ -209,7 +210,7 @@ class _Tile:
     # ------------------------------------------------------------ what is written
 
     def written(self, writer: Writer, value: nodes.Expr) -> nodes.Expr:
-        """The value, which is stored or summed besides."""
+        """Return the value, which is stored or summed besides."""
         array = self.emission.data[writer.target].array
         value = self.named(value)
         whole = self.lowered(value, array.element)

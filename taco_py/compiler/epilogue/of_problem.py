@@ -61,7 +61,8 @@ def main_loop(problem: Problem, first: str = "") -> MainLoop | None:
 
 
 def _inner_sums(expr: Expr) -> Iterator[Reduce]:
-    """The sums inside of which is no other one but their own next: sum(k, sum(l, …)) is one."""
+    """Yield the sums inside of which is no other one but their own next: sum(k, sum(l, …)) is
+    one."""
     if isinstance(expr, Reduce):
         body: Expr = expr
         while isinstance(body, Reduce):
@@ -76,14 +77,14 @@ def _inner_sums(expr: Expr) -> Iterator[Reduce]:
 
 
 def _oriented(indices: tuple[str, ...], values: dict[Access, Expr]) -> tuple[str, str]:
-    """The indices in the order in which the first target has them, or the sum."""
+    """Return the indices in the order in which the first target has them, or the sum."""
     whole = (target.indices for target in values if {*indices} == {*target.indices})
     first, last = next(whole, indices)
     return first, last
 
 
 def _alone(problem: Problem, made: Reduce, indices: tuple[str, str]) -> Problem:
-    """The problem of the product alone."""
+    """Return the problem of the product alone."""
     dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
     read = dict.fromkeys(access.tensor for access in accesses(made))
     kept = {index for access in accesses(made) for index in access.indices}

@@ -53,7 +53,7 @@ def _text(visitor: Visitor) -> str:
 
 
 def _chain(visitor: Visitor) -> Iterator[str]:
-    """The steps from the accumulator, or a slot, to a visitor."""
+    """Yield the steps from the accumulator, or a slot, to a visitor."""
     match visitor:
         case AccumulatorFetch():
             yield "accumulator"
@@ -94,7 +94,8 @@ def _sum_word(visitor: RowReduction | ColumnReduction | ScalarReduction) -> str:
 
 
 def _computed(visitor: Compute) -> Iterator[str]:
-    """The chain of the argument that the product comes by, then the operator of it and others."""
+    """Yield the chain of the argument that the product comes by, then the operator of it and
+    others."""
     main = next((arg for arg in visitor.args if _from_product(arg)), visitor.args[0])
     yield from _chain(main)
     here = [Access(HERE, ()) if arg is main else _inline(arg) for arg in visitor.args]
@@ -108,7 +109,7 @@ def _shortened(text: str) -> str:
 
 
 def _inline(visitor: Visitor) -> Expr:
-    """A visitor beside the chain as an expression."""
+    """Return a visitor beside the chain as an expression."""
     match visitor:
         case AuxLoad(access) | RowBroadcast(access) | ColumnBroadcast(access):
             return access

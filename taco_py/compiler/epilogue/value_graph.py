@@ -153,7 +153,7 @@ def without_sums(product: Product, value: Expr, target: Access) -> Expr:
 
 
 def accesses_outside(value: Expr, inside: Expr) -> list[Access]:
-    """The accesses of an expression that are not in a part of it."""
+    """Return the accesses of an expression that are not in a part of it."""
     if value == inside:
         return []
     if isinstance(value, Access):

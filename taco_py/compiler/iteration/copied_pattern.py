@@ -58,7 +58,7 @@ def _is_conditional(node: Expr) -> bool:
 
 
 def _has_levels(problem: Problem, access: Access, depth: int) -> bool:
-    """Whether the outer levels of an operand are those of the result, in kind and index."""
+    """Tell whether the outer levels of an operand are those of the result, in kind and index."""
     target, form = problem.assignment.target, problem.type_of(access.tensor).format
     if is_full(form) or form.order < depth:
         return False

@@ -87,7 +87,7 @@ class Loop:
 
     @property
     def plain(self) -> bool:
-        """Whether it counts through coordinates and looks out for nothing.
+        """Tell whether it counts through coordinates and looks out for nothing.
 
         Together with the loops over tiles around it, it then meets the whole dimension.
         """
@@ -96,7 +96,7 @@ class Loop:
 
     @property
     def merges(self) -> bool:
-        """Whether several levels, or a level and the dimension, are walked together."""
+        """Tell whether several levels, or a level and the dimension, are walked together."""
         return len(self.lattice.iterators) > 1 or (
             self.lattice.full and bool(self.lattice.iterators)
         )
@@ -128,13 +128,14 @@ class IterationGraph:
 
     @property
     def has_places(self) -> bool:
-        """Whether each element of the result has its place before any loop comes to it: of a dense
-        one, and of one whose coordinates are copied."""
+        """Tell whether each element of the result has its place before any loop comes to it: of a
+        dense one, and of one whose coordinates are copied."""
         return self.problem.result.format.is_dense or self.assembly is Assembly.COPY
 
     @property
     def covers_result(self) -> bool:
-        """Whether every element of a dense result is assigned or zeroed by the kernel itself."""
+        """Tell whether every element of a dense result is assigned or zeroed by the kernel
+        itself."""
         if self.assigns_first:
             return True
         target = self.problem.assignment.target
@@ -157,16 +158,16 @@ class IterationGraph:
 
     @property
     def assigns_first(self) -> bool:
-        """Whether a dense result is added to after all of it has been assigned: by the first part
-        of a sequence, which then meets every coordinate."""
+        """Tell whether a dense result is added to after all of it has been assigned: by the first
+        part of a sequence, which then meets every coordinate."""
         target = self.problem.assignment.target
         written = (a for a in assignments(self.statement) if a.target.tensor == target.tensor)
         return _adds_to(self.statement, target) and any(a.operator is None for a in written)
 
     @property
     def stored_wholly(self) -> tuple[str, ...]:
-        """The indices of which a sparse result stores every coordinate, for the loop that writes it
-        walks nothing that leaves some out."""
+        """Return the indices of which a sparse result stores every coordinate, for the loop that
+        writes it walks nothing that leaves some out."""
         target, form = self.problem.assignment.target, self.problem.result.format
         levels = zip(form.stored(target.indices), form.levels, strict=True)
         listed = [index for index, level in levels if not level.full]
@@ -175,7 +176,8 @@ class IterationGraph:
 
     @property
     def zeroing(self) -> Forall | None:
-        """The loop at whose body's beginning a part of a dense result is zeroed, then added to.
+        """Return the loop at whose body's beginning a part of a dense result is zeroed, then added
+        to.
 
         It is the innermost of the outermost loops over the result's outermost levels, as far as
         each of them comes to every coordinate once: all that is added to such a part is added in
@@ -207,8 +209,8 @@ class IterationGraph:
 
     @property
     def in_pieces(self) -> bool:
-        """Whether threads share the outermost loop in ranges of its index, each with workspaces and
-        a part of the result of its own, and not iteration by iteration."""
+        """Tell whether threads share the outermost loop in ranges of its index, each with
+        workspaces and a part of the result of its own, and not iteration by iteration."""
         if not isinstance(self.statement, Forall):
             return False
         race = self.statement.mode.parallel
@@ -219,8 +221,8 @@ class IterationGraph:
 
     @property
     def weighs_rows(self) -> bool:
-        """Whether the outermost loop goes through all rows of a sparse operand, which have more and
-        less entries."""
+        """Tell whether the outermost loop goes through all rows of a sparse operand, which have
+        more and less entries."""
         outermost = self.loops[0]
         if len(self.provenance.roots(outermost.index)) > 1 or outermost.lattice.iterators:
             return False
@@ -228,8 +230,8 @@ class IterationGraph:
         return any(True for _ in found)
 
     def in_team(self, loop: Loop) -> bool:
-        """Whether threads share a loop in ranges without the kernel's result being made of parts:
-        where they add to copies of their own, and where a loop that is not outermost needs
+        """Tell whether threads share a loop in ranges without the kernel's result being made of
+        parts: where they add to copies of their own, and where a loop that is not outermost needs
         workspaces of its own or walks several levels together."""
         race = loop.mode.parallel
         if race is None or not self.teams:
@@ -256,14 +258,14 @@ class IterationGraph:
         return names.get(leaf, leaf)
 
     def skips(self, index: str) -> bool:
-        """Whether the loops over the result's `index` may leave coordinates out."""
+        """Tell whether the loops over the result's `index` may leave coordinates out."""
         return any(
             not loop.plain for loop in self.loops if loop.writes_result and loop.index == index
         )
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
-        """One entry for each sparse operand that must be ordered or free of duplicates."""
+        """Return one entry for each sparse operand that must be ordered or free of duplicates."""
         found: dict[str, Requirement] = {}
         for tensor, ordered, unique in self._demands():
             old = found.get(tensor, Requirement(tensor, False, False))
@@ -292,7 +294,7 @@ class IterationGraph:
             yield tensor, False, True
 
     def _cut_apart(self) -> Iterable[str]:
-        """The operands whose entries are cut into tiles with workspaces of their own, or for
+        """Return the operands whose entries are cut into tiles with workspaces of their own, or for
         threads that add to elements of their own: entries with equal coordinates that lie in two
         tiles are not added up in one workspace, or at the same time."""
         for loop in self.loops:
@@ -304,7 +306,7 @@ class IterationGraph:
                 yield pos.tensor
 
     def _adds_apart(self, loop: Loop) -> bool:
-        """Whether threads share a loop whose iterations add to elements of their own."""
+        """Tell whether threads share a loop whose iterations add to elements of their own."""
         target = self.problem.assignment.target
         own = set(iteration_indices(self, loop)) <= set(target.indices)
         return loop.mode.parallel is Race.NONE and own
@@ -320,8 +322,8 @@ class IterationGraph:
         return ordered or in_pieces or self._searches(loop, iterator), unique
 
     def at_most_one(self, index: str, iterator: Iterator) -> bool:
-        """Whether a loop meets one entry or none below each position: the last level's, of an index
-        that is known to have one coordinate alone."""
+        """Tell whether a loop meets one entry or none below each position: the last level's, of an
+        index that is known to have one coordinate alone."""
         tensor = iterator.access.tensor
         if (index, 1) not in self.problem.static or tensor not in dict(self.problem.operands):
             return False
@@ -331,8 +333,8 @@ class IterationGraph:
         return iterator.level == form.order - 1 and unique and not shared
 
     def _searches(self, loop: Loop, iterator: Iterator) -> bool:
-        """Whether a part of the level's coordinates is looked for: those of a tile, also where it
-        has been turned into positions, or those that another operand's positions lie between."""
+        """Tell whether a part of the level's coordinates is looked for: those of a tile, also where
+        it has been turned into positions, or those that another operand's positions lie between."""
         if loop.range is not Range.POSITIONS:
             return loop.range is not Range.WHOLE
         pos = self.provenance.position_of(loop.index)
@@ -343,7 +345,7 @@ class IterationGraph:
         return tiled or not pos.means(access.tensor, access.indices, roots)
 
     def _result_demand(self, loop: Loop) -> tuple[bool, bool]:
-        """The same, as far as the result asks for it."""
+        """Return the same, as far as the result asks for it."""
         target = self.problem.assignment.target
         if not loop.writes_result or loop.index not in target.indices:
             return False, False
@@ -355,7 +357,8 @@ class IterationGraph:
 
 
 def shared_in_pieces(graph: IterationGraph) -> bool:
-    """Whether threads that share the outermost loop need memory of their own, or its ranges."""
+    """Tell whether threads that share the outermost loop need memory of their own, or its
+    ranges."""
     private = any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(graph.statement))
     return private or graph.loops[0].merges or not graph.has_places
 
@@ -371,7 +374,7 @@ def sparse_levels(problem: Problem, access: Access) -> Mapping[str, Iterator]:
 
 
 def all_iterators(problem: Problem, statement: Statement) -> dict[Access, Mapping[str, Iterator]]:
-    """The iterators of every access that the statement reads, its workspaces' included."""
+    """Return the iterators of every access that the statement reads, its workspaces' included."""
     workspaces = {w.name: w for w in workspaces_of(statement)}
     found: dict[Access, Mapping[str, Iterator]] = {}
     for assign in assignments(statement):
@@ -384,7 +387,7 @@ def all_iterators(problem: Problem, statement: Statement) -> dict[Access, Mappin
 
 
 def workspace_levels(workspace: Workspace) -> Mapping[str, Iterator]:
-    """A consumer walks a row's or a table's entries, unless it looks for those of a row."""
+    """Return a consumer walks a row's or a table's entries, unless it looks for those of a row."""
     if workspace.kind not in (WorkspaceKind.ROW, WorkspaceKind.HASH):
         return {}
     return {i: Iterator(workspace.access, k) for k, i in enumerate(workspace.indices)}
@@ -414,7 +417,7 @@ def build_graph(
     provenance: Provenance = UNDERIVED,
     assembly: Assembly | None = None,
 ) -> IterationGraph:
-    """The loops of `statement` with their lattices."""
+    """Return the loops of `statement` with their lattices."""
     regions = regions_of(problem, statement)
     target = problem.assignment.target.tensor
 
@@ -476,7 +479,7 @@ def _adds_to(statement: Statement, target: Access) -> bool:
 
 
 def _nonlinear(problem: Problem, statement: Statement) -> Iterable[Access]:
-    """Accesses whose duplicates may not be added up after the fact.
+    """Return accesses whose duplicates may not be added up after the fact.
 
     They occur twice in one value, or below an operator that is not additive in them. Workspaces
     hand the property down to what stores coordinates outside of the loops that fill them: inside,
@@ -503,14 +506,14 @@ def _nonlinear(problem: Problem, statement: Statement) -> Iterable[Access]:
 
 
 def _stores_outside(problem: Problem, access: Access, loops: frozenset[str]) -> bool:
-    """Whether an operand stores coordinates of an index that none of the loops is over."""
+    """Tell whether an operand stores coordinates of an index that none of the loops is over."""
     form = problem.type_of(access.tensor).format
     levels = zip(form.stored(access.indices), form.levels, strict=True)
     return any(index not in loops for index, level in levels if not level.full)
 
 
 def conflicts(problem: Problem, access: Access, order: tuple[str, ...]) -> bool:
-    """Whether the loop `order` meets a sparse level of `access` before the levels above it."""
+    """Tell whether the loop `order` meets a sparse level of `access` before the levels above it."""
     form = problem.type_of(access.tensor).format
     place = {index: depth for depth, index in enumerate(order)}
     depths = [place[access.indices[mode]] for mode in form.mode_order]

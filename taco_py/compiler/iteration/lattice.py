@@ -51,16 +51,16 @@ class Lattice:
 
     @property
     def iterators(self) -> tuple[Iterator, ...]:
-        """All iterators, those of the top point."""
+        """Return all iterators, those of the top point."""
         return self.points[0].iterators if self.points else ()
 
     @property
     def full(self) -> bool:
-        """Whether the loop visits the whole dimension."""
+        """Tell whether the loop visits the whole dimension."""
         return any(point.full for point in self.points)
 
     def below(self, point: Point) -> tuple[Point, ...]:
-        """`point` and the points below it, from the top down: the cases inside its loop."""
+        """Return `point` and the points below it, from the top down: the cases inside its loop."""
         return tuple(p for p in self.points if p <= point)
 
     def __str__(self) -> str:
@@ -68,13 +68,13 @@ class Lattice:
 
 
 def build_lattice(region: Region) -> Lattice:
-    """The lattice whose loops visit exactly the coordinates of `region`."""
+    """Return the lattice whose loops visit exactly the coordinates of `region`."""
     return Lattice(tuple(sorted(_points(region), key=lambda p: -len(p.iterators))))
 
 
 def is_full(region: Region) -> bool:
-    """Whether the loop over `region` visits the whole dimension: as its lattice says, which has as
-    many points as there are sets of its iterators."""
+    """Tell whether the loop over `region` visits the whole dimension: as its lattice says, which
+    has as many points as there are sets of its iterators."""
     match region:
         case Nothing() | Coordinates():
             return False
@@ -89,7 +89,7 @@ def is_full(region: Region) -> bool:
 
 
 def _points(region: Region) -> tuple[Point, ...]:
-    """A point for each set of iterators that the region may be met with."""
+    """Return a point for each set of iterators that the region may be met with."""
     match region:
         case Nothing():
             return ()
@@ -109,7 +109,8 @@ def _points(region: Region) -> tuple[Point, ...]:
 
 
 def _different(points: Iterable[Point]) -> tuple[Point, ...]:
-    """The points of different iterators; of those with the same, one that is full if there is."""
+    """Return the points of different iterators; of those with the same, one that is full if there
+    is."""
     best: dict[frozenset[Iterator], Point] = {}
     for point in points:
         key = frozenset(point.iterators)

@@ -176,7 +176,7 @@ class Regions:
         return Everything() if iterator is None else Coordinates(iterator)
 
     def _fill(self, access: Access) -> Number | None:
-        """The value of an access where it is not stored, None for one that always is."""
+        """Return the value of an access where it is not stored, None for one that always is."""
         known = access in self.absent or access in self.made or self.levels.get(access)
         return self.initial.get(access.tensor, 0) if known else None
 
@@ -233,21 +233,24 @@ class Regions:
         return None if kept is None or same(kept, workspace.initial) else (region, kept)
 
     def reads(self, statement: Statement, workspace: Access) -> bool:
-        """Whether `statement` depends on `workspace`, which an absent operand may annihilate."""
+        """Tell whether `statement` depends on `workspace`, which an absent operand may
+        annihilate."""
         mark = Coordinates(Iterator(workspace, -1))
         known = replace(self, made={**self.made, workspace: mark})
         return mark in _parts(known.statement(statement, ""))
 
     def is_absent(self, expr: Expr, nothing: Number = 0) -> bool:
-        """Whether `expr` is `nothing` because of the absent accesses."""
+        """Tell whether `expr` is `nothing` because of the absent accesses."""
         return isinstance(self.expression(expr, "", nothing), Nothing)
 
     def fill(self, expr: Expr) -> Number | None:
-        """The value of `expr` where nothing is stored of it; None where it always has another."""
+        """Return the value of `expr` where nothing is stored of it; None where it always has
+        another."""
         return self._visit(expr, "")[1]
 
     def constant(self, expr: Expr) -> Number | None:
-        """The fill value of `expr` if it is that here because of the absent accesses, else None."""
+        """Return the fill value of `expr` if it is that here because of the absent accesses, else
+        None."""
         region, fill = self._visit(expr, "")
         return fill if isinstance(region, Nothing) else None
 
@@ -269,7 +272,7 @@ def look_out(region: Region) -> Region:
 def combine(
     operator: Operator, regions: tuple[Region, ...], fills: tuple[Number | None, ...]
 ) -> Region:
-    """The region of `operator` over operands with these regions and fill values.
+    """Return the region of `operator` over operands with these regions and fill values.
 
     The intersection of the unions that `legal.absent.differing` groups. Operands that are in no
     group are looked out for there.

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 def updates_words(graph: IterationGraph) -> bool:
-    """Whether atomic operations on the result also write elements beside theirs, which units of
-    a GPU that take other iterations may write at the same time."""
+    """Tell whether atomic operations on the result also write elements beside theirs, which units
+    of a GPU that take other iterations may write at the same time."""
     if graph.teams or scalar(graph.problem.result.dtype).itemsize >= CUDA.atomic_bytes:
         return False
     return any(loop.mode.parallel is Race.ATOMICS for loop in graph.loops)
 
 
 def rows_in_blocks(graph: IterationGraph) -> bool:
-    """Whether blocks of a GPU take iterations of the outermost loop, each with rows of a sparse
-    result that its threads fill together."""
+    """Tell whether blocks of a GPU take iterations of the outermost loop, each with rows of a
+    sparse result that its threads fill together."""
     statement = graph.statement
     if not isinstance(statement, Forall) or statement.mode.unit is not Unit.BLOCK:
         return False
@@ -33,7 +33,7 @@ def rows_in_blocks(graph: IterationGraph) -> bool:
 
 
 def fills_row(graph: IterationGraph, loop: Loop) -> bool:
-    """Whether threads of a block share a loop that enters coordinates into a row."""
+    """Tell whether threads of a block share a loop that enters coordinates into a row."""
     if loop.mode.parallel is None or loop.mode.unit is not Unit.THREAD:
         return False
     rows = {w.name for w in workspaces_of(graph.statement) if w.indices == (loop.index,)}
@@ -42,7 +42,7 @@ def fills_row(graph: IterationGraph, loop: Loop) -> bool:
 
 
 def takes_entries(graph: IterationGraph, loop: Loop) -> bool:
-    """Whether threads of a block each take an entry of an operand, of several levels that are
+    """Tell whether threads of a block each take an entry of an operand, of several levels that are
     fused: the loop over the outermost of these indices stands for all of them."""
     pos = graph.provenance.position_of(loop.index)
     if pos is None or loop.mode.parallel is None or loop.mode.unit is not Unit.THREAD:
@@ -52,6 +52,6 @@ def takes_entries(graph: IterationGraph, loop: Loop) -> bool:
 
 
 def iteration_indices(graph: IterationGraph, loop: Loop) -> tuple[str, ...]:
-    """The indices whose coordinates tell the iterations of a loop apart."""
+    """Return the indices whose coordinates tell the iterations of a loop apart."""
     pos = graph.provenance.position_of(loop.index) if takes_entries(graph, loop) else None
     return graph.provenance.roots(loop.index if pos is None else pos.parent)

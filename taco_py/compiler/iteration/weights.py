@@ -14,7 +14,7 @@ from taco_py.language.provenance.provenance import Provenance
 def weighed_operands(
     problem: Problem, provenance: Provenance, variable: str, statement: Statement
 ) -> Iterator[Access]:
-    """The sparse operands read in `statement` whose outermost level is that of the index that
+    """Yield the sparse operands read in `statement` whose outermost level is that of the index that
     `variable` runs over, or over tiles of."""
     index = provenance.roots(variable)[0]
     operands = dict(problem.operands)

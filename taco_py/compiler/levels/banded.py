@@ -18,11 +18,11 @@ class Banded(Segments):
     branchless: bool = False
 
     def coordinate(self, position: Expr) -> Expr:
-        """`position + (crd[parent] - pos[parent])`."""
+        """Return `position + (crd[parent] - pos[parent])`."""
         return build.add(position, self._shift)
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
-        """`coordinate - (crd[parent] - pos[parent])`, within the ends."""
+        """Return `coordinate - (crd[parent] - pos[parent])`, within the ends."""
         found = build.sub(coordinate, self._shift)
         return build.maximum(begin, build.minimum(end, found))
 

@@ -21,16 +21,16 @@ class Bitmap(EachStored):
     branchless: bool = False
 
     def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
-        """`parent * size`, `parent * size + size`."""
+        """Return `parent * size`, `parent * size + size`."""
         begin = build.mul(parent, self.size)
         return begin, build.add(begin, self.size)
 
     def origin(self, parent: Expr) -> Expr:
-        """`parent * size`."""
+        """Return `parent * size`."""
         return build.mul(parent, self.size)
 
     def coordinate(self, position: Expr) -> Expr:
-        """`position - parent * size`."""
+        """Return `position - parent * size`."""
         return build.sub(position, build.mul(self.parent, self.size))
 
     def present(self, position: Expr) -> Expr:
@@ -43,6 +43,6 @@ class Bitmap(EachStored):
         return build.bit(build.load_index(self.crd, word), build.mod(coordinate, bits))
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
-        """`parent * size + coordinate`, within the ends."""
+        """Return `parent * size + coordinate`, within the ends."""
         found = build.add(build.mul(self.parent, self.size), coordinate)
         return build.maximum(begin, build.minimum(end, found))

@@ -17,7 +17,7 @@ class Compressed(Segments):
     branchless: bool = False
 
     def coordinate(self, position: Expr) -> Expr:
-        """`crd[position]`."""
+        """Return `crd[position]`."""
         return build.load_index(self.crd, position)
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
@@ -27,11 +27,11 @@ class Compressed(Segments):
         return Search(self.crd, begin, end, coordinate)
 
     def append(self, position: Expr, coordinate: Expr) -> Stmt:
-        """`crd[position] = coordinate`."""
+        """Return `crd[position] = coordinate`."""
         value = build.cast(self.crd.element, coordinate)
         return Store(self.crd, position, value)
 
     def append_edges(self, parent: Expr, end: Expr) -> Stmt:
-        """`pos[parent + 1] = end`: the segment of `parent` is complete."""
+        """Return `pos[parent + 1] = end`: the segment of `parent` is complete."""
         value = build.cast(self.pos.element, end)
         return Store(self.pos, build.add(parent, 1), value)

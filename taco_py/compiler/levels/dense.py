@@ -7,10 +7,11 @@ from codegen.ir import Expr
 
 
 def locate(parent: Expr, coordinate: Expr, size: Expr) -> Expr:
-    """`parent * size + coordinate`: the position of `coordinate` below `parent`."""
+    """Return `parent * size + coordinate`: the position of `coordinate` below `parent`."""
     return build.add(build.mul(parent, size), coordinate)
 
 
 def locate_strided(parent: Expr, coordinate: Expr, stride: Expr) -> Expr:
-    """`parent + coordinate * stride`: the same for a strided array, in elements from its first."""
+    """Return `parent + coordinate * stride`: the same for a strided array, in elements from its
+    first."""
     return build.add(parent, build.mul(coordinate, stride))

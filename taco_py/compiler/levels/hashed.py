@@ -17,9 +17,9 @@ class Hashed(Segments):
     branchless: bool = False
 
     def coordinate(self, position: Expr) -> Expr:
-        """`crd[position]`."""
+        """Return `crd[position]`."""
         return build.load_index(self.crd, position)
 
     def present(self, position: Expr) -> Expr:
-        """`crd[position] >= 0`."""
+        """Return `crd[position] >= 0`."""
         return build.ge(build.load_index(self.crd, position), 0)

@@ -18,17 +18,17 @@ class IntervalLevel(EachStored):
     branchless: bool = False
 
     def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
-        """`pos[parent]`, `crd[parent]`."""
+        """Return `pos[parent]`, `crd[parent]`."""
         return build.load_index(self.pos, parent), build.load_index(self.crd, parent)
 
     def coordinate(self, position: Expr) -> Expr:
-        """`position` itself."""
+        """Return `position` itself."""
         return position
 
     def below(self, position: Expr) -> Expr:
-        """`parent`, for all of them."""
+        """Return `parent`, for all of them."""
         return self.parent
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
-        """`coordinate`, within the ends."""
+        """Return `coordinate`, within the ends."""
         return build.maximum(begin, build.minimum(end, coordinate))

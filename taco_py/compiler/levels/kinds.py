@@ -54,7 +54,7 @@ LEVELS: Mapping[LevelKind, Callable[[LevelStorage, Above], Iterated]] = {
 
 
 def functions_of(kind: LevelKind, own: LevelStorage, above: Above) -> Iterated:
-    """The level functions of a level of a kind, at one point."""
+    """Return the level functions of a level of a kind, at one point."""
     functions = LEVELS.get(kind)
     found: Iterated = (functions or ADDED_KINDS.functions(kind))(own, above)
     return found

@@ -26,11 +26,11 @@ class Pair(EachStored):
         return build.const(0), build.const(2)
 
     def coordinate(self, position: Expr) -> Expr:
-        """`position` itself."""
+        """Return `position` itself."""
         return position
 
     def below(self, position: Expr) -> Expr:
-        """`parent`, for both."""
+        """Return `parent`, for both."""
         return self.parent
 
 
@@ -50,7 +50,7 @@ class Mirrored(OnePosition):
     branchless: bool = True
 
     def coordinate(self, position: Expr) -> Expr:
-        """The row in turn 0 and the column in turn 1, or the other way round."""
+        """Return the row in turn 0 and the column in turn 1, or the other way round."""
         there, then = (self.row, self.column) if self.first else (self.column, self.row)
         return build.select(build.eq(self.turn, 0), there, then)
 

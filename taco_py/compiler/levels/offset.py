@@ -28,11 +28,12 @@ class Offset(OnePosition):
     branchless: bool = True
 
     def coordinate(self, position: Expr) -> Expr:
-        """`i + crd[q]`."""
+        """Return `i + crd[q]`."""
         return build.add(self.near, build.load_index(self.crd, self.grand))
 
     def present(self, position: Expr) -> Expr:
-        """`0 <= i + crd[q] < size`, plainly true where the level above stores entries alone."""
+        """Return `0 <= i + crd[q] < size`, plainly true where the level above stores entries
+        alone."""
         if not self.whole:
             return TRUE
         found = self.coordinate(position)

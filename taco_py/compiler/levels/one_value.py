@@ -17,7 +17,7 @@ class Pattern(Segments):
     branchless: bool = False
 
     def coordinate(self, position: Expr) -> Expr:
-        """`crd[position]`."""
+        """Return `crd[position]`."""
         return build.load_index(self.crd, position)
 
     def below(self, position: Expr) -> Expr:

@@ -16,9 +16,9 @@ class Padded(OnePosition):
     branchless: bool = True
 
     def coordinate(self, position: Expr) -> Expr:
-        """`crd[position]`."""
+        """Return `crd[position]`."""
         return build.load_index(self.crd, position)
 
     def present(self, position: Expr) -> Expr:
-        """`crd[position] >= 0`."""
+        """Return `crd[position] >= 0`."""
         return build.ge(build.load_index(self.crd, position), 0)

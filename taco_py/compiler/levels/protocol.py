@@ -47,28 +47,28 @@ class Iterated(Protocol):
     def branchless(self) -> bool: ...
 
     def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
-        """The first position below `parent` and the one behind the last."""
+        """Return the first position below `parent` and the one behind the last."""
         ...
 
     def coordinate(self, position: Expr) -> Expr:
-        """The coordinate stored at `position`."""
+        """Return the coordinate stored at `position`."""
         ...
 
     def present(self, position: Expr) -> Expr:
-        """Whether a coordinate is stored at `position`."""
+        """Tell whether a coordinate is stored at `position`."""
         ...
 
     def below(self, position: Expr) -> Expr:
-        """The position that levels below, and the values, have for what is at `position`."""
+        """Return the position that levels below, and the values, have for what is at `position`."""
         ...
 
     def origin(self, parent: Expr) -> Expr | None:
-        """The position that coordinate 0 has, where every coordinate has one; else None."""
+        """Return the position that coordinate 0 has, where every coordinate has one; else None."""
         ...
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr | None:
-        """The first of some positions whose coordinate is at least this one; None where only a look
-        at each of them tells."""
+        """Return the first of some positions whose coordinate is at least this one; None where only
+        a look at each of them tells."""
         ...
 
 
@@ -82,7 +82,7 @@ class EachStored:
         return TRUE
 
     def below(self, position: Expr) -> Expr:
-        """`position` itself."""
+        """Return `position` itself."""
         return position
 
     def origin(self, parent: Expr) -> Expr | None:
@@ -90,7 +90,7 @@ class EachStored:
         return None
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr | None:
-        """Only a look at each tells."""
+        """Return only a look at each tells."""
         return None
 
 
@@ -101,7 +101,7 @@ class Segments(EachStored):
     pos: Array
 
     def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
-        """`pos[parent]`, `pos[parent + 1]`."""
+        """Return `pos[parent]`, `pos[parent + 1]`."""
         return build.load_index(self.pos, parent), build.load_index(self.pos, build.add(parent, 1))
 
 
@@ -111,5 +111,5 @@ class OnePosition(EachStored):
     __slots__ = ()
 
     def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
-        """`parent`, `parent + 1`."""
+        """Return `parent`, `parent + 1`."""
         return parent, build.add(parent, 1)

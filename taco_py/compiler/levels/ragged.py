@@ -17,10 +17,10 @@ class Ragged(Segments):
     branchless: bool = False
 
     def coordinate(self, position: Expr) -> Expr:
-        """`position - pos[parent]`."""
+        """Return `position - pos[parent]`."""
         return build.sub(position, build.load_index(self.pos, self.parent))
 
     def search(self, begin: Expr, end: Expr, coordinate: Expr) -> Expr:
-        """`pos[parent] + coordinate`, within the ends."""
+        """Return `pos[parent] + coordinate`, within the ends."""
         found = build.add(build.load_index(self.pos, self.parent), coordinate)
         return build.maximum(begin, build.minimum(end, found))

@@ -16,10 +16,10 @@ class Singleton(OnePosition):
     branchless: bool = True
 
     def coordinate(self, position: Expr) -> Expr:
-        """`crd[position]`."""
+        """Return `crd[position]`."""
         return build.load_index(self.crd, position)
 
     def append(self, position: Expr, coordinate: Expr) -> Stmt:
-        """`crd[position] = coordinate`."""
+        """Return `crd[position] = coordinate`."""
         value = build.cast(self.crd.element, coordinate)
         return Store(self.crd, position, value)

@@ -19,11 +19,11 @@ class RowList(EachStored):
     branchless: bool = False
 
     def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
-        """`0`, `count`."""
+        """Return `0`, `count`."""
         return build.const(0), self.count
 
     def coordinate(self, position: Expr) -> Expr:
-        """`list[base + position]`."""
+        """Return `list[base + position]`."""
         return build.load_index(self.list, build.add(self.base, position))
 
 
@@ -41,12 +41,12 @@ class TableMode(EachStored):
     branchless: bool
 
     def bounds(self, parent: Expr) -> tuple[Expr, Expr]:
-        """All entries for the first mode; the parent's own entry for the others."""
+        """Return all entries for the first mode; the parent's own entry for the others."""
         if self.branchless:
             return parent, build.add(parent, 1)
         return build.const(0), Count(self.table)
 
     def coordinate(self, position: Expr) -> Expr:
-        """`key / inner % size` of the entry with this rank."""
+        """Return `key / inner % size` of the entry with this rank."""
         quotient = build.div(Key(self.table, Ranked(self.table, position)), self.inner)
         return quotient if self.size is None else build.mod(quotient, self.size)

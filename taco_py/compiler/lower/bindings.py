@@ -23,12 +23,12 @@ Bindings = tuple[tuple[str, Source], ...]
 
 
 def bindings_to_json(bindings: Bindings) -> list[list[object]]:
-    """Rows that `bindings_from_json` turns back."""
+    """Return rows that `bindings_from_json` turns back."""
     return [[name, s.what, s.tensor, s.level, s.index] for name, s in bindings]
 
 
 def bindings_from_json(rows: list[list[object]]) -> Bindings:
-    """The inverse of `bindings_to_json`."""
+    """Return the inverse of `bindings_to_json`."""
     return tuple(
         (str(name), Source(str(what), str(tensor), int(str(level)), str(index)))
         for name, what, tensor, level, index in rows

@@ -20,12 +20,13 @@ from taco_py.language.provenance.relations import LARGEST, Divide, Split
 
 
 def size(env: Environment, workspace: Workspace) -> Expr:
-    """The number of elements."""
+    """Return the number of elements."""
     return build.mul(*(_extent(env, workspace, index) for index in workspace.indices))
 
 
 def room(env: Environment, workspace: Workspace) -> Expr:
-    """The number of elements to allocate: where 64 bits cannot count them, more than there are."""
+    """Return the number of elements to allocate: where 64 bits cannot count them, more than there
+    are."""
     first, *others = (_extent(env, workspace, index) for index in workspace.indices)
     total = first
     for extent in others:
@@ -45,7 +46,8 @@ def position(env: Environment, scope: Scope, workspace: Workspace) -> Expr:
 
 
 def begin_tiles(env: Environment, scope: Scope, workspace: Workspace) -> tuple[Scope, list[Stmt]]:
-    """The scope inside a `where`: the coordinates that the tiles of its workspace begin at."""
+    """Return the scope inside a `where`: the coordinates that the tiles of its workspace begin
+    at."""
     code: list[Stmt] = []
     if workspace.kind is not WorkspaceKind.DENSE:
         return scope, code
@@ -64,7 +66,7 @@ def _extent(env: Environment, workspace: Workspace, index: str) -> Expr:
 
 
 def _tile(env: Environment, workspace: Workspace, index: str) -> str | None:
-    """The tiles of `index` that the workspace is over: an inner part of it, or None for all.
+    """Return the tiles of `index` that the workspace is over: an inner part of it, or None for all.
 
     What chooses a tile are loops around the workspace. There may be none, where variables are fused
     so that loops over whole indices do the same, or go through outer and inner tiles at once.

@@ -56,7 +56,7 @@ class Taken:
 
 
 def take_entry(env: Environment, forall: Forall, scope: Scope) -> Taken:
-    """An entry for each iteration of `forall`, with the positions that it lies below."""
+    """Return an entry for each iteration of `forall`, with the positions that it lies below."""
     pos = _positions(env, forall)
     scope, outside = open_positions(env, scope, forall.index)
     access, levels = chain(env, pos)
@@ -117,7 +117,7 @@ def open_entries(env: Environment, forall: Forall, scope: Scope) -> Opening:
 
 
 def _counter(env: Environment, tiles: str, pos: Pos) -> str | None:
-    """The variable that counts the positions of one of these tiles, None where none does."""
+    """Return the variable that counts the positions of one of these tiles, None where none does."""
     cut = env.provenance.above(tiles)
     inner = cut.inner if isinstance(cut, Split | Divide) and cut.outer == tiles else None
     while isinstance(cut, Split | Divide) and cut.parent != pos.child:
@@ -129,7 +129,7 @@ def _counter(env: Environment, tiles: str, pos: Pos) -> str | None:
 
 
 def entry_level(env: Environment, scope: Scope, forall: Forall) -> tuple[Access, int] | None:
-    """The level that a loop would walk, of which there is the position of an entry alone."""
+    """Return the level that a loop would walk, of which there is the position of an entry alone."""
     pos = env.provenance.position_of(forall.index)
     if pos is None or not scope.single:
         return None
@@ -139,7 +139,7 @@ def entry_level(env: Environment, scope: Scope, forall: Forall) -> tuple[Access,
 
 
 def entry_coordinate(env: Environment, scope: Scope, access: Access, level: int) -> Expr:
-    """The coordinate at the position of an entry."""
+    """Return the coordinate at the position of an entry."""
     position, parent = scope.position(access, level), scope.position(access, level - 1)
     assert position is not None and parent is not None  # which `take_entry` has found
     form = env.tensors[access.tensor].type.format
@@ -150,6 +150,6 @@ def entry_coordinate(env: Environment, scope: Scope, access: Access, level: int)
 
 
 def entry_walk(env: Environment, scope: Scope, iterator: Iterator) -> Walk:
-    """The walk along a level that stands at the entry's position."""
+    """Return the walk along a level that stands at the entry's position."""
     position = env.position_var(iterator.access, iterator.level)
     return Walk(iterator, position, position, build.add(position, 1), position)

@@ -121,11 +121,12 @@ class Environment:
 
     @property
     def copied(self) -> CopiedPattern | None:
-        """The pattern that the result has, where it is copied."""
+        """Return the pattern that the result has, where it is copied."""
         return copied_pattern(self.problem) if self.graph.assembly is Assembly.COPY else None
 
     def position_var(self, access: Access, level: int) -> Var:
-        """The variable for positions of one level of one access: pA2 for the second level of A."""
+        """Return the variable for positions of one level of one access: pA2 for the second level of
+        A."""
         key = (access, level)
         if key not in self.position_names:
             name = self.names.fresh(f"p{access.tensor}{level + 1}")
@@ -133,11 +134,11 @@ class Environment:
         return self.position_names[key]
 
     def level(self, access: Access, level: int) -> Compressed | Singleton:
-        """The level functions of a level of an operand that stores coordinates."""
+        """Return the level functions of a level of an operand that stores coordinates."""
         return level_functions(self.tensors[access.tensor], level)
 
     def iterated(self, iterator: Iterator, scope: Scope) -> Iterated:
-        """The level functions of a sparse level, or of a workspace's mode, at one point."""
+        """Return the level functions of a sparse level, or of a workspace's mode, at one point."""
         tensor = iterator.access.tensor
         if tensor in self.workspaces:
             return self._workspace_level(self.workspaces[tensor], iterator.level)
@@ -174,7 +175,7 @@ class Environment:
 
 
 def level_functions(arrays: TensorArrays, level: int) -> Compressed | Singleton:
-    """The level functions of a level that lists its coordinates."""
+    """Return the level functions of a level that lists its coordinates."""
     kind = arrays.type.format.levels[level].kind
     found = (
         functions_of(kind, arrays.levels[level], Above()) if kind.usual and not kind.full else None
@@ -240,13 +241,15 @@ class Scope:
     tile: tuple[str, Expr] | None = None
 
     def position(self, access: Access, level: int) -> Expr | None:
-        """The position at `level`, 0 or what was said above the root, None while it is unknown."""
+        """Return the position at `level`, 0 or what was said above the root, None while it is
+        unknown."""
         if level < 0:
             return self.positions.get((access, -1), build.const(0))
         return self.positions.get((access, level))
 
     def piece_of(self, variable: str) -> Interval | None:
-        """The values of a loop's variable that this piece of the work has, if it is in pieces."""
+        """Return the values of a loop's variable that this piece of the work has, if it is in
+        pieces."""
         return self.piece[1] if self.piece is not None and self.piece[0] == variable else None
 
     def at(self, access: Access, level: int, position: Expr) -> Scope:
@@ -278,7 +281,7 @@ class Scope:
         return replace(self, single=levels)
 
     def regions(self, env: Environment) -> Regions:
-        """Regions as they are here."""
+        """Return regions as they are here."""
         return Regions(env.iterators, self.absent, {}, env.initial)
 
 
@@ -377,7 +380,8 @@ def _arrays(
 
 
 def _workspace(names: Names, workspace: Workspace, index: ScalarType) -> WorkspaceArrays:
-    """`index` holds every coordinate of the result, to which a workspace's coordinates go."""
+    """Return `index` holds every coordinate of the result, to which a workspace's coordinates
+    go."""
     element = scalar(workspace.dtype)
     name = names.fresh(workspace.name)
     match workspace.kind:

@@ -32,7 +32,7 @@ from taco_py.language.notation.operators import (
 
 
 def lower_value(env: Environment, scope: Scope, expr: nodes.Expr, type: ScalarType) -> Expr:
-    """The value of `expr` here, converted to `type`; what is absent has its fill value."""
+    """Return the value of `expr` here, converted to `type`; what is absent has its fill value."""
     if scope.regions(env).is_absent(expr):
         return _nothing(expr, type)
     match expr:
@@ -58,12 +58,14 @@ def _nothing(expr: nodes.Expr, type: ScalarType) -> Expr:
 
 
 def _has_sign(expr: nodes.Expr, type: ScalarType) -> bool:
-    """Whether a zero is a number to be added, for -0.0 + 0 is 0.0; what is absent is not added."""
+    """Tell whether a zero is a number to be added, for -0.0 + 0 is 0.0; what is absent is not
+    added."""
     return type.kind in ("float", "complex") and is_number(expr)
 
 
 def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
-    """The value of an operation, or its annihilator where that is the fill of what is absent."""
+    """Return the value of an operation, or its annihilator where that is the fill of what is
+    absent."""
     operator = call.operator
     dtype = operand_dtype(call, env.dtypes)
     if dtype.kind == "O":
@@ -92,7 +94,7 @@ def _call(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
 
 
 def _compared(env: Environment, scope: Scope, call: nodes.Call) -> Expr:
-    """A comparison of signed with unsigned integers of 64 bits, of which none has both.
+    """Return a comparison of signed with unsigned integers of 64 bits, of which none has both.
 
     a < b  →  a < 0 || (uint64) a < b
     """
@@ -163,7 +165,8 @@ _OWN = {
 
 
 def load_access(env: Environment, scope: Scope, access: nodes.Access) -> Expr:
-    """The element of `access` at the current coordinates, in the type that is computed in."""
+    """Return the element of `access` at the current coordinates, in the type that is computed
+    in."""
     if access.tensor in env.workspaces:
         return _load_workspace(env, env.workspaces[access.tensor], scope, access)
     arrays = env.tensors[access.tensor]
@@ -171,7 +174,7 @@ def load_access(env: Environment, scope: Scope, access: nodes.Access) -> Expr:
 
 
 def value_position(scope: Scope, access: nodes.Access) -> Expr:
-    """The position of the last level of `access`."""
+    """Return the position of the last level of `access`."""
     position = scope.position(access, len(access.indices) - 1)
     if position is None:
         raise InternalError(f"{access.tensor}[{','.join(access.indices)}] is read out of order")

@@ -42,7 +42,8 @@ FREE = -1
 def into_hashed_row(
     env: Environment, arrays: WorkspaceArrays, keys: Array, value: Expr, op: str | None
 ) -> Iterator[Stmt]:
-    """`w[place] op= value`; a new coordinate is entered, and begins with what changes nothing."""
+    """Yield `w[place] op= value`; a new coordinate is entered, and begins with what changes
+    nothing."""
     if arrays.values is None or arrays.list is None or arrays.count is None:
         raise InternalError(f"The row workspace {arrays.workspace.name} is incomplete")
     coordinate = env.indices[arrays.workspace.indices[0]]
@@ -74,7 +75,7 @@ def into_hashed_row(
 
 
 def rank(env: Environment, arrays: WorkspaceArrays, ranked: Array) -> Iterator[Stmt]:
-    """The values in the order of the list, from which they are read."""
+    """Yield the values in the order of the list, from which they are read."""
     if arrays.values is None or arrays.keys is None or arrays.count is None or arrays.list is None:
         raise InternalError(f"The row workspace {arrays.workspace.name} is incomplete")
     name = arrays.workspace.name
@@ -93,7 +94,7 @@ def rank(env: Environment, arrays: WorkspaceArrays, ranked: Array) -> Iterator[S
 def _swap(
     env: Environment, arrays: WorkspaceArrays, keys: Array, coordinate: Expr, place: Var, found: Var
 ) -> Iterator[Stmt]:
-    """`place` = where a coordinate is or is entered now; `found` = what was there before."""
+    """Yield `place` = where a coordinate is or is entered now; `found` = what was there before."""
     free, key = build.const(FREE, keys.element), Var(f"{found.name}_key", keys.element)
     first, next = _places(arrays, coordinate, place)
     seen, again = (Var(env.names.fresh("seen"), keys.element) for _ in range(2))
@@ -110,7 +111,7 @@ def _swap(
 
 
 def _find(arrays: WorkspaceArrays, keys: Array, coordinate: Expr, place: Var) -> Iterator[Stmt]:
-    """`place` = where a coordinate is, or where it can be entered."""
+    """Yield `place` = where a coordinate is, or where it can be entered."""
     here = build.load_index(keys, place)
     other = build.and_(build.ne(here, coordinate), build.ne(here, FREE))
     first, next = _places(arrays, coordinate, place)

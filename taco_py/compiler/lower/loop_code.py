@@ -52,7 +52,7 @@ from taco_py.language.provenance.relations import Interval
 def lower_loop(
     env: Environment, result: Result, forall: Forall, scope: Scope, body: Body
 ) -> Iterator[Stmt]:
-    """The loops of `forall`, calling `body` for the code inside each case."""
+    """Yield the loops of `forall`, calling `body` for the code inside each case."""
     if env.provenance.is_derived(forall.index):
         yield from _over_tiles(env, forall, scope, body)
         return
@@ -107,7 +107,8 @@ def _loops(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
 
 
 def _assigns_result(env: Environment, forall: Forall) -> bool:
-    """Whether a loop assigns elements of a dense result: zero where what they read is absent."""
+    """Tell whether a loop assigns elements of a dense result: zero where what they read is
+    absent."""
     target = env.target.tensor
     assigned = (a for a in assignments(forall.body) if a.target.tensor == target)
     return env.problem.result.format.is_dense and any(a.operator is None for a in assigned)
@@ -136,7 +137,7 @@ def _over_tiles(env: Environment, forall: Forall, scope: Scope, body: Body) -> I
 def _over_entries(
     env: Environment, result: Result, forall: Forall, scope: Scope, body: Body
 ) -> Iterator[Stmt]:
-    """The loop whose iterations are entries, each with the coordinates that it has."""
+    """Yield the loop whose iterations are entries, each with the coordinates that it has."""
     taken = take_entry(env, forall, scope)
     inside = tuple(lower_loop(env, result, forall, taken.scope, body))
     if inside:
@@ -147,7 +148,8 @@ def _over_entries(
 
 
 def _strided(it: LoopLowering, variable: str, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
-    """One coordinate, or one entry, of each tile: the loop counts the tiles and computes it."""
+    """Yield one coordinate, or one entry, of each tile: the loop counts the tiles and computes
+    it."""
     leaf = Ranges(it.env, it.scope).open_leaf(variable)
     extent = it.scope.piece_of(leaf) or Ranges(it.env, it.scope).whole(leaf)
     it = replace(it, scope=it.scope.within(leaf, frozenset()))
@@ -167,7 +169,7 @@ def _strided(it: LoopLowering, variable: str, walks: tuple[Walk, ...]) -> Iterat
 
 
 def appending_level(env: Environment, result: Result, forall: Forall) -> int | None:
-    """The level of a sparse result that this loop fills in order, None if it does not."""
+    """Return the level of a sparse result that this loop fills in order, None if it does not."""
     if not result.is_sparse or forall.index not in env.target.indices:
         return None
     if not any(a.target == env.target for a in assignments(forall.body)):
@@ -187,7 +189,7 @@ UNITS = {
 def _for(
     env: Environment, forall: Forall, scope: Scope, var: Var, extent: Interval, *code: Stmt
 ) -> Stmt:
-    """The loop over `extent`, carried out as `forall` says.
+    """Return the loop over `extent`, carried out as `forall` says.
 
     What says in each iteration that a sum has a term stands behind the loop.
     """
@@ -242,7 +244,7 @@ def _reserve(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
 
 
 def _over_dimension(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
-    """Every coordinate in turn; sparse levels are looked out for."""
+    """Yield every coordinate in turn; sparse levels are looked out for."""
     check_alone(it, walks)
     for walk in walks:
         yield Declare(walk.position, walk.start)
@@ -270,7 +272,8 @@ def _over_dimension(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]
 
 
 def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]:
-    """The stored coordinates of one level; without a loop where there is one, or at most one."""
+    """Yield the stored coordinates of one level; without a loop where there is one, or at most
+    one."""
     if isinstance(it.result, Given) and walk.iterator.access.tensor in it.result.rows:
         yield from _over_given(it, it.result, walk)
         return
@@ -299,7 +302,7 @@ def _over_positions(it: LoopLowering, walk: Walk, start: Expr) -> Iterator[Stmt]
 
 
 def _over_places(it: LoopLowering, walk: Walk, origin: Expr, inside: tuple[Stmt, ...]) -> Stmt:
-    """Every coordinate of a level in which each has a position, where it is stored."""
+    """Return every coordinate of a level in which each has a position, where it is stored."""
     position = build.add(origin, it.index)
     known = Declare(walk.position, position, constant=True)
     level = it.env.iterated(walk.iterator, it.scope)
@@ -310,7 +313,7 @@ def _over_places(it: LoopLowering, walk: Walk, origin: Expr, inside: tuple[Stmt,
 
 
 def _over_given(it: LoopLowering, result: Given, walk: Walk) -> Iterator[Stmt]:
-    """The coordinates that the result has, of a row workspace."""
+    """Yield the coordinates that the result has, of a row workspace."""
     level = appending_level(it.env, result, it.forall)
     if level is None:
         raise InternalError(f"The loop over {it.forall.index} has no coordinates of the result")
@@ -321,7 +324,7 @@ def _over_given(it: LoopLowering, result: Given, walk: Walk) -> Iterator[Stmt]:
 
 
 def _reset(it: LoopLowering, walk: Walk) -> Iterator[Stmt]:
-    """A row workspace is left all zero by whoever reads it."""
+    """Yield a row workspace is left all zero by whoever reads it."""
     tensor = walk.iterator.access.tensor
     if tensor in it.env.workspaces:
         yield from workspaces.reset(it.env.workspaces[tensor], it.index)

@@ -42,8 +42,8 @@ class Walker:
 
     @property
     def coordinates(self) -> Interval | None:
-        """The coordinates that loops over tiles leave, or that are the piece's; None if they are
-        not neighbours."""
+        """Return the coordinates that loops over tiles leave, or that are the piece's; None if they
+        are not neighbours."""
         piece = self.scope.piece_of(self.index)
         if piece is not None:
             return piece
@@ -62,14 +62,14 @@ class Walker:
         return found if level == levels[0] else found.clipped(ranges.whole(self.index))
 
     def extent(self) -> Interval:
-        """The coordinates to count through, in variables."""
+        """Return the coordinates to count through, in variables."""
         found = self.coordinates
         if found is None:
             raise InternalError(f"The coordinates of {self.index} here are not neighbours")
         return self.in_variables(found, self.env.indices[self.index].name)
 
     def walk(self, iterator: region.Iterator) -> Walk:
-        """The iterator's bounds below the position its parent level has reached."""
+        """Return the iterator's bounds below the position its parent level has reached."""
         parent = self.scope.position(iterator.access, iterator.level - 1)
         if parent is None:
             raise InternalError(
@@ -84,7 +84,7 @@ class Walker:
         return Walk(iterator, position, left.lo, left.hi, at)
 
     def left_of(self, iterator: region.Iterator, segment: Interval) -> Interval:
-        """The part of a segment of positions that loops over tiles leave."""
+        """Return the part of a segment of positions that loops over tiles leave."""
         level = self.env.iterated(iterator, self.scope)
         if level.search(segment.lo, segment.hi, build.const(0)) is None:
             return segment

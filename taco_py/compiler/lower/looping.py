@@ -40,7 +40,8 @@ class LoopLowering:
 
     @property
     def strided(self) -> str | None:
-        """The variable over coordinates or entries at equal distances, None if they are close."""
+        """Return the variable over coordinates or entries at equal distances, None if they are
+        close."""
         ranges = Ranges(self.env, self.scope)
         pos = self.env.provenance.position_of(self.forall.index)
         variable = self.forall.index if pos is None else pos.child
@@ -52,18 +53,18 @@ class LoopLowering:
         return self.env.iterated(walk.iterator, self.scope).coordinate(position)
 
     def present(self, walk: Walk) -> Expr:
-        """Whether a coordinate is stored where a walk stands."""
+        """Tell whether a coordinate is stored where a walk stands."""
         return self.env.iterated(walk.iterator, self.scope).present(walk.position)
 
     def skip(self, walk: Walk) -> Iterator[Stmt]:
-        """The loop that goes on to the next position that stores a coordinate."""
+        """Yield the loop that goes on to the next position that stores a coordinate."""
         present = self.present(walk)
         if present != TRUE:
             absent = build.and_(walk.remains, build.not_(present))
             yield While(absent, build.block(build.increment(walk.position)))
 
     def case(self, point: Point, walks: tuple[Walk, ...]) -> tuple[Stmt, ...]:
-        """The body where exactly the iterators of `point` are present."""
+        """Return the body where exactly the iterators of `point` are present."""
         others = {i.access for i in self.lattice.iterators} - {i.access for i in point.iterators}
         scope = self.scope.within(self.forall.index, frozenset(others))
         for walk in walks:
@@ -74,7 +75,7 @@ class LoopLowering:
         return tuple(self.body(scope))
 
     def alone(self, walk: Walk) -> Point:
-        """The case that one iterator alone is present."""
+        """Return the case that one iterator alone is present."""
         return next(p for p in self.lattice.points if p.iterators == (walk.iterator,))
 
 
@@ -83,7 +84,8 @@ def as_count(flag: Expr) -> Expr:
 
 
 def choose(cases: list[tuple[Expr, tuple[Stmt, ...]]]) -> list[Stmt]:
-    """An if-chain; a plainly true condition ends it, and empty cases at its end are dropped."""
+    """Return an if-chain; a plainly true condition ends it, and empty cases at its end are
+    dropped."""
     chain: Stmt | None = None
     for condition, body in reversed(cases):
         if condition == build.const(True):

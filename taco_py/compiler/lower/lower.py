@@ -34,7 +34,7 @@ class Lowered:
 
 
 def lower(problem: Problem, graph: IterationGraph, phase: str) -> Lowered:
-    """The function of `phase`, called so, that makes the result of `graph`'s statement.
+    """Return the function of `phase`, called so, that makes the result of `graph`'s statement.
 
     In COMPUTE the structure of a sparse result is given; in others it is assembled.
 
@@ -74,7 +74,7 @@ def _lower_whole(env: Environment, statement: Statement) -> Iterator[Stmt]:
 
 
 def _allocations(env: Environment, statement: Statement) -> Iterator[Stmt]:
-    """The workspaces that there are one of."""
+    """Yield the workspaces that there are one of."""
     apart = set(_allocated_apart(env.graph, statement))
     for workspace in workspaces_of(statement):
         if workspace.name not in apart:
@@ -82,7 +82,7 @@ def _allocations(env: Environment, statement: Statement) -> Iterator[Stmt]:
 
 
 def _allocated_apart(graph: IterationGraph, statement: Statement) -> Iterator[str]:
-    """The workspaces that each thread has for itself."""
+    """Yield the workspaces that each thread has for itself."""
     match statement:
         case Forall(_, body):
             alone = statement.parallel and not graph.teams
@@ -103,7 +103,7 @@ def _allocated_apart(graph: IterationGraph, statement: Statement) -> Iterator[st
 
 
 def _tensors(env: Environment) -> Iterator[str]:
-    """The result, side results and operands."""
+    """Yield the result, side results and operands."""
     yield env.target.tensor
     yield from (each.target.tensor for each in env.problem.side)
     yield from dict(env.problem.operands)

@@ -15,7 +15,7 @@ from taco_py.language.diagnostics.errors import InternalError
 
 
 def merge(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
-    """A loop for each lattice point, from the top down, while all its iterators last."""
+    """Yield a loop for each lattice point, from the top down, while all its iterators last."""
     check_alone(it, walks)
     for walk in walks:
         if _repeats(it, walk):
@@ -44,14 +44,15 @@ def check_alone(it: LoopLowering, walks: tuple[Walk, ...]) -> None:
 
 
 def _repeats(it: LoopLowering, walk: Walk) -> bool:
-    """Whether a level may have a coordinate several times, each with entries below it."""
+    """Tell whether a level may have a coordinate several times, each with entries below it."""
     levels = it.env.tensors[walk.iterator.access.tensor].type.format.levels
     level = walk.iterator.level
     return level < len(levels) - 1 and not levels[level].unique
 
 
 def _gallop(it: LoopLowering, walks: tuple[Walk, ...]) -> Iterator[Stmt]:
-    """The coordinates that all levels have: those behind leap to the largest that one stands at.
+    """Yield the coordinates that all levels have: those behind leap to the largest that one stands
+    at.
 
     (Demaine, López-Ortiz and Munro 2000, Adaptive set intersections.)
     """

@@ -17,7 +17,7 @@ from taco_py.language.provenance.relations import Bound, BoundKind, Fuse
 
 
 def rely_on_promises(env: Environment, code: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """`code` behind the tests of what is promised, with the sizes that are."""
+    """Yield `code` behind the tests of what is promised, with the sizes that are."""
     for fuse in env.provenance.counted_fusions:
         yield from _test(env, fuse)
     sizes: dict[Var, Const] = {}

@@ -46,7 +46,8 @@ class Entries:
         return self.level.coordinate(position)
 
     def search(self, coordinate: Expr) -> Expr:
-        """The first position whose coordinate is at least this one; the first of all for 0."""
+        """Return the first position whose coordinate is at least this one; the first of all for
+        0."""
         if coordinate == build.const(0):
             return self.segment.lo
         return Search(self.level.crd, self.segment.lo, self.segment.hi, coordinate)
@@ -60,7 +61,7 @@ class Ranges:
     scope: Scope
 
     def whole(self, variable: str) -> Interval:
-        """The values of `variable` when nothing that derives from it is known."""
+        """Return the values of `variable` when nothing that derives from it is known."""
         if variable in self.scope.intervals:
             return self.scope.intervals[variable]
         relation = self.env.provenance.above(variable)
@@ -71,7 +72,8 @@ class Ranges:
         return child_bounds(relation, variable, tuple(map(self.whole, relation.parents)))
 
     def remaining(self, variable: str) -> Interval | None:
-        """The values of `variable` that the loops around leave; None if they are not neighbours."""
+        """Return the values of `variable` that the loops around leave; None if they are not
+        neighbours."""
         relation = self.env.provenance.below(variable)
         if not self._chosen(variable) or isinstance(relation, Pos):
             return self.whole(variable)
@@ -89,7 +91,7 @@ class Ranges:
         return self.env.provenance.is_chosen(variable, self.scope.bound)
 
     def known(self, variable: str) -> Expr:
-        """The value of `variable` where the loops around determine it."""
+        """Return the value of `variable` where the loops around determine it."""
         provenance, bound = self.env.provenance, self.scope.bound
         if variable in bound:
             return self.env.indices[variable]
@@ -102,7 +104,7 @@ class Ranges:
         return recover_child(relation, variable, tuple(map(self.whole, relation.parents)), values)
 
     def value(self, variable: str) -> Expr:
-        """The value of `variable` when all its leaves are known."""
+        """Return the value of `variable` when all its leaves are known."""
         relation = self.env.provenance.below(variable)
         if relation is None or isinstance(relation, Pos):
             return self.env.indices[variable]
@@ -111,7 +113,7 @@ class Ranges:
         return recover_parent(relation, variable, parents, children)
 
     def inside(self, variable: str, value: Expr | None = None) -> Expr:
-        """Whether `variable` lies in its range, and so does all that it is computed from.
+        """Tell whether `variable` lies in its range, and so does all that it is computed from.
 
         value  what `value` gives for it, where that stands in a variable already
         """
@@ -126,8 +128,8 @@ class Ranges:
         return build.and_(*below, build.lt(found, whole.hi))
 
     def counted(self, variable: str) -> Interval:
-        """The values of `variable`, which counts tiles: those of a tile of tiles end where what was
-        cut ends."""
+        """Return the values of `variable`, which counts tiles: those of a tile of tiles end where
+        what was cut ends."""
         whole = self.whole(variable)
         relation = self.env.provenance.above(variable)
         if not isinstance(relation, Split | Divide) or variable != relation.inner:
@@ -141,7 +143,7 @@ class Ranges:
         return Interval(whole.lo, build.minimum(whole.hi, build.sub(parent.hi, begin)))
 
     def open_leaf(self, variable: str) -> str:
-        """The one leaf of `variable` that no loop around is over."""
+        """Return the one leaf of `variable` that no loop around is over."""
         leaves = self.env.provenance.leaves(variable)
         (leaf,) = (leaf for leaf in leaves if leaf not in self.scope.bound)
         return leaf
@@ -179,7 +181,7 @@ class Opening:
     inside: tuple[Stmt, ...] = ()
 
     def around(self, code: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """`code` behind what stands before it."""
+        """Return `code` behind what stands before it."""
         if not self.before and not self.inside:
             return code
         return (*self.before, build.if_(self.some, build.block(*self.inside, *code)))
@@ -210,7 +212,8 @@ def open_chain(env: Environment, scope: Scope, pos: Pos) -> Opening:
 
 
 def chain(env: Environment, pos: Pos) -> tuple[Access, tuple[int, ...]]:
-    """The access whose entries `pos` runs over, and its levels that are fused, outermost first."""
+    """Return the access whose entries `pos` runs over, and its levels that are fused, outermost
+    first."""
     roots = env.provenance.roots(pos.parent)
     for access in env.iterators:
         if pos.means(access.tensor, access.indices, roots):
@@ -221,8 +224,8 @@ def chain(env: Environment, pos: Pos) -> tuple[Access, tuple[int, ...]]:
 
 
 def is_absent(env: Environment, scope: Scope, forall: Forall) -> bool:
-    """Whether a loop is about positions of an operand that has none here, or that stands in values
-    alone that are zero here."""
+    """Tell whether a loop is about positions of an operand that has none here, or that stands in
+    values alone that are zero here."""
     provenance = env.provenance
     pos = provenance.positions_above(forall.index) or provenance.position_of(forall.index)
     if pos is None:
@@ -233,8 +236,8 @@ def is_absent(env: Environment, scope: Scope, forall: Forall) -> bool:
 
 
 def walked_positions(env: Environment, scope: Scope, forall: Forall) -> Pos | None:
-    """The operand's positions through which a loop over an index walks, if it does; it does not
-    where the operand has nothing."""
+    """Return the operand's positions through which a loop over an index walks, if it does; it does
+    not where the operand has nothing."""
     pos = env.provenance.position_of(forall.index)
     if pos is None:
         return None
@@ -264,7 +267,7 @@ def segments(
 def parent_position(
     env: Environment, access: Access, level: int, above: Interval, position: Expr
 ) -> Expr:
-    """The position, one of those in `above`, below which `position` of `level` lies."""
+    """Return the position, one of those in `above`, below which `position` of `level` lies."""
     form = env.tensors[access.tensor].type.format
     if form.levels[level].full:
         return build.div(position, env.sizes[access.indices[form.mode_order[level]]])
@@ -276,7 +279,7 @@ def parent_position(
 
 
 def named(env: Environment, name: str, value: Expr, code: list[Stmt]) -> Expr:
-    """`value`, declared as a variable unless it is one already."""
+    """Return `value`, declared as a variable unless it is one already."""
     if isinstance(value, Var | Const):
         return value
     var = Var(env.names.fresh(name))

@@ -101,7 +101,7 @@ class Lowerer:
     in_block: bool = False
 
     def statement(self, statement: Statement, scope: Scope) -> Iterator[Stmt]:
-        """The code of `statement`, nothing where all it reads is absent."""
+        """Yield the code of `statement`, nothing where all it reads is absent."""
         match statement:
             case Assign():
                 yield from self._assign(statement, scope)
@@ -137,7 +137,7 @@ class Lowerer:
         yield from _if_true(condition, code)
 
     def _listed(self, code: tuple[Stmt, ...]) -> Iterator[Stmt]:
-        """The code that stores an element, with the entry that it makes, or what says so."""
+        """Yield the code that stores an element, with the entry that it makes, or what says so."""
         if self.looks is not None:
             yield SetVar(self.looks, build.const(True))
         elif self.entry is not None:
@@ -146,8 +146,8 @@ class Lowerer:
             yield from self.result.close(self.entry.level, self.entry.position)
 
     def _with_fill(self, assign: Assign) -> Assign:
-        """The assignment of its fill value, where a result with that lists a coordinate all the
-        same: filled(t + 1, 0) is 1 where nothing is added to t."""
+        """Return the assignment of its fill value, where a result with that lists a coordinate all
+        the same: filled(t + 1, 0) is 1 where nothing is added to t."""
         value, listed = assign.value, is_sparse(self.env.problem.result.format)
         if not listed or assign.target.tensor != self.env.target.tensor:
             return assign
@@ -178,7 +178,8 @@ class Lowerer:
             yield Store(values, place, value, op, Role.VALUES)
 
     def _accumulated(self, assign: Assign, scope: Scope, op: str | None) -> Iterator[Stmt]:
-        """A value added to a workspace; to one with a list of its entries under its condition."""
+        """Yield a value added to a workspace; to one with a list of its entries under its
+        condition."""
         arrays, added = self.env.workspaces[assign.target.tensor], assign.value
         condition: Value | None = None
         there: Expr = ALWAYS
@@ -192,7 +193,8 @@ class Lowerer:
         yield from _if_true(_both(there, asked), code)
 
     def _asking(self, where: Where, scope: Scope) -> Lowerer:
-        """The same, with a variable for whether a sum has a term, where its readers ask that."""
+        """Return the same, with a variable for whether a sum has a term, where its readers ask
+        that."""
         env, name = self.env, where.workspace.name
         arrays = env.workspaces[name]
         readers = read_by(where.consumer, where.workspace.access)
@@ -207,7 +209,7 @@ class Lowerer:
         return replace(self, env=replace(env, workspaces=known))
 
     def _lists(self, target: Access) -> bool:
-        """Whether an assignment to a target enters a coordinate."""
+        """Tell whether an assignment to a target enters a coordinate."""
         if target != self.env.target:
             return lists(self.env, target.tensor)
         return self.looks is not None or (self.result.is_sparse and not self.in_block)
@@ -256,8 +258,8 @@ class Lowerer:
         yield Store(side.values, place, value, role=Role.VALUES)
 
     def _asked(self, where: Where, scope: Scope) -> Expr:
-        """Whether the consumer reads the workspace: of `corrected(e, least, b[i] + t)` where e is
-        less, of `kept(t, m[i] != 0)` where m[i] is not 0."""
+        """Tell whether the consumer reads the workspace: of `corrected(e, least, b[i] + t)` where e
+        is less, of `kept(t, m[i] != 0)` where m[i] is not 0."""
         consumer, access = where.consumer, where.workspace.access
         if where.workspace.stored is not None:
             return ALWAYS
@@ -282,7 +284,7 @@ class Lowerer:
     def _consumed_where_stored(
         self, where: Where, sum_: Var, scope: Scope, asked: Expr
     ) -> Iterator[Stmt]:
-        """The consumer of a sum, for which nothing is another value than zero.
+        """Yield the consumer of a sum, for which nothing is another value than zero.
 
         t_stored = t != 0
         if (!t_stored) { the loops of the sum, which set t_stored }
@@ -308,7 +310,7 @@ class Lowerer:
         yield build.if_(stored.var, Block(there), Block(nothing) if nothing else None)
 
     def _looked(self, where: Where, scope: Scope, stored: Declare) -> tuple[Stmt, ...]:
-        """The loops of a sum once more, which say whether they add anything."""
+        """Return the loops of a sum once more, which say whether they add anything."""
         name = where.workspace.name
         asking = replace(
             self.env.workspaces[name], scalar=None, stored=stored, present=None, sets=False
@@ -358,7 +360,7 @@ class Lowerer:
     def _inside_entry(
         self, forall: Forall, body: Statement, scope: Scope
     ) -> tuple[Lowerer, Looked | None]:
-        """How the body of a loop is lowered that lists entries, which may store nothing.
+        """Return how the body of a loop is lowered that lists entries, which may store nothing.
 
         One value is computed and listed where it is there. A block is looked for before it is
         begun: whether one of its elements is there.
@@ -383,8 +385,8 @@ class Lowerer:
         return replace(self, in_block=True), Looked((begin, Block(looking)), there)
 
     def _own(self, forall: Forall) -> Iterator[Stmt]:
-        """The workspaces that each unit of a GPU has that takes an iteration: those that no loop
-        inside, which is shared too, has for itself."""
+        """Yield the workspaces that each unit of a GPU has that takes an iteration: those that no
+        loop inside, which is shared too, has for itself."""
         inner = {
             workspace.name
             for each in foralls(forall.body)
@@ -396,7 +398,7 @@ class Lowerer:
                 yield from workspaces.allocate(self.env, self.env.workspaces[workspace.name])
 
     def _split(self, forall: Forall) -> tuple[Value | None, Statement]:
-        """The condition under which a loop appends a coordinate, and what it does then."""
+        """Return the condition under which a loop appends a coordinate, and what it does then."""
         if appending_level(self.env, self.result, forall) is None:
             return None, forall.body
         nothing = self.env.problem.result.fill_value
@@ -428,7 +430,7 @@ class Lowerer:
         yield from self.result.close(level, position)
 
     def _enter(self, forall: Forall, scope: Scope) -> tuple[Scope, list[Stmt]]:
-        """The positions that the loop's index completes, with their declarations."""
+        """Return the positions that the loop's index completes, with their declarations."""
         level = appending_level(self.env, self.result, forall)
         group = None if level is None else self.result.group_of(level)
         if group is not None and group.last == level:
@@ -446,8 +448,8 @@ class Lowerer:
         return scope, code
 
     def _locate(self, access: Access, level: int, scope: Scope) -> Expr | None:
-        """The position of a dense level whose parent and index are known, else None; that of the
-        operand whose coordinates the result has, where they are copied."""
+        """Return the position of a dense level whose parent and index are known, else None; that of
+        the operand whose coordinates the result has, where they are copied."""
         copied = self.env.copied if access == self.env.target else None
         if copied is not None and level < copied.depth:
             return scope.position(copied.access, level)
@@ -468,24 +470,24 @@ class Lowerer:
 
 
 def _where_there(block: Looked | None, code: Iterator[Stmt]) -> tuple[Stmt, ...]:
-    """The code of an entry, where its block has an element that is stored."""
+    """Return the code of an entry, where its block has an element that is stored."""
     if block is None:
         return tuple(code)
     return (*block.looking, build.if_(block.there, Block(tuple(code))))
 
 
 def _both(*conditions: Expr) -> Expr:
-    """All conditions but those that are plainly true."""
+    """Return all conditions but those that are plainly true."""
     return build.and_(*(each for each in conditions if each != ALWAYS))
 
 
 def _if_true(condition: Expr, code: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """Code under a condition, as it is where that is plainly true."""
+    """Yield code under a condition, as it is where that is plainly true."""
     yield from code if condition == ALWAYS else (build.if_(condition, Block(code)),)
 
 
 def _accesses_below(statement: Statement) -> tuple[Access, ...]:
-    """The accesses that `statement` reads or writes, each once."""
+    """Return the accesses that `statement` reads or writes, each once."""
     found: dict[Access, None] = {}
     for assign in assignments(statement):
         found[assign.target] = None
@@ -494,5 +496,5 @@ def _accesses_below(statement: Statement) -> tuple[Access, ...]:
 
 
 def _reads(statement: Statement, access: Access) -> bool:
-    """Whether a value that a statement assigns has an access."""
+    """Tell whether a value that a statement assigns has an access."""
     return any(access in accesses(each.value) for each in assignments(statement))

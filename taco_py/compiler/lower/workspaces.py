@@ -124,7 +124,7 @@ def _zeros(arrays: WorkspaceArrays, coordinate: Expr) -> Iterator[Stmt]:
 def accumulate(
     env: Environment, scope: Scope, arrays: WorkspaceArrays, value: Expr, op: str | None
 ) -> Iterator[Stmt]:
-    """`workspace op= value` at the current coordinates."""
+    """Yield `workspace op= value` at the current coordinates."""
     if arrays.stored is not None:
         yield Assign(arrays.stored.var, build.const(True), role=arrays.stored.role)
     elif arrays.bound is not None:
@@ -150,7 +150,7 @@ def accumulate(
 def into_row(
     env: Environment, arrays: WorkspaceArrays, value: Expr, op: str | None
 ) -> Iterator[Stmt]:
-    """`if (!set[j]) { set[j] = true; list[count++] = j; }  w[j] += value`.
+    """Yield `if (!set[j]) { set[j] = true; list[count++] = j; }  w[j] += value`.
 
     The branch is foreseen where coordinates come again and again, which is where most of the work
     of a product is; storing to the list each time (`list[count] = j; count += !set[j]`) is up to

@@ -23,7 +23,7 @@ from taco_py.language.diagnostics.errors import InternalError
 
 
 def zero_below(env: Environment, scope: Scope) -> Stmt:
-    """Zero all of the dense result that lies below the position that `scope` has reached."""
+    """Return zero all of the dense result that lies below the position that `scope` has reached."""
     order = len(env.target.indices)
     known = [scope.position(env.target, level) for level in range(order)]
     level = known.index(None) if None in known else order

@@ -36,7 +36,7 @@ def first_order(
     indices: tuple[str, ...],
     after: Mapping[str, frozenset[str]],
 ) -> tuple[str, ...]:
-    """An order of loops over these indices that is expected to run few iterations.
+    """Return an order of loops over these indices that is expected to run few iterations.
 
     after  the indices that must come before another
     """
@@ -62,7 +62,8 @@ def written_first(
     kept: tuple[str, ...],
     write: float,
 ) -> tuple[str, ...]:
-    """The order, or that with the loops of the result outside the others where this costs less.
+    """Return the order, or that with the loops of the result outside the others where this costs
+    less.
 
     kept   the indices of the result as it stores them
     write  what an iteration costs more where they do not come first
@@ -78,7 +79,7 @@ def written_first(
 
 
 def _longer(beam: Beam, bits: Mapping[str, int], early: Mapping[str, int]) -> Beam:
-    """One loop more, in every way; of ways to the same set the cheapest."""
+    """Return one loop more, in every way; of ways to the same set the cheapest."""
     found: Beam = {}
     for bound, (cost, order) in beam.items():
         for index, bit in bits.items():
@@ -91,7 +92,7 @@ def _longer(beam: Beam, bits: Mapping[str, int], early: Mapping[str, int]) -> Be
 def _counts(
     term: Term, statistics: Statistics, indices: tuple[str, ...], found: Collection[int]
 ) -> list[float]:
-    """The iterations over some sets."""
+    """Return the iterations over some sets."""
     rows = range(len(indices))
     has = np.array([[bound >> row & 1 for bound in found] for row in rows], np.bool_)
     sets = Sets(indices, has)

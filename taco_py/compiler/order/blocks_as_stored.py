@@ -22,7 +22,8 @@ from taco_py.language.problem import Problem
 
 
 def blocks_as_stored(problem: Problem, term: Term, statistics: Statistics, best: Ranked) -> Ranked:
-    """The order with each loop of constant size behind those that all tensors store around it."""
+    """Return the order with each loop of constant size behind those that all tensors store around
+    it."""
     static = dict(problem.static)
     everywhere = (*accesses(term.body), problem.assignment.target)
     stored = [problem.stored(access) for access in everywhere]
@@ -42,6 +43,6 @@ def blocks_as_stored(problem: Problem, term: Term, statistics: Statistics, best:
 
 
 def _around(outer: str, inner: str, stored: list[tuple[str, ...]]) -> bool:
-    """Whether tensors have both indices, and all that do store one outside of the other."""
+    """Tell whether tensors have both indices, and all that do store one outside of the other."""
     both = [order for order in stored if {outer, inner} <= {*order}]
     return bool(both) and all(order.index(outer) < order.index(inner) for order in both)

@@ -28,8 +28,8 @@ MOST_ROWS = 16
 
 
 def blocks_innermost(problem: Problem, term: Term, statistics: Statistics, best: Ranked) -> Ranked:
-    """The order with the loops over blocks innermost, where these are all that is inside of a sum
-    over blocks; `best` where they are not."""
+    """Return the order with the loops over blocks innermost, where these are all that is inside of
+    a sum over blocks; `best` where they are not."""
     static = dict(problem.static)
     block = [index for index in best.order if index in static]
     around = [index for index in best.order if index not in static]
@@ -58,8 +58,8 @@ def blocks_innermost(problem: Problem, term: Term, statistics: Statistics, best:
 
 
 def _apart(problem: Problem, term: Term, around: list[str]) -> tuple[list[str], list[str]]:
-    """The loops around blocks, and the one over columns of the result, which no sparse operand
-    has."""
+    """Return the loops around blocks, and the one over columns of the result, which no sparse
+    operand has."""
     met = accesses(term.body)
     sparse = {i for a in met if is_sparse(problem.type_of(a.tensor).format) for i in a.indices}
     target = problem.result.format.stored(problem.assignment.target.indices)
@@ -69,7 +69,8 @@ def _apart(problem: Problem, term: Term, around: list[str]) -> tuple[list[str], 
 
 
 def _are_blocks(problem: Problem, term: Term, block: list[str], last: str) -> bool:
-    """Whether a sparse operand stores blocks over these indices below the coordinates of `last`."""
+    """Tell whether a sparse operand stores blocks over these indices below the coordinates of
+    `last`."""
     for access in accesses(term.body):
         form = problem.type_of(access.tensor).format
         if not is_sparse(form):

@@ -102,15 +102,15 @@ class Locality:
 
     @property
     def near(self) -> bool:
-        """Whether all that is touched fits, so that no loop fetches any."""
+        """Tell whether all that is touched fits, so that no loop fetches any."""
         room = self.machine.near_cache_bytes
         if sum(self._at_most(array) for array in self.arrays) * self.line_bytes <= room:
             return True
         return bool(self._fits([self._touched(array, NO_LOOPS) for array in self.arrays], room)[0])
 
     def _at_most(self, array: Touched) -> float:
-        """No fewer lines than all loops touch of an array: a run costs `next_line_steps` for each
-        line but the first, and no other way to touch it costs more than one run of all."""
+        """Return no fewer lines than all loops touch of an array: a run costs `next_line_steps` for
+        each line but the first, and no other way to touch it costs more than one run of all."""
         dense = len(array.sizes) == len(array.stored)
         elements = prod(array.sizes) if dense else float(self.counts[-1])
         machine = self.machine
@@ -119,8 +119,9 @@ class Locality:
         )
 
     def fetching(self) -> Numbers:
-        """Steps of the fetches that belong to the loop over an index, a row each, inside loops over
-        each set: those from beyond the near caches, and what those from memory cost more."""
+        """Return steps of the fetches that belong to the loop over an index, a row each, inside
+        loops over each set: those from beyond the near caches, and what those from memory cost
+        more."""
         every = np.arange(len(self.counts))
         touched = [self._touched(array, every) for array in self.arrays]
         machine, far = self.machine, self.machine.far_cache_bytes
@@ -188,7 +189,7 @@ class Locality:
         return self._cheapest(options)
 
     def _joined(self, rows: Sequence[int], places: Places) -> Numbers:
-        """The iterations over each of some sets with the indices of some rows too."""
+        """Return the iterations over each of some sets with the indices of some rows too."""
         if self.lattice.whole:
             bits = sum(1 << row for row in set(rows))
             found: Numbers = self.counts[places | bits]
@@ -202,8 +203,8 @@ class Locality:
         return found
 
     def _blocks_met(self, array: Touched, elements: Numbers, has: Bits) -> Fetch:
-        """Lines of the entries of a sparse array, which lie in blocks one after another: of each
-        block some places where loops around have others of its indices, or all of them.
+        """Return lines of the entries of a sparse array, which lie in blocks one after another: of
+        each block some places where loops around have others of its indices, or all of them.
 
         has  the indices of each level that are around, for each set
         """

@@ -71,7 +71,8 @@ def lookups(walks: Walks) -> Iterator[Lookup]:
 
 
 def _lookup(walks: Walks, access: Access, row: int, lengths: Numbers, place: int) -> Lookup:
-    """Rows of an access along an index, where several have these lengths, its own at a place."""
+    """Return rows of an access along an index, where several have these lengths, its own at a
+    place."""
     index, size, machine = walks.sets.names[row], walks.sizes[row], walks.statistics.machine
     own = [other for other, name in enumerate(walks.sets.names) if name in access.indices]
     own.remove(row)
@@ -85,8 +86,8 @@ def _lookup(walks: Walks, access: Access, row: int, lengths: Numbers, place: int
 
 
 def _may(walks: Walks, access: Access, index: str) -> bool:
-    """Whether rows along `index` can be looked up: of entries that come one by one, each coordinate
-    once, in an array of the whole size."""
+    """Tell whether rows along `index` can be looked up: of entries that come one by one, each
+    coordinate once, in an array of the whole size."""
     form = walks.problem.type_of(access.tensor).format
     return (
         len(access.indices) > 1
@@ -111,7 +112,7 @@ def _scattered(walks: Walks, index: str) -> Bits:
 
 
 def _round(others: Numbers, share: Numbers, size: float, machine: Machine) -> Numbers:
-    """One round: each coordinate of the others is asked for.
+    """Return one round: each coordinate of the others is asked for.
 
     share  of the coordinates that are there
     """

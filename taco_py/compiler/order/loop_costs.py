@@ -52,7 +52,7 @@ def copying(statistics: Statistics, access: Access) -> float:
 
 
 def made_as_array(problem: Problem, statistics: Statistics) -> bool:
-    """Whether a result that is met out of order is made as an array whose blocks are gathered.
+    """Tell whether a result that is met out of order is made as an array whose blocks are gathered.
 
     That is where its inner levels are dense, and only rows can be absent or a good part of it is
     expected to be stored. Y[j,k,p] = T[i,j,k] * A[i,p], stored ssd, would else need a copy of T by
@@ -70,8 +70,9 @@ def made_as_array(problem: Problem, statistics: Statistics) -> bool:
 
 
 def storing_alone(problem: Problem) -> Access | None:
-    """The operand whose entries are the blocks that a kernel stores, by themselves: the only sparse
-    factor, which has all indices of the result's lists. None where there is no such factor."""
+    """Return the operand whose entries are the blocks that a kernel stores, by themselves: the only
+    sparse factor, which has all indices of the result's lists. None where there is no such
+    factor."""
     (term, *more) = split_terms(problem.assignment.value)
     met = accesses(term.body)
     sparse = [a for a in met if is_sparse(problem.type_of(a.tensor).format)]
@@ -110,7 +111,7 @@ class Outside:
 
 
 def asked(problem: Problem, term: Term, statistics: Statistics) -> Hashable:
-    """All that the costs of a term's loops depend on."""
+    """Return all that the costs of a term's loops depend on."""
     found = dict.fromkeys(accesses(term.body))
     types = tuple(problem.type_of(access.tensor) for access in found)
     target = problem.assignment.target
@@ -151,7 +152,7 @@ class LoopCosts:
         self.repeated = self._repeated()
 
     def start(self) -> Outside:
-        """No loop yet, with the copies that every order needs."""
+        """Return no loop yet, with the copies that every order needs."""
         written = (0,) * len(self.steps.lookups) if self.rows else ()
         return Outside((), 0, sum(self.folded), 0, 0, None, written)
 
@@ -185,7 +186,7 @@ class LoopCosts:
                 return 0.0, bound
 
     def inside(self, outside: Outside, index: str) -> Outside:
-        """One loop more."""
+        """Return one loop more."""
         bit = self.bits[index]
         bound = outside.bound | bit
         copied = outside.copied
@@ -213,7 +214,7 @@ class LoopCosts:
         return Outside((*outside.order, index), bound, cost, copied, strayed, write, written)
 
     def meetings(self, order: Sequence[str]) -> Iterator[Meeting]:
-        """How loops in this order meet operands that may be looked up."""
+        """Yield how loops in this order meet operands that may be looked up."""
         outside = self.start()
         for index in order:
             met = self.steps.meeting(outside.bound, index, outside.written)
@@ -228,7 +229,7 @@ class LoopCosts:
         return cost if met is None else cost + met.more
 
     def _written(self, written: tuple[int, ...], bound: int) -> tuple[int, ...]:
-        """The loops around the writing of each row, with one loop more."""
+        """Return the loops around the writing of each row, with one loop more."""
         return tuple(
             around or (0 if each.parents & ~bound else bound)
             for around, each in zip(written, self.steps.lookups, strict=False)
@@ -241,16 +242,16 @@ class LoopCosts:
         return each * self.statistics.patterns[access.tensor].nnz if needed else 0.0
 
     def _repeated(self) -> frozenset[str]:
-        """The indices whose coordinates loops may come to more than once in each order: not those
-        of operands that every order copies."""
+        """Return the indices whose coordinates loops may come to more than once in each order: not
+        those of operands that every order copies."""
         if copies_pattern(self.problem):
             return frozenset()
         every = zip(self.steps.accesses, self.folded, strict=True)
         return repeated(self.problem, self.term, [access for access, cost in every if cost])
 
     def _merged(self, copied: Access) -> list[int]:
-        """The accesses that must be copied with another, for they may repeat the coordinates that
-        its copy has lists of."""
+        """Return the accesses that must be copied with another, for they may repeat the coordinates
+        that its copy has lists of."""
         return [
             place
             for place, access in enumerate(self.steps.accesses)
@@ -260,7 +261,8 @@ class LoopCosts:
         ]
 
     def _strayed(self, outside: Outside, bit: int) -> int:
-        """The arrays that are not run through as they are stored with this loop, not innermost."""
+        """Return the arrays that are not run through as they are stored with this loop, not
+        innermost."""
         found = outside.strayed
         for place, below in enumerate(self.below):
             if below.get(bit, 0) & outside.bound:
@@ -300,7 +302,8 @@ class LoopCosts:
     # ------------------------------------------------------------ the result
 
     def _goes_on(self, outside: Outside, index: str) -> bool:
-        """Whether the result's indices still come first and, if it is sparse, as it stores them."""
+        """Tell whether the result's indices still come first and, if it is sparse, as it stores
+        them."""
         kept = len(outside.order)
         if kept >= len(self.result):
             return True  # none is left to come late
@@ -332,7 +335,7 @@ class LoopCosts:
         return 0.0 if last in self.result else self.machine.vector_scatter_steps - write
 
     def _gathers(self, rest: tuple[str, ...]) -> bool:
-        """Whether the result is made as an array, for several of its indices come late."""
+        """Tell whether the result is made as an array, for several of its indices come late."""
         levels = self.problem.result.format.levels[len(self.result) - len(rest) :]
         return len(rest) > 1 and not all(level.full for level in levels) and self._is_array
 
@@ -361,13 +364,14 @@ class LoopCosts:
 
     @cached_property
     def _fresh(self) -> float:
-        """The share of the innermost iterations that meet an element of the result first."""
+        """Return the share of the innermost iterations that meet an element of the result first."""
         made = result_size(self.statistics, self.term.body, self.result)
         return min(1.0, made / max(self.innermost, 1.0))
 
 
 def order_matters(problem: Problem, term: Term, access: Access) -> bool:
-    """Whether levels of `access` that come in no order are merged with others, or appended from."""
+    """Tell whether levels of `access` that come in no order are merged with others, or appended
+    from."""
     form = problem.type_of(access.tensor).format
     if all(level.kind.ordered for level in form.levels):
         return False
@@ -387,7 +391,7 @@ def order_matters(problem: Problem, term: Term, access: Access) -> bool:
 def repeats_matter(
     problem: Problem, term: Term, access: Access, order: tuple[str, ...] = ()
 ) -> bool:
-    """Whether levels of `access` that may repeat coordinates are merged, or appended from.
+    """Tell whether levels of `access` that may repeat coordinates are merged, or appended from.
 
     A result of one mode is not appended to from there: its values are added up in a row workspace.
 
@@ -414,8 +418,9 @@ def repeats_matter(
 
 
 def _reduced_in_parts(problem: Problem, term: Term, access: Access) -> bool:
-    """Whether what `access` stores below a coordinate, of which a list has parts, must be whole: in
-    a reduction by another operator than a sum, or in a sum that an operation is not linear in."""
+    """Tell whether what `access` stores below a coordinate, of which a list has parts, must be
+    whole: in a reduction by another operator than a sum, or in a sum that an operation is not
+    linear in."""
     around = set(access.indices) & repeated(problem, term)
     return any(
         access in accesses(node) and around & set(free_indices(node))
@@ -434,8 +439,8 @@ def _whole_reductions(expr: Expr, linear: bool = True) -> Iterator[Reduce]:
 
 
 def _wraps_in_parts(problem: Problem, term: Term, access: Access) -> bool:
-    """Whether a sum inside the term wraps or saturates by itself over what `access` stores below a
-    coordinate, which a list has several times, each with a part of that."""
+    """Tell whether a sum inside the term wraps or saturates by itself over what `access` stores
+    below a coordinate, which a list has several times, each with a part of that."""
     dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
     whole = expression_dtype(term.body, dtypes)
     for node, _ in walk(term.body):
@@ -449,8 +454,9 @@ def _wraps_in_parts(problem: Problem, term: Term, access: Access) -> bool:
 
 
 def _walked_levels(problem: Problem, access: Access, order: tuple[str, ...]) -> Mapping[str, Walk]:
-    """The lists of coordinates that an access or its copy is walked through, as far as they may be:
-    a copy has one below its root for each index, and at the root where the operand has one."""
+    """Return the lists of coordinates that an access or its copy is walked through, as far as they
+    may be: a copy has one below its root for each index, and at the root where the operand has
+    one."""
     if not order or not conflicts(problem, access, order):
         return sparse_levels(problem, access)
     indices = sorted(access.indices, key=order.index)

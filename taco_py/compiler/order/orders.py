@@ -62,7 +62,7 @@ _NO_ORDER = Ranked((), inf)
 def best_order(
     problem: Problem, term: Term, statistics: Statistics, effort: Effort | None = None
 ) -> Ranked:
-    """The cheapest order over the term's and the result's indices.
+    """Return the cheapest order over the term's and the result's indices.
 
     effort  what is known already, and the time that is left; None for as long as it takes
     """
@@ -73,8 +73,8 @@ def best_order(
 
 
 def _searched(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> Ranked:
-    """The cheapest order; of many loops the best near which there is none that is clearly better,
-    of those that some sets of loops lead to."""
+    """Return the cheapest order; of many loops the best near which there is none that is clearly
+    better, of those that some sets of loops lead to."""
     steps = known_steps(problem, term, statistics, effort)
     costs = LoopCosts(problem, term, statistics, steps, effort.rows)
     if steps.lattice.whole:
@@ -120,7 +120,7 @@ def known_steps(problem: Problem, term: Term, statistics: Statistics, effort: Ef
 def _steps_near(
     problem: Problem, term: Term, statistics: Statistics, effort: Effort, order: Order
 ) -> Steps:
-    """The same near one order."""
+    """Return the same near one order."""
     key = order, asked_of_steps(problem, term, statistics)
     return effort.recall(key, lambda: Steps(problem, term, statistics, order))
 
@@ -135,8 +135,8 @@ def _alike(problem: Problem, indices: Iterable[str], statistics: Statistics) -> 
 
 
 def order_cost(problem: Problem, term: Term, statistics: Statistics, order: Order) -> float:
-    """The expected cost of one order, in which operands are merged; infinite where a loop would
-    come before those it needs."""
+    """Return the expected cost of one order, in which operands are merged; infinite where a loop
+    would come before those it needs."""
     steps = Steps(problem, term, statistics, order)
     return _priced(LoopCosts(problem, term, statistics, steps, rows=False), order)
 
@@ -144,8 +144,8 @@ def order_cost(problem: Problem, term: Term, statistics: Statistics, order: Orde
 def ranked_orders(
     problem: Problem, term: Term, statistics: Statistics, count: int
 ) -> tuple[Ranked, ...]:
-    """The `count` cheapest orders, in which operands are merged, the best first, of those that a
-    search of SEARCH_NODES orders sees."""
+    """Return the `count` cheapest orders, in which operands are merged, the best first, of those
+    that a search of SEARCH_NODES orders sees."""
     costs = LoopCosts(problem, term, statistics, rows=False)
     seen = islice(permutations(costs.steps.indices), SEARCH_NODES)
     known = [Ranked(order, cost) for order in seen if (cost := _priced(costs, order)) < inf]
@@ -206,8 +206,8 @@ class _Search:
         return complete
 
     def _next(self, outside: Outside) -> list[tuple[float, Outside]]:
-        """One loop more, with what all orders cost at least that begin so, where that is less than
-        the best: the least first, of those equal the one that costs less itself."""
+        """Return one loop more, with what all orders cost at least that begin so, where that is
+        less than the best: the least first, of those equal the one that costs less itself."""
         found = []
         for index, step, left in self.costs.steps.following(outside.bound):
             if outside.cost + step + left < self.limit:
@@ -218,7 +218,8 @@ class _Search:
         return [(bound, inner) for bound, _, inner in found]
 
     def _known(self, outside: Outside) -> bool:
-        """Whether loops over the same indices, as much made necessary, were met for no more."""
+        """Tell whether loops over the same indices, as much made necessary, were met for no
+        more."""
         if self.met.get(outside.state, inf) <= outside.cost:
             return True
         self.met[outside.state] = outside.cost
@@ -226,7 +227,7 @@ class _Search:
 
 
 def needs_copy(problem: Problem, term: Term, access: Access, order: Order) -> bool:
-    """Whether `access` cannot be walked as it is stored when loops run in this order.
+    """Tell whether `access` cannot be walked as it is stored when loops run in this order.
 
     Either a sparse level comes before one above it, or a level that may repeat coordinates, or has
     them in no order, is merged with another, or appended from.

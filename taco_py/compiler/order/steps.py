@@ -35,8 +35,8 @@ Next = tuple[str, float, float]
 
 
 def asked_of_steps(problem: Problem, term: Term, statistics: Statistics) -> Hashable:
-    """All that the steps of a term's loops depend on: formats that differ in nothing that matters
-    to them, as `ss` and `ss:1,0`, are one."""
+    """Return all that the steps of a term's loops depend on: formats that differ in nothing that
+    matters to them, as `ss` and `ss:1,0`, are one."""
     found = dict.fromkeys(accesses(term.body))
     target = problem.assignment.target
     stored = tuple(_seen(problem, access) for access in (*found, target))
@@ -45,7 +45,7 @@ def asked_of_steps(problem: Problem, term: Term, statistics: Statistics) -> Hash
 
 
 def _stored(problem: Problem) -> frozenset[str]:
-    """The indices of which the result stores coordinates."""
+    """Return the indices of which the result stores coordinates."""
     form = problem.result.format
     levels = zip(form.stored(problem.assignment.target.indices), form.levels, strict=True)
     return frozenset(index for index, level in levels if not level.full)
@@ -66,7 +66,8 @@ def _seen(problem: Problem, access: Access) -> Hashable:
 
 
 def _runs_along(problem: Problem, access: Access) -> str | None:
-    """The index along which the elements of an access are neighbours in memory, if there is one."""
+    """Return the index along which the elements of an access are neighbours in memory, if there is
+    one."""
     kind = problem.type_of(access.tensor)
     form = kind.format
     if not form.levels or not form.levels[-1].full or (is_full(form) and not kind.unit_stride):
@@ -124,7 +125,7 @@ class Steps:
             self.counts[some] = np.minimum(self.counts, found)[some]
 
     def open(self, bound: int) -> list[str]:
-        """The indices whose loop may come next."""
+        """Return the indices whose loop may come next."""
         after = self.after
         return [
             index
@@ -133,7 +134,7 @@ class Steps:
         ]
 
     def following(self, bound: int) -> tuple[Next, ...]:
-        """The loops that may come next with which the set is one that is known."""
+        """Return the loops that may come next with which the set is one that is known."""
         if bound not in self.next:
             place = self.lattice.place[bound]
             costs = self.steps[:, place].tolist()
@@ -148,7 +149,7 @@ class Steps:
         return self.next[bound]
 
     def count(self, bound: int) -> float:
-        """The iterations over a set of indices, in any order."""
+        """Return the iterations over a set of indices, in any order."""
         place = self.lattice.place.get(bound)
         if place is None:
             order = self._named(bound)
@@ -170,8 +171,8 @@ class Steps:
         return self.columns[place][self.rows[index]]
 
     def meeting(self, bound: int, index: str, written: Sequence[int]) -> Meeting | None:
-        """How the loop over `index` inside loops over `bound` meets operands that may be looked up;
-        None where there are none.
+        """Return how the loop over `index` inside loops over `bound` meets operands that may be
+        looked up; None where there are none.
 
         written  for each of the `lookups` the loops around the writing of its row; 0 where its
                  indices are not bound, none at all where no rows are looked up
@@ -197,7 +198,7 @@ class Steps:
         return Meeting(best - least, found, best, merged)
 
     def _beside(self, order: tuple[str, ...]) -> Steps:
-        """The steps of an order some of whose beginnings are not among the sets."""
+        """Return the steps of an order some of whose beginnings are not among the sets."""
         if order not in self.others:
             self.others[order] = Steps(self.problem, self.term, self.statistics, order)
         return self.others[order]
@@ -213,17 +214,17 @@ class Steps:
         return cost
 
     def bits_of(self, names: Iterable[str]) -> int:
-        """A set of indices as a number."""
+        """Return a set of indices as a number."""
         return sum(self.bits[index] for index in set(names).intersection(self.bits))
 
     # ------------------------------------------------------------ all sets at a time
 
     def count_of(self, sets: Sets) -> Numbers:
-        """The iterations over each of some other sets."""
+        """Return the iterations over each of some other sets."""
         return self.statistics.share(self.term.body, sets) * self.statistics.volumes(sets)
 
     def _steps(self) -> Numbers:
-        """`step` for each index, a row each, and each set."""
+        """Return `step` for each index, a row each, and each set."""
         found, machine = self.counts[self.lattice.inside], self.machine
         innermost = found[self.lattice.innermost]
         sparse = tuple(filter(self._sparse, self.accesses))
@@ -267,7 +268,8 @@ class Steps:
         return steps
 
     def _least(self) -> Numbers:
-        """The least that all loops inside those over each set cost, without what they entail."""
+        """Return the least that all loops inside those over each set cost, without what they
+        entail."""
         found = np.zeros(len(self.lattice.sets))
         for level in self.lattice.levels:
             inside = self.lattice.inside[:, level]
@@ -294,12 +296,12 @@ class Steps:
         return found
 
     def in_vectors(self, last: str) -> bool:
-        """Whether an innermost loop over this index runs along unit strides."""
+        """Tell whether an innermost loop over this index runs along unit strides."""
         everywhere = (*self.accesses, self.problem.assignment.target)
         return all(_runs_along(self.problem, a) == last for a in everywhere if last in a.indices)
 
     def _touched(self) -> Iterable[Touched]:
-        """The arrays of the operands, and of a dense result, which is read and written."""
+        """Return the arrays of the operands, and of a dense result, which is read and written."""
         target = self.problem.assignment.target
         for access in (*self.accesses, target):
             type = self.problem.type_of(access.tensor)
@@ -320,7 +322,8 @@ def _sets_of(count: int) -> Lattice:
 
 
 def loops_of(problem: Problem, term: Term) -> tuple[tuple[str, ...], Mapping[str, frozenset[str]]]:
-    """The indices of a term's loops, and those that must come before the ones of its inner sums."""
+    """Return the indices of a term's loops, and those that must come before the ones of its inner
+    sums."""
     inner = _inner_sums(term.body)
     met = (i for access in dict.fromkeys(accesses(term.body)) for i in access.indices)
     return _in_turn((*problem.assignment.target.indices, *met), inner), inner
@@ -336,7 +339,8 @@ def _inner_sums(expr: Expr) -> dict[str, frozenset[str]]:
 
 
 def _in_turn(names: Iterable[str], inner: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
-    """The names as they come, those of sums inside the expression after all that they need."""
+    """Return the names as they come, those of sums inside the expression after all that they
+    need."""
     rest = list(dict.fromkeys(names))
     found: list[str] = []
     while rest:

@@ -34,8 +34,8 @@ Order = tuple[str, ...]
 
 
 def chosen_order(problem: Problem, term: Term, statistics: Statistics, effort: Effort) -> Ranked:
-    """The order of a term's loops: as the array is stored that a dense product streams, where there
-    is one, else the one that is expected to cost least."""
+    """Return the order of a term's loops: as the array is stored that a dense product streams,
+    where there is one, else the one that is expected to cost least."""
     orders = stream_orders(problem, term.body, term.reduced)
     if not orders:
         best = best_order(problem, term, statistics, effort)
@@ -47,7 +47,7 @@ def chosen_order(problem: Problem, term: Term, statistics: Statistics, effort: E
 
 
 def _by_rows(problem: Problem, order: Order, statistics: Statistics) -> Order:
-    """The order with sums right outside the rows of the result, where these are long."""
+    """Return the order with sums right outside the rows of the result, where these are long."""
     target = problem.result.format.stored(problem.assignment.target.indices)
     size, machine = np.dtype(problem.result.dtype).itemsize, statistics.machine
     row: Order = ()
@@ -65,21 +65,22 @@ def _by_rows(problem: Problem, order: Order, statistics: Statistics) -> Order:
 
 
 def _reach(order: Order, orders: Iterable[Order], statistics: Statistics) -> float:
-    """How many lines the arrays stored as `orders` are met on, in loops that run in `order`, before
-    one is met again."""
+    """Count how many lines the arrays stored as `orders` are met on, in loops that run in `order`,
+    before one is met again."""
     inside = (order[order.index(stored[-1]) + 1 :] for stored in orders)
     return sum(prod((statistics.sizes[i] for i in loops), start=1.0) for loops in inside)
 
 
 def stream_order(problem: Problem, body: Expr, reduced: Iterable[str]) -> Order | None:
-    """The indices of a dense sum of products as the one factor with all of them stores them; None
-    where there is no such factor, or more than one that disagree, and where nothing is summed."""
+    """Return the indices of a dense sum of products as the one factor with all of them stores them;
+    None where there is no such factor, or more than one that disagree, and where nothing is
+    summed."""
     orders = stream_orders(problem, body, reduced)
     return orders[0] if len(orders) == 1 else None
 
 
 def stream_orders(problem: Problem, body: Expr, reduced: Iterable[str]) -> tuple[Order, ...]:
-    """The indices of a dense sum of products as each factor with all of them stores them."""
+    """Return the indices of a dense sum of products as each factor with all of them stores them."""
     target = problem.assignment.target
     found = dict.fromkeys(accesses(body))
     types = (problem.result, *(problem.type_of(access.tensor) for access in found))
@@ -95,7 +96,7 @@ def stream_orders(problem: Problem, body: Expr, reduced: Iterable[str]) -> tuple
 
 
 def _is_product(expr: Expr) -> bool:
-    """Whether a product of tensors and numbers, or sums of such, is all there is."""
+    """Tell whether a product of tensors and numbers, or sums of such, is all there is."""
     match expr:
         case Access() | Literal():
             return True
@@ -107,8 +108,8 @@ def _is_product(expr: Expr) -> bool:
 
 
 def innermost_sums(problem: Problem, term: Term) -> frozenset[str] | None:
-    """The indices that one factor alone has and that it stores innermost, so that they may be
-    summed before it is multiplied; None where no array is streamed."""
+    """Return the indices that one factor alone has and that it stores innermost, so that they may
+    be summed before it is multiplied; None where no array is streamed."""
     order = stream_order(problem, term.body, term.reduced)
     if order is None:
         return None
@@ -118,6 +119,6 @@ def innermost_sums(problem: Problem, term: Term) -> frozenset[str] | None:
 
 
 def _keeps_sums(expr: Expr, order: tuple[str, ...]) -> bool:
-    """Whether the loops of the sums inside an expression are inside all others."""
+    """Tell whether the loops of the sums inside an expression are inside all others."""
     inner = {node.index for node, _ in walk(expr) if isinstance(node, Reduce)}
     return {*order[len(order) - len(inner) :]} == inner

@@ -28,13 +28,14 @@ may have none below it."""
 
 
 def may_leap(statistics: Statistics) -> bool:
-    """Whether two sparse operands differ enough in their numbers of entries to leap through one."""
+    """Tell whether two sparse operands differ enough in their numbers of entries to leap through
+    one."""
     sizes = [pattern.nnz for pattern in statistics.patterns.values() if pattern.sparse]
     return len(sizes) > 1 and max(sizes) >= statistics.machine.gallop_ratio * min(sizes)
 
 
 def meet(accesses: Iterable[Access]) -> bool:
-    """Whether any loop may have to walk several accesses together."""
+    """Tell whether any loop may have to walk several accesses together."""
     walked = [index for access in accesses for index in dict.fromkeys(access.indices)]
     return len(set(walked)) < len(walked)
 
@@ -65,8 +66,8 @@ class Walks:
         self.runs = [self._runs(access) for access in self.accesses]
 
     def rounds(self) -> Numbers:
-        """The steps one round of a loop takes that walks several sparse levels together, none where
-        it walks one alone; a row for each index.
+        """Return the steps one round of a loop takes that walks several sparse levels together,
+        none where it walks one alone; a row for each index.
 
         Where all are needed and lengths differ much, the shortest leaps through the others.
         """
@@ -85,7 +86,8 @@ class Walks:
         return met, np.array([self.runs[k][1][self.runs[k][0].index(row)] for k in met])
 
     def entries(self, access: Access, index: str) -> float:
-        """How many entries loops over all others of its indices come to in its rows along one."""
+        """Count how many entries loops over all others of its indices come to in its rows along
+        one."""
         around = One(frozenset(access.indices) - {index})
         whole = One(frozenset(access.indices))
         rounds = self.statistics.iterations(self.body, around.names)
@@ -94,7 +96,7 @@ class Walks:
         return float(rounds * self.statistics.sizes[index] * below / max(there, 1e-300))
 
     def _leaping(self) -> Numbers:
-        """`rounds` where lengths differ much."""
+        """Return `rounds` where lengths differ much."""
         found = np.zeros(self.lattice.has.shape)
         needed = [restricts(self.body, access) for access in self.accesses]
         for row in range(len(self.sets.names)):
@@ -104,8 +106,8 @@ class Walks:
         return found
 
     def _runs(self, access: Access) -> tuple[list[int], Numbers]:
-        """The rows of an access's indices, and how many coordinates of each it has inside loops
-        over each set; NONE where it counts through its coordinates rather than walk them."""
+        """Return the rows of an access's indices, and how many coordinates of each it has inside
+        loops over each set; NONE where it counts through its coordinates rather than walk them."""
         own = tuple(dict.fromkeys(access.indices))
         rows = [self.sets.names.index(index) for index in own]
         shares = np.array([self._shares_along(access, index) for index in own])
@@ -143,8 +145,8 @@ class Walks:
                 yield stored[depth].bit_length() - 1, asked, kept
 
     def _shares_along(self, access: Access, index: str) -> Numbers:
-        """The shares of the coordinates over each set that an access has, where all others have
-        theirs that are not walked along `index`: loops come to its long rows more often."""
+        """Return the shares of the coordinates over each set that an access has, where all others
+        have theirs that are not walked along `index`: loops come to its long rows more often."""
         product = self._along(access, index)
         if product is None:
             return self.shares[access]
@@ -152,8 +154,8 @@ class Walks:
         return found * np.ones(self.sets.count)
 
     def _along(self, access: Access, index: str) -> Expr | None:
-        """An access times all others that are not walked along `index`; None where nothing is known
-        of them together, or none is left out."""
+        """Return an access times all others that are not walked along `index`; None where nothing
+        is known of them together, or none is left out."""
         others = [a for a in self.accesses if a != access]
         around = [a for a in others if index not in a.indices and restricts(self.body, a)]
         if len(around) == len(others) or not self.statistics.joint(self.body).pairs:
@@ -196,7 +198,7 @@ class Walks:
 
 
 def _merged(runs: Numbers, needed: Sequence[bool], machine: Machine) -> Numbers:
-    """The steps of walking runs of coordinates together; a row for each operand.
+    """Return the steps of walking runs of coordinates together; a row for each operand.
 
     needed  without which the product is zero: all that are walked, where they leap
     """

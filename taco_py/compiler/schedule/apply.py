@@ -47,19 +47,20 @@ from taco_py.language.provenance.relations import (
 
 
 def apply(loops: Loops, command: Command) -> Loops:
-    """`loops` after `command`. Raises ScheduleError, with the precondition that fails."""
+    """Return `loops` after `command`. Raises ScheduleError, with the precondition that fails."""
     return APPLICATIONS[type(command)](loops, command)
 
 
 def apply_all(loops: Loops, schedule: Schedule) -> Loops:
-    """`loops` after every command of `schedule`, in order."""
+    """Return `loops` after every command of `schedule`, in order."""
     for command in schedule.commands:
         loops = apply(loops, command)
     return loops
 
 
 def loops_of(assignment: Assignment, schedule: Schedule) -> Loops:
-    """The loops of a planned kernel: as its schedule nests them, after every command on them."""
+    """Return the loops of a planned kernel: as its schedule nests them, after every command on
+    them."""
     return apply_all(Loops(assignment, schedule.orders), schedule.on_loops)
 
 
@@ -119,7 +120,7 @@ def _require_nests(loops: Loops, command: Command | Relation, variables: tuple[s
 
 
 def _meets(loops: Loops, command: Precompute, variables: tuple[str, ...]) -> bool:
-    """Whether some of these variables derive from what the command has a workspace over."""
+    """Tell whether some of these variables derive from what the command has a workspace over."""
     roots = {root for variable in variables for root in loops.provenance.roots(variable)}
     apart = {root for index in command.indices for root in loops.provenance.roots(index)}
     return not apart.isdisjoint(roots)
@@ -158,7 +159,7 @@ def _derive(loops: Loops, relation: Relation) -> Loops:
 
 
 def _replaced(order: Order, relation: Relation) -> Order:
-    """`order` with the children in place of the parents, which stand one after the other."""
+    """Return `order` with the children in place of the parents, which stand one after the other."""
     if relation.parents[0] not in order:
         return order
     place = order.index(relation.parents[0])

@@ -21,7 +21,8 @@ from taco_py.language.provenance.provenance import Provenance
 
 
 def assign_first(problem: Problem, statement: Statement, provenance: Provenance) -> Statement:
-    """`statement`, where its loops around a sequence allow it with one part first that assigns.
+    """Return `statement`, where its loops around a sequence allow it with one part first that
+    assigns.
 
     That part is the first, or the second if each element is rounded alike: 0 + a + d = d + a.
     Integers are added in any order.
@@ -44,7 +45,7 @@ def assign_first(problem: Problem, statement: Statement, provenance: Provenance)
 
 
 def _movable(problem: Problem, parts: tuple[Statement, ...], outer: set[str]) -> int:
-    """How many parts may come first."""
+    """Count how many parts may come first."""
     if computes_exactly(problem.result.dtype):
         return len(parts)
     loops, body = _nest(parts[0])
@@ -56,7 +57,7 @@ def _movable(problem: Problem, parts: tuple[Statement, ...], outer: set[str]) ->
 def _assigning(
     problem: Problem, whole: Statement, part: Statement, outer: set[str]
 ) -> Statement | None:
-    """A part that adds once to each element of the result → one that assigns it."""
+    """Return a part that adds once to each element of the result → one that assigns it."""
     target = problem.assignment.target
     loops, body = _nest(part)
     own = {*outer, *(loop.index for loop in loops)}
@@ -72,12 +73,12 @@ def _assigning(
 
 
 def _is_own(loop: Forall) -> bool:
-    """Whether the iterations of a loop have nothing in common that is added up elsewhere."""
+    """Tell whether the iterations of a loop have nothing in common that is added up elsewhere."""
     return loop.mode.parallel in (None, Race.NONE)
 
 
 def _nest(statement: Statement) -> tuple[tuple[Forall, ...], Statement]:
-    """The loops right inside each other, and what is in them."""
+    """Return the loops right inside each other, and what is in them."""
     loops = tuple(_loops(statement))
     return loops, loops[-1].body if loops else statement
 

@@ -37,7 +37,7 @@ Signed = tuple[bool, Expr]
 
 
 def multiply_out(assignment: Assignment, command: Distribute) -> Assignment:
-    """`assignment` with one of its terms multiplied out. Raises ScheduleError."""
+    """Return `assignment` with one of its terms multiplied out. Raises ScheduleError."""
     every = split_terms(assignment.value)
     terms = [term for term in every if term.body == command.expression]
     made = count_terms(command.expression)
@@ -55,12 +55,12 @@ def multiply_out(assignment: Assignment, command: Distribute) -> Assignment:
 
 
 def is_taken(term: Term) -> bool:
-    """Whether `multiply_out` takes the command for this term."""
+    """Tell whether `multiply_out` takes the command for this term."""
     return count_terms(term.body) > 1 and not any(_repeated(term.body, term.reduced))
 
 
 def _repeated(expr: Expr, summed_over: Iterable[str]) -> Iterator[tuple[Expr, str]]:
-    """The parts of `expr` without one of these indices, and that index."""
+    """Yield the parts of `expr` without one of these indices, and that index."""
     parts = multiplied(expr)
     for index in dict.fromkeys(summed_over):
         yield from ((part, index) for _, part in parts if index not in free_indices(part))
@@ -97,7 +97,7 @@ def check_types(command: Distribute, dtypes: Dtypes) -> None:
 
 
 def count_terms(expr: Expr) -> int:
-    """How many terms `multiplied` finds, without making them.
+    """Count how many terms `multiplied` finds, without making them.
 
     (a - b) * (c + d)  →  4
     """
@@ -111,7 +111,7 @@ def count_terms(expr: Expr) -> int:
 
 
 def multiplied(expr: Expr) -> tuple[Signed, ...]:
-    """The terms that `expr` is the sum of, as far as its operators are linear.
+    """Return the terms that `expr` is the sum of, as far as its operators are linear.
 
     (a - b) * (c + d)  →  + a * c, + a * d, - b * c, - b * d
     """
@@ -136,7 +136,8 @@ def multiplied(expr: Expr) -> tuple[Signed, ...]:
 
 
 def _apart(command: Distribute, expr: Expr) -> Expr:
-    """One term with its sums: where it is the command's, a sum of terms with sums of their own."""
+    """Return one term with its sums: where it is the command's, a sum of terms with sums of their
+    own."""
     reduced, body = [], expr
     while isinstance(body, Reduce) and body.operator.additive:
         reduced.append(body.index)

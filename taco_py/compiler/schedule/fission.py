@@ -53,7 +53,7 @@ Rule = Callable[[Statement, Outer], Statement | None]
 def fission(
     problem: Problem, provenance: Provenance, statement: Statement, variable: str
 ) -> Statement:
-    """One loop over `variable` around each statement inside it. Raises ScheduleError."""
+    """Return one loop over `variable` around each statement inside it. Raises ScheduleError."""
     maker = _Distribution(problem, provenance, statement, variable)
     found = maker.first(statement, (), maker.parted)
     if found is None:
@@ -68,7 +68,8 @@ def fission(
 def loop_fuse(
     problem: Problem, provenance: Provenance, statement: Statement, variable: str
 ) -> Statement:
-    """One loop over `variable` around statements that have one each. Raises ScheduleError."""
+    """Return one loop over `variable` around statements that have one each. Raises
+    ScheduleError."""
     maker = _Distribution(problem, provenance, statement, variable)
     found = maker.first(statement, (), maker.joined)
     if found is None:
@@ -99,7 +100,7 @@ class _Distribution:
         )
 
     def first(self, statement: Statement, outer: Outer, rule: Rule) -> Statement | None:
-        """The statement with the first part that `rule` changes, from outside, changed."""
+        """Return the statement with the first part that `rule` changes, from outside, changed."""
         found = rule(statement, outer)
         if found is not None:
             return found
@@ -127,7 +128,7 @@ class _Distribution:
     # ------------------------------------------------------------ apart
 
     def parted(self, statement: Statement, outer: Outer) -> Statement | None:
-        """`forall i` around several statements → one around each."""
+        """Return `forall i` around several statements → one around each."""
         if not isinstance(statement, Forall) or not self.is_wanted(statement, outer):
             return None
         index = statement.index
@@ -168,7 +169,7 @@ class _Distribution:
             )
 
     def wider(self, workspace: Workspace, index: str, body: Where) -> Workspace:
-        """The workspace with `index` as its first."""
+        """Return the workspace with `index` as its first."""
         regions = Regions(all_iterators(self.problem, self.whole), frozenset())
         full = isinstance(regions.statement(body.producer, index), Everything)
         indices = (index, *workspace.indices)
@@ -188,8 +189,8 @@ class _Distribution:
         return replace(wide, kind=WorkspaceKind.HASH, ordered=True)
 
     def meets_others(self, body: Where, wide: Workspace) -> bool:
-        """Whether the consumer visits coordinates of the new index for other reasons too, or goes
-        on where the workspace has nothing."""
+        """Tell whether the consumer visits coordinates of the new index for other reasons too, or
+        goes on where the workspace has nothing."""
         index = wide.indices[0]
         inside = {w.name for w in workspaces_of(body)}
         if any(index in a.indices for a in read_in(body.consumer) if a.tensor not in inside):
@@ -202,7 +203,7 @@ class _Distribution:
     # ------------------------------------------------------------ together
 
     def joined(self, statement: Statement, outer: Outer) -> Statement | None:
-        """Neighbouring loops → one around both."""
+        """Return neighbouring loops → one around both."""
         match statement:
             case Sequence(statements):
                 return self.joined_terms(statements, outer)
@@ -227,8 +228,8 @@ class _Distribution:
         return together[0] if len(together) == 1 else Sequence(together)
 
     def check_alike(self, loops: Iterable[Forall]) -> str:
-        """The index that all loops are over. Raises ScheduleError where a fused variable goes
-        through its indices in different orders."""
+        """Return the index that all loops are over. Raises ScheduleError where a fused variable
+        goes through its indices in different orders."""
         first, *others = dict.fromkeys(loop.index for loop in loops)
         if others:
             raise self.refusal(
@@ -312,7 +313,7 @@ def _flat(statements: Iterable[Statement]) -> Iterate[Statement]:
 
 
 def _reading(statement: Statement, old: Workspace, new: Access) -> Statement:
-    """The statement with the workspace `old` at the indices of `new`."""
+    """Return the statement with the workspace `old` at the indices of `new`."""
 
     def access(each: Access) -> Access:
         return new if each.tensor == old.name else each

@@ -188,7 +188,7 @@ def _check_positions_merged(graph: IterationGraph, loop: Loop, pos: Pos) -> None
 
 
 def position_access(problem: Problem, roots: tuple[str, ...], pos: Pos) -> Access:
-    """The access of the operand that `pos` names. Raises ScheduleError."""
+    """Return the access of the operand that `pos` names. Raises ScheduleError."""
     found = [
         access
         for access in dict.fromkeys(accesses(problem.assignment.value))

@@ -52,12 +52,12 @@ class Loops:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """All loop variables, each once."""
+        """Return all loop variables, each once."""
         return tuple(dict.fromkeys(v for order in self.orders for v in order))
 
     @property
     def taken(self) -> frozenset[str]:
-        """Every name that an index, a variable or a tensor has or had."""
+        """Return every name that an index, a variable or a tensor has or had."""
         derived = (v for r in self.provenance.relations for v in r.children)
         tensors = (access.tensor for access in accesses(self.assignment))
         target = self.assignment.target.tensor
@@ -65,12 +65,12 @@ class Loops:
 
     @property
     def made(self) -> tuple[str, ...]:
-        """The names of the workspaces that the structure makes."""
+        """Return the names of the workspaces that the structure makes."""
         return tuple(c.workspace for c in self.structure if isinstance(c, Precompute))
 
     @property
     def index_orders(self) -> tuple[Order, ...]:
-        """The orders in which indices of the notation become known, for each term."""
+        """Return the orders in which indices of the notation become known, for each term."""
         derived = self.provenance.is_derived
         loops = map(self.provenance.loops, self.orders)
         return tuple(tuple(v for v in order if not derived(v)) for order in loops)
@@ -82,7 +82,7 @@ class Loops:
         return replace(self, modes=tuple({**dict(self.modes), variable: mode}.items()))
 
     def statement(self, problem: Problem) -> Statement:
-        """The concrete notation for these loops, where `problem` computes the assignment."""
+        """Return the concrete notation for these loops, where `problem` computes the assignment."""
         placed = self.placed(problem)
         statement = concretize(placed, self.orders, self.provenance, self.made)
         for command in self.structure:
@@ -90,8 +90,8 @@ class Loops:
         return _marked(self, statement, (), {})
 
     def placed(self, problem: Problem) -> Problem:
-        """The problem as its statement is made: where coordinates are copied, each element of the
-        result has its place, as those of a dense one have."""
+        """Return the problem as its statement is made: where coordinates are copied, each element
+        of the result has its place, as those of a dense one have."""
         if self.assembly is not Assembly.COPY:
             return problem
         form = problem.result.format
@@ -103,7 +103,7 @@ class Loops:
         return build_graph(problem, statement, self.provenance, self.assembly)
 
     def __str__(self) -> str:
-        """The loop variables of each term, outermost first."""
+        """Return the loop variables of each term, outermost first."""
         return "; ".join(",".join(order) for order in self.orders)
 
 
@@ -123,7 +123,7 @@ def _textual_order(assignment: Assignment, term: Term) -> Order:
 
 
 def _depths(term: Term, depth: int) -> Iterator[tuple[str, int]]:
-    """The indices of inner sums, and how many sums are around each."""
+    """Yield the indices of inner sums, and how many sums are around each."""
     for inner in reductions(term.body):
         nest = split_terms(inner)[0]
         yield from ((index, depth) for index in nest.reduced)
@@ -133,7 +133,7 @@ def _depths(term: Term, depth: int) -> Iterator[tuple[str, int]]:
 def _marked(
     loops: Loops, statement: Statement, outer: tuple[str, ...], names: Mapping[str, str]
 ) -> Statement:
-    """The statement with each loop's mode. The loop over an index stands for its last leaf.
+    """Return the statement with each loop's mode. The loop over an index stands for its last leaf.
 
     names  what loops are called here, where they fill a workspace
     """

@@ -98,7 +98,8 @@ VALUES: dict[str, tuple[type[Enum], ...]] = {
 
 
 def command_of(name: str, signature: Signature, args: Any, kwargs: Any) -> Command:
-    """The command that a call asks for. Raises ScheduleError for arguments it does not take."""
+    """Return the command that a call asks for. Raises ScheduleError for arguments it does not
+    take."""
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -119,7 +120,7 @@ def command_of(name: str, signature: Signature, args: Any, kwargs: Any) -> Comma
 
 
 def _words(bound: BoundArguments) -> Iterator[str]:
-    """The arguments as they are written in a schedule's text."""
+    """Yield the arguments as they are written in a schedule's text."""
     for name, argument in bound.arguments.items():
         if bound.signature.parameters[name].kind is Parameter.VAR_POSITIONAL:
             listed = len(argument) == 1 and isinstance(argument[0], tuple | list)
@@ -137,7 +138,7 @@ def _word(argument: Any) -> str:
 
 
 def _spelled(parameter: str, word: str) -> str:
-    """A word for a parameter that takes one of several, in the spelling of the text."""
+    """Return a word for a parameter that takes one of several, in the spelling of the text."""
     known = {str(value.value) for kind in VALUES.get(parameter, ()) for value in kind}
     plain = word.lower().replace("-", "")
     alike = (each for each in known if each.lower() == plain)
@@ -145,7 +146,7 @@ def _spelled(parameter: str, word: str) -> str:
 
 
 def methods(record: Callable[[Any, Command], Any]) -> dict[str, Callable[..., Any]]:
-    """A method for each command, which hands the command to `record`."""
+    """Return a method for each command, which hands the command to `record`."""
     return {name: _method(name, record) for name in syntax()}
 
 
@@ -165,7 +166,7 @@ def _method(name: str, record: Callable[[Any, Command], Any]) -> Callable[..., A
 
 
 def _parameter(text: str) -> Parameter:
-    """`size`, `race=none`, `workspace=` or `*indices`."""
+    """Return `size`, `race=none`, `workspace=` or `*indices`."""
     if text.startswith("*"):
         return Parameter(text[1:], Parameter.VAR_POSITIONAL)
     name, equals, default = text.partition("=")

@@ -40,7 +40,7 @@ UNROLLS = (4,)
 def candidates(
     loops: Loops, sparse: Sequence[str], units: Sequence[Unit] = (Unit.CORE,)
 ) -> Iterator[Command]:
-    """Commands worth a try on `loops`: not each of them is legal.
+    """Yield commands worth a try on `loops`: not each of them is legal.
 
     sparse  the operands with stored coordinates
     units   those that share loops on the target
@@ -62,12 +62,12 @@ def candidates(
 
 
 def _neighbours(loops: Loops) -> Iterable[tuple[str, str]]:
-    """Pairs of loops, the second right inside the first in some term."""
+    """Return pairs of loops, the second right inside the first in some term."""
     return dict.fromkeys(pair for order in loops.orders for pair in pairwise(order))
 
 
 def _orders(loops: Loops) -> Iterator[Command]:
-    """Two loops change places."""
+    """Yield two loops change places."""
     pairs = dict.fromkeys(pair for order in loops.orders for pair in combinations(order, 2))
     for outer, inner in pairs:
         yield Reorder((inner, outer))
@@ -93,7 +93,8 @@ def _modes(variable: str, units: Sequence[Unit]) -> Iterator[Command]:
 
 
 def _workspaces(loops: Loops) -> Iterator[Command]:
-    """The whole of a term is computed first, for all values of one of the result's indices."""
+    """Yield the whole of a term is computed first, for all values of one of the result's
+    indices."""
     for term in split_terms(loops.assignment.value):
         for index in loops.assignment.target.indices:
             if isinstance(term.body, Call):
@@ -101,7 +102,7 @@ def _workspaces(loops: Loops) -> Iterator[Command]:
 
 
 def _fresh(loops: Loops, name: str) -> str:
-    """A name like `name` that is not taken."""
+    """Return a name like `name` that is not taken."""
     while name in loops.taken:
         name += "_"
     return name

@@ -106,7 +106,8 @@ _SUMS = "sums of ranges are kept apart, and added up in order"
 
 
 def _summing_apart(graph: IterationGraph, statement: Statement) -> Statement:
-    """`statement` with the outermost loops of sums to one number shared, where that is legal."""
+    """Return `statement` with the outermost loops of sums to one number shared, where that is
+    legal."""
     match statement:
         case Where(workspace, consumer, Forall() as producer):
             (loop,) = (loop for loop in graph.loops if loop.body is producer.body)
@@ -117,8 +118,8 @@ def _summing_apart(graph: IterationGraph, statement: Statement) -> Statement:
 
 
 def _each_shared(graph: IterationGraph, statement: Statement) -> Parallelism | None:
-    """The statement with the outermost loop of each term shared, where these are over one index and
-    none of them needs a strategy."""
+    """Return the statement with the outermost loop of each term shared, where these are over one
+    index and none of them needs a strategy."""
     if not isinstance(statement, Sequence) or not graph.problem.result.format.is_dense:
         return None
     loops = [loop for loop in graph.loops if not loop.outer]
@@ -138,18 +139,18 @@ def _shared(loop: Loop) -> Loop:
 
 
 def own_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Why threads cannot share a loop that is taken as it is."""
+    """Say why threads cannot share a loop that is taken as it is."""
     return _taken(graph, loop) or _structure(graph, loop) or race_refusal(graph, loop)
 
 
 def _sums_apart(graph: IterationGraph, loop: Loop) -> bool:
-    """Whether threads share a loop that adds up numbers without being told to."""
+    """Tell whether threads share a loop that adds up numbers without being told to."""
     refusal = _taken(graph, loop) or apart_refusal(graph, loop) or _listed_refusal(graph, loop)
     return refusal is None and _adds_numbers(graph, loop)
 
 
 def _adds_numbers(graph: IterationGraph, loop: Loop) -> bool:
-    """Whether all that a loop leaves behind is numbers that it adds up."""
+    """Tell whether all that a loop leaves behind is numbers that it adds up."""
     around = workspaces_around(graph, loop)
     numbers = {name for name, w in around.items() if w.kind is WorkspaceKind.SCALAR}
     return all(assign.target.tensor in numbers for assign in outward(loop))
@@ -192,7 +193,7 @@ def _anew(marked: list[Loop]) -> str:
 
 
 def _without_needless(graph: IterationGraph) -> IterationGraph:
-    """`graph` without strategies for common elements where there are none."""
+    """Return `graph` without strategies for common elements where there are none."""
     needless = {
         id(loop.body)
         for loop in graph.loops
@@ -221,7 +222,8 @@ def _eased(statement: Statement, needless: Set[int]) -> Statement:
 
 
 def refusal_reason(graph: IterationGraph) -> Refusal | None:
-    """The first precondition that fails, None if the outermost loop can be shared among threads."""
+    """Return the first precondition that fails, None if the outermost loop can be shared among
+    threads."""
     statement = graph.statement
     if isinstance(statement, Forall):
         return own_refusal(graph, graph.loops[0])
@@ -309,7 +311,7 @@ def _assembly(graph: IterationGraph, loop: Loop, outermost: bool) -> Refusal | N
 
 
 def _in_storage_order(graph: IterationGraph, loop: Loop) -> bool:
-    """Whether tiles of several indices hold the result's entries one tile after another, under
+    """Tell whether tiles of several indices hold the result's entries one tile after another, under
     common coordinates of dense levels alone."""
     roots = graph.provenance.roots(loop.index)
     levels = graph.problem.result.format.levels
@@ -320,8 +322,8 @@ def _in_storage_order(graph: IterationGraph, loop: Loop) -> bool:
 
 
 def assembly_of(graph: IterationGraph) -> Assembly | None:
-    """How a sparse result is assembled: as was said, else by insertion where threads share tiles
-    that begin within a row, or are so many that none has room for a part of the result."""
+    """Return how a sparse result is assembled: as was said, else by insertion where threads share
+    tiles that begin within a row, or are so many that none has room for a part of the result."""
     statement = graph.statement
     if not graph.teams and graph.assembly is None:
         return None if graph.problem.result.format.is_dense else Assembly.INSERT

@@ -61,7 +61,7 @@ class _Syntax:
 
 
 def parse_commands(text: str, planned: bool = False) -> tuple[Command, ...]:
-    """The commands in `text`. Raises ScheduleError with the place of a mistake.
+    """Return the commands in `text`. Raises ScheduleError with the place of a mistake.
 
     planned  whether the commands of the planner are read too: loops(i,j), make(tiles,8)
     """
@@ -110,7 +110,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 
 def _call(text: str, place: int) -> _Call | None:
-    """The command at `place`, up to the parenthesis that closes its first; None for none."""
+    """Return the command at `place`, up to the parenthesis that closes its first; None for none."""
     opened = _OPENED.match(text, place)
     if opened is None:
         return None
@@ -163,7 +163,7 @@ def _command(call: _Call, source: Source, known: dict[str, _Syntax]) -> Command:
 
 
 def _split(text: str) -> Iterator[str]:
-    """The arguments: what stands between commas that are in no brackets."""
+    """Yield the arguments: what stands between commas that are in no brackets."""
     depth, start = 0, 0
     for place, character in enumerate(f"{text},"):
         depth += (character in "([{") - (character in ")]}")
@@ -295,7 +295,7 @@ def _expression(text: str) -> Expr:
 
 
 def _list_of_names(text: str) -> tuple[str, ...]:
-    """`j`, or `{i,j}`, or `{}`."""
+    """Return `j`, or `{i,j}`, or `{}`."""
     if text[:1] in "{[" and text[-1:] in "}]":
         names = tuple(name.strip() for name in text[1:-1].split(",") if name.strip())
     else:
@@ -386,5 +386,5 @@ def syntax() -> dict[str, str]:
 
 
 def examples() -> tuple[str, ...]:
-    """One of each command."""
+    """Return one of each command."""
     return tuple(each.example for each in _COMMANDS.values())

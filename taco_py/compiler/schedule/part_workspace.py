@@ -60,8 +60,8 @@ class About:
 
     @property
     def indices(self) -> tuple[str, ...]:
-        """The workspace's indices: those that its variables derive from, as the loops around the
-        part meet them."""
+        """Return the workspace's indices: those that its variables derive from, as the loops around
+        the part meet them."""
         found = {root for v in self.part.variables for root in self.provenance.roots(v)}
         around = (f.index for f in foralls(self.whole) if any(map(self._occurs, assignments(f))))
         return tuple(index for index in dict.fromkeys(around) if index in found)
@@ -81,7 +81,8 @@ class About:
 
 
 def workspace_of(about: About, nest: Nest, place: Assign, occurrence: Occurrence) -> Workspace:
-    """The workspace that a part is computed into. Raises ScheduleError where there is none."""
+    """Return the workspace that a part is computed into. Raises ScheduleError where there is
+    none."""
     kind, full = _kind(about, nest, place, occurrence)
     kept = len(nest.consumer) > len(about.part.variables) or kind is WorkspaceKind.MARKED
     if kind is WorkspaceKind.DENSE:
@@ -97,7 +98,7 @@ def workspace_of(about: About, nest: Nest, place: Assign, occurrence: Occurrence
 def _kind(
     about: About, nest: Nest, place: Assign, occurrence: Occurrence
 ) -> tuple[WorkspaceKind, bool]:
-    """How it is stored, and whether its producer comes to every coordinate."""
+    """Return how it is stored, and whether its producer comes to every coordinate."""
     if not about.indices:
         return WorkspaceKind.SCALAR, False
     fill = Assign(about.access, about.part.expression, ADD)
@@ -114,7 +115,7 @@ def _kind(
 
 
 def _is_looked_up(about: About, nest: Nest, place: Assign, occurrence: Occurrence) -> bool:
-    """Whether entries of one index are looked for where other operands are walked: what is not
+    """Tell whether entries of one index are looked for where other operands are walked: what is not
     there adds nothing, whatever the others are, and no coordinate is stored for it."""
     target = place.target
     stored = target == about.problem.assignment.target and not about.problem.result.format.is_dense
@@ -127,7 +128,7 @@ def _is_looked_up(about: About, nest: Nest, place: Assign, occurrence: Occurrenc
 
 
 def _read_in_tiles(about: About, nest: Nest) -> bool:
-    """Whether the loops that read it are over tiles: a list of coordinates has none."""
+    """Tell whether the loops that read it are over tiles: a list of coordinates has none."""
     tiles = filter(about.provenance.is_derived, nest.consumer)
     return any(set(about.provenance.roots(v)) & set(about.indices) for v in tiles)
 
@@ -152,7 +153,7 @@ def _check_pattern(about: About, place: Assign, occurrence: Occurrence) -> None:
 
 
 def _meets_others(about: About, occurrence: Occurrence) -> bool:
-    """Whether what is left walks another sparse level along an index of the workspace, or goes
+    """Tell whether what is left walks another sparse level along an index of the workspace, or goes
     on where it has nothing: a list's coordinates, or a table's, are met alone."""
     own = {w.name: w for w in workspaces_of(about.whole)}
     for access in accesses(occurrence.value):

@@ -63,7 +63,8 @@ class _Apart:
 def precompute(
     problem: Problem, provenance: Provenance, statement: Statement, part: Part
 ) -> Statement:
-    """`statement` with `part` in a workspace. Raises ScheduleError where that is not the same."""
+    """Return `statement` with `part` in a workspace. Raises ScheduleError where that is not the
+    same."""
     maker = _Maker(problem, provenance, statement, part)
     place = maker.place()
     existing = maker.existing(place)
@@ -78,7 +79,7 @@ class _Maker(About):
     """The steps, one below another."""
 
     def place(self) -> Assign:
-        """The assignment that the part stands in."""
+        """Return the assignment that the part stands in."""
         places = [a for a in assignments(self.whole) if any(self.found(a))]
         if not places:
             values = ", ".join(to_text(a.value) for a in assignments(self.whole))
@@ -96,7 +97,7 @@ class _Maker(About):
         return occurrences(assign.value, self.part.expression, self.access)
 
     def existing(self, place: Assign) -> Workspace | None:
-        """The workspace that the part, and nothing else, fills already."""
+        """Return the workspace that the part, and nothing else, fills already."""
         for workspace in workspaces_of(self.whole):
             filled = workspace.access == place.target and place.value == self.part.expression
             if filled and set(workspace.indices) == set(self.indices):
@@ -108,7 +109,8 @@ class _Maker(About):
     def within(
         self, statement: Statement, place: Assign, outer: tuple[str, ...]
     ) -> Statement | _Apart:
-        """The statement without the part, apart from its producer as long as that may go out."""
+        """Return the statement without the part, apart from its producer as long as that may go
+        out."""
         match statement:
             case Assign():
                 return self.apart((), statement, outer) if statement is place else statement
@@ -239,7 +241,7 @@ class _Maker(About):
                 )
 
     def own(self, loops: tuple[str, ...], outer: tuple[str, ...]) -> set[str]:
-        """The loops over the workspace's variables."""
+        """Return the loops over the workspace's variables."""
         around = set[str]()
         for loop in outer:
             around.add(self.provenance.leaf(loop, around))
@@ -257,7 +259,7 @@ class _Maker(About):
         return own
 
     def not_around(self, variable: str, leaves: Iterable[str]) -> ScheduleError:
-        """The refusal where not all loops over `variable` are right around the part.
+        """Return the refusal where not all loops over `variable` are right around the part.
 
         leaves  the variables of those that are
         """
@@ -289,7 +291,7 @@ def _indices(assign: Assign) -> set[str]:
 
 
 def _renamed(statement: Statement, old: Workspace, name: str) -> Statement:
-    """The statement with the workspace `old` under another name."""
+    """Return the statement with the workspace `old` under another name."""
 
     def access(each: Access) -> Access:
         return replace(each, tensor=name) if each.tensor == old.name else each

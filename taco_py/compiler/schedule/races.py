@@ -45,13 +45,13 @@ STRATEGIES = (Race.ATOMICS, *APART)
 
 
 def workspaces_around(graph: IterationGraph, loop: Loop) -> dict[str, Workspace]:
-    """The workspaces that there is one of for all iterations."""
+    """Return the workspaces that there is one of for all iterations."""
     inside = {w.name for w in workspaces_of(loop.body)}
     return {w.name: w for w in workspaces_of(graph.statement) if w.name not in inside}
 
 
 def outward(loop: Loop) -> Iterator[Assign]:
-    """The assignments to what there is one of for all iterations."""
+    """Yield the assignments to what there is one of for all iterations."""
     inside = {w.name for w in workspaces_of(loop.body)}
     return (a for a in assignments(loop.body) if a.target.tensor not in inside)
 
@@ -127,7 +127,7 @@ def _summing_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def _ways_to_add(graph: IterationGraph, loop: Loop) -> Iterator[str]:
-    """How iterations of a loop may add to the same elements of the result."""
+    """Yield how iterations of a loop may add to the same elements of the result."""
     name, unit = graph.called(loop), loop.mode.unit.value
     if _adds_apart(graph, loop):
         yield f"let each thread add to a copy: parallelize({name},{unit},Temporary)"
@@ -136,17 +136,18 @@ def _ways_to_add(graph: IterationGraph, loop: Loop) -> Iterator[str]:
 
 
 def _adds_apart(graph: IterationGraph, loop: Loop) -> bool:
-    """Whether threads can add to copies of their own."""
+    """Tell whether threads can add to copies of their own."""
     return apart_refusal(graph, loop, brief=True) is None
 
 
 def _adds_at_once(dtype: str) -> bool:
-    """Whether an addition can be one atomic operation."""
+    """Tell whether an addition can be one atomic operation."""
     return not dtype.startswith("complex")
 
 
 def _is_one_operation(dtype: str, operator: Operator | None) -> bool:
-    """Whether threads of a GPU update an element in one operation: no memory of 16 bytes is."""
+    """Tell whether threads of a GPU update an element in one operation: no memory of 16 bytes
+    is."""
     return dtype != "complex128" or operator in (None, ADD)
 
 
@@ -182,7 +183,7 @@ def _repeating_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def _repeats(form: Format) -> bool:
-    """Whether entries that are some way apart may have a coordinate in common."""
+    """Tell whether entries that are some way apart may have a coordinate in common."""
     return not form.is_unique
 
 
@@ -218,7 +219,7 @@ def atomic_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def _assigned(graph: IterationGraph, loop: Loop, tensor: str) -> Refusal:
-    """Elements are assigned, by iterations of which no two may write the same one."""
+    """Return elements are assigned, by iterations of which no two may write the same one."""
     usual = race_refusal(graph, loop)
     remedy = f"share a loop inside {graph.called(loop)}" if usual is None else usual.remedy
     return Refusal(f"it assigns elements of {tensor} and does not add to them", remedy)

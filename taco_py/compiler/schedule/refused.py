@@ -6,5 +6,5 @@ from taco_py.language.diagnostics.errors import ScheduleError
 
 
 def refused(command: object, reason: str, hint: str | None = None) -> ScheduleError:
-    """`command` as it is written, which precondition failed, and what would help."""
+    """Return `command` as it is written, which precondition failed, and what would help."""
     return ScheduleError(f"{command} cannot be applied: {reason}", hint=hint)

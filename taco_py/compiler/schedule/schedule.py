@@ -65,27 +65,27 @@ class Schedule:
 
     @classmethod
     def of_orders(cls, orders: Sequence[tuple[str, ...]]) -> Schedule:
-        """Loops in these orders, one for each term: `loops(i,k,j), loops(i,j)`."""
+        """Return loops in these orders, one for each term: `loops(i,k,j), loops(i,j)`."""
         return cls(tuple(map(Nest, orders)))
 
     @property
     def orders(self) -> tuple[tuple[str, ...], ...]:
-        """The loop order of each term."""
+        """Return the loop order of each term."""
         return tuple(c.indices for c in self.commands if isinstance(c, Nest))
 
     @property
     def make(self) -> Make:
-        """The way that the kernel is made."""
+        """Return the way that the kernel is made."""
         return next((c for c in self.commands if isinstance(c, Make)), _LOOPS)
 
     @property
     def threads(self) -> int | None:
-        """How many threads run the kernel, None where its work decides."""
+        """Count how many threads run the kernel, None where its work decides."""
         return next((c.count for c in self.commands if isinstance(c, Threads)), None)
 
     @property
     def of_code(self) -> Schedule:
-        """The commands that generated code depends on."""
+        """Return the commands that generated code depends on."""
         if self.threads is None:
             return self
         return Schedule(tuple(c for c in self.commands if not isinstance(c, Threads)))
@@ -97,11 +97,12 @@ class Schedule:
 
     @property
     def on_loops(self) -> Schedule:
-        """The commands on the loops as they nest: all but `loops(…)`, `make(…)`, `threads(…)`."""
+        """Return the commands on the loops as they nest: all but `loops(…)`, `make(…)`,
+        `threads(…)`."""
         return Schedule(tuple(c for c in self.commands if not isinstance(c, CompilerCommand)))
 
     def with_way(self, make: Make) -> Schedule:
-        """The same loops, and the kernel made in another way."""
+        """Return the same loops, and the kernel made in another way."""
         way = () if make == _LOOPS else (make,)
         team = tuple(c for c in self.commands if isinstance(c, Threads))
         nests = self.of_orders(self.orders).commands
@@ -111,7 +112,7 @@ class Schedule:
 
     @property
     def parallel(self) -> str | None:
-        """The variable whose loop is to be parallel, None where that is left open."""
+        """Return the variable whose loop is to be parallel, None where that is left open."""
         wanted = [c.index for c in self.commands if isinstance(c, Parallelize)]
         return wanted[-1] if wanted else None
 
@@ -122,7 +123,7 @@ class Schedule:
 
     @property
     def workspaces(self) -> tuple[str, ...]:
-        """The names of the workspaces that it asks for, where it says one."""
+        """Return the names of the workspaces that it asks for, where it says one."""
         made = (c.workspace for c in self.commands if isinstance(c, Precompute))
         return tuple(name for name in made if name)
 
@@ -133,27 +134,28 @@ class Schedule:
 
     @property
     def shapes(self) -> bool:
-        """Whether a command says which loops there are, not only how they are carried out."""
+        """Tell whether a command says which loops there are, not only how they are carried out."""
         return any(isinstance(c, _SHAPING) for c in self.commands)
 
     @property
     def merges(self) -> bool:
-        """Whether a command says how operands meet, which they do in some orders of loops only."""
+        """Tell whether a command says how operands meet, which they do in some orders of loops
+        only."""
         return any(isinstance(c, MergeBy) for c in self.commands)
 
     @property
     def marked(self) -> frozenset[str]:
-        """The variables whose loops are to be carried out in ways of their own."""
+        """Return the variables whose loops are to be carried out in ways of their own."""
         return frozenset(c.index for c in self.commands if isinstance(c, _MARKING))
 
     @property
     def sharing(self) -> Schedule:
-        """The commands that say how loops are carried out."""
+        """Return the commands that say how loops are carried out."""
         return Schedule(tuple(c for c in self.on_loops.commands if not isinstance(c, _SHAPING)))
 
     @property
     def parted(self) -> tuple[Schedule, Schedule]:
-        """The reorderings that it begins with, and the rest."""
+        """Return the reorderings that it begins with, and the rest."""
         count = 0
         while count < len(self.commands) and isinstance(self.commands[count], Reorder):
             count += 1
@@ -161,7 +163,7 @@ class Schedule:
 
     @property
     def distributed(self) -> tuple[tuple[Distribute, ...], Schedule]:
-        """The terms that are multiplied out before all else, and the rest.
+        """Return the terms that are multiplied out before all else, and the rest.
 
         Raises ScheduleError where another command that is about loops comes before one.
         """
@@ -178,7 +180,7 @@ class Schedule:
         return tuple(c for c in first if isinstance(c, Distribute)), Schedule((*others, *rest))
 
     def then(self, other: Schedule) -> Schedule:
-        """These commands and those of `other` behind them."""
+        """Return these commands and those of `other` behind them."""
         return Schedule((*self.commands, *other.commands))
 
     def renamed(self, indices: Mapping[str, str], tensors: Mapping[str, str]) -> Schedule:

@@ -27,7 +27,8 @@ from taco_py.language.provenance.provenance import Provenance
 def restructure(
     problem: Problem, provenance: Provenance, statement: Statement, command: Structural
 ) -> Statement:
-    """`statement` after `command`. Raises ScheduleError, with the precondition that fails."""
+    """Return `statement` after `command`. Raises ScheduleError, with the precondition that
+    fails."""
     changed = _changed(problem, provenance, statement, command)
     _check_stored(problem, provenance, statement, changed, command)
     for each in walk(changed):
@@ -78,7 +79,8 @@ def _check_sums(whole: Where, command: Structural) -> None:
 def _summed(
     part: Statement, table: Workspace, above: frozenset[str], last: str, below: bool = False
 ) -> Workspace | None:
-    """A workspace that a table is read into inside a loop over an index `above` its `last`."""
+    """Return a workspace that a table is read into inside a loop over an index `above` its
+    `last`."""
     match part:
         case Assign():
             return None

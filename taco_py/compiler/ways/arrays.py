@@ -27,7 +27,7 @@ def size_name(index: str) -> str:
 
 
 def has_vectors(problem: Problem, target: Target) -> bool:
-    """Whether a machine has vectors of the result's elements."""
+    """Tell whether a machine has vectors of the result's elements."""
     return target.lanes(scalar(problem.result.dtype)) > 1
 
 
@@ -80,7 +80,7 @@ def tensor_of(
 
 
 def _written(problem: Problem) -> tuple[str, ...]:
-    """The result and what is stored besides."""
+    """Return the result and what is stored besides."""
     return (problem.assignment.target.tensor, *(side.target.tensor for side in problem.side))
 
 
@@ -107,8 +107,8 @@ class Arguments:
 
 
 def arguments_of(problem: Problem, name: str, among: Collection[str] | None = None) -> Arguments:
-    """The function called `name` over the results and the operands, their sizes and strides; of
-    operands, those `among` where that is given."""
+    """Return the function called `name` over the results and the operands, their sizes and strides;
+    of operands, those `among` where that is given."""
     names = Names()
     sizes, bindings = size_bindings(problem, names)
     tensors = {
@@ -126,7 +126,7 @@ def arguments_of(problem: Problem, name: str, among: Collection[str] | None = No
 def product_arrays(
     problem: Problem, left: Access, right: Access, name: str
 ) -> tuple[Arguments, Operands]:
-    """The arguments of a product, and its operands among them."""
+    """Return the arguments of a product, and its operands among them."""
     from polyhedral.products.contraction_code import Operands
 
     given, result = arguments_of(problem, name), problem.assignment.target

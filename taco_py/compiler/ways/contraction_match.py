@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 def product_of(question: Question) -> Contraction | None:
-    """The problem as a contraction of floats or complex numbers."""
+    """Return the problem as a contraction of floats or complex numbers."""
     return contraction_of(question.problem, has_matrix_kernels)
 
 
 def contraction_of(
     problem: Problem, has_kernels: Callable[[str], bool] = is_real
 ) -> Contraction | None:
-    """The problem as a contraction of two dense tensors of one type, in memory too; None where it
-    is none.
+    """Return the problem as a contraction of two dense tensors of one type, in memory too; None
+    where it is none.
 
     has_kernels  whether matrices of a type are multiplied; by tiles of our own, real ones are
     """
@@ -52,7 +52,7 @@ def contraction_of(
 
 
 def factors_of(problem: Problem) -> tuple[Access, Access] | None:
-    """The two factors of a sum of products; None for anything else."""
+    """Return the two factors of a sum of products; None for anything else."""
     (term, *more) = split_terms(problem.assignment.value)
     if more or term.negative or not term.operator.additive:
         return None
@@ -63,7 +63,7 @@ def factors_of(problem: Problem) -> tuple[Access, Access] | None:
 
 
 def ordered(problem: Problem, found: Contraction) -> tuple[Access, Access]:
-    """The factors as left and right."""
+    """Return the factors as left and right."""
     factors = factors_of(problem)
     assert factors is not None  # contraction_of asked
     one, other = factors
@@ -104,13 +104,14 @@ def matrix(found: Contraction, stats: Statistics) -> tuple[float, float, float]:
 
 
 def reuse(found: Contraction, stats: Statistics) -> float:
-    """Products for each element of the operands and the result."""
+    """Return products for each element of the operands and the result."""
     rows, columns, depth = matrix(found, stats)
     return rows * columns * depth / (rows * depth + depth * columns + rows * columns)
 
 
 def products_at_most(found: Contraction, stats: Statistics) -> float:
-    """The products of elements in problems of this size class: every size takes as many bits.
+    """Return the products of elements in problems of this size class: every size takes as many
+    bits.
 
     Problems of one class share plans, so that they must not decide differently.
     """

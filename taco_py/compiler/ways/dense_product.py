@@ -11,8 +11,8 @@ from taco_py.language.problem import Problem
 
 
 def dense_product(problem: Problem, stats: Statistics) -> DenseProduct | None:
-    """A problem that `contraction_of` knows; None where an operand's innermost elements are no
-    neighbours, or an operand is a number."""
+    """Return a problem that `contraction_of` knows; None where an operand's innermost elements are
+    no neighbours, or an operand is a number."""
     factors = factors_of(problem)
     if factors is None or not all(problem.type_of(f.tensor).unit_stride for f in factors):
         return None

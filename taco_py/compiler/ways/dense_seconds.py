@@ -44,7 +44,7 @@ class DenseProduct:
 
     @property
     def batch(self) -> frozenset[str]:
-        """The indices that all arrays have."""
+        """Return the indices that all arrays have."""
         return frozenset(self.result) & frozenset(self.left) & frozenset(self.right)
 
     @property
@@ -52,7 +52,7 @@ class DenseProduct:
         return self.count(self.indices)
 
     def count(self, indices: Stored | frozenset[str]) -> float:
-        """The combinations of their coordinates."""
+        """Return the combinations of their coordinates."""
         return prod((self.sizes[index] for index in indices), start=1.0)
 
     @property
@@ -61,24 +61,24 @@ class DenseProduct:
 
     @property
     def columns(self) -> Stored:
-        """The indices of the columns of each matrix of the result: its last one is among them, if
-        it is not a batch's."""
+        """Return the indices of the columns of each matrix of the result: its last one is among
+        them, if it is not a batch's."""
         last = next((i for i in reversed(self.result) if i not in self.batch), None)
         right = self.left if last in self.left else self.right
         return tuple(i for i in self.result if i in right and i not in self.batch)
 
     @property
     def rows_are_whole(self) -> bool:
-        """Whether the columns of each row of the result are neighbours."""
+        """Tell whether the columns of each row of the result are neighbours."""
         return self.result[len(self.result) - len(self.columns) :] == self.columns
 
     def along(self, index: str) -> bool:
-        """Whether all arrays that have an index store it last."""
+        """Tell whether all arrays that have an index store it last."""
         return all(array[-1] == index for array in self.arrays if index in array)
 
 
 def seconds_of_loops(product: DenseProduct) -> float:
-    """Loops along neighbours where an index allows it, else loops that stride."""
+    """Return loops along neighbours where an index allows it, else loops that stride."""
     runs = [_along(product, index) for index in product.indices if product.along(index)]
     return min([*runs, _striding(product)])
 
@@ -94,7 +94,7 @@ def _along(product: DenseProduct, index: str) -> float:
 
 
 def _before(product: DenseProduct, index: str) -> Stored:
-    """The indices right before one that come before it in all arrays that have it, and in no
+    """Return the indices right before one that come before it in all arrays that have it, and in no
     others: they are one with it."""
     found: list[str] = []
     own = [array for array in product.arrays if index in array]
@@ -109,14 +109,14 @@ def _before(product: DenseProduct, index: str) -> Stored:
 
 
 def _striding(product: DenseProduct) -> float:
-    """The innermost loop runs along neighbours of some arrays only: of one that it strides through
-    each line is met again before others have taken its place, if the array is small."""
+    """Return the innermost loop runs along neighbours of some arrays only: of one that it strides
+    through each line is met again before others have taken its place, if the array is small."""
     each = min(_strided(product, index) for index in product.indices) if product.indices else 0.0
     return product.points * each
 
 
 def _strided(product: DenseProduct, index: str) -> float:
-    """A product where the innermost loop runs over `index`."""
+    """Return a product where the innermost loop runs over `index`."""
     machine = product.machine
     cost = machine.strided_product_seconds
     for array in product.arrays:
@@ -130,8 +130,8 @@ def _strided(product: DenseProduct, index: str) -> float:
 
 
 def seconds_of_tiles(product: DenseProduct) -> float:
-    """Elements brought near, products, and what each step of a batch takes; columns that fill no
-    vector take as long as those that do."""
+    """Return elements brought near, products, and what each step of a batch takes; columns that
+    fill no vector take as long as those that do."""
     columns, lanes, machine = product.count(product.columns), product.lanes, product.machine
     wide = ceil(columns / lanes) * lanes / max(columns, 1.0)
     steps = product.count(product.batch) if product.batch else 0.0
@@ -144,7 +144,7 @@ def seconds_of_tiles(product: DenseProduct) -> float:
 
 
 def seconds_of_copy(product: DenseProduct, array: Stored) -> float:
-    """A copy of an operand in another order."""
+    """Return a copy of an operand in another order."""
     elements, machine = product.count(array), product.machine
     far = elements * product.itemsize > machine.strided_cache_bytes
     each = machine.far_copied_element_seconds if far else machine.copied_element_seconds
@@ -169,8 +169,8 @@ class Turned:
 
 
 def turned(product: DenseProduct, index: str) -> Turned | None:
-    """The product with `index` last in both operands, for loops; None where the result stores it,
-    but not last, and where nothing would be copied."""
+    """Return the product with `index` last in both operands, for loops; None where the result
+    stores it, but not last, and where nothing would be copied."""
     if index in product.result and product.result[-1] != index:
         return None
     across = [index in array and array[-1] != index for array in (product.left, product.right)]
@@ -188,22 +188,24 @@ def turned(product: DenseProduct, index: str) -> Turned | None:
 
 
 def _reordered(array: Stored, other: Stored, last: str) -> Stored:
-    """An array's indices with those that `other` has last and in its order, and `last` last."""
+    """Return an array's indices with those that `other` has last and in its order, and `last`
+    last."""
     alone = [index for index in array if index not in other]
     shared = [index for index in other if index in array and index != last]
     return (*alone, *shared, last)
 
 
 def best(product: DenseProduct) -> Turned:
-    """Loops or tiles on the operands as they are, or loops on copies, whichever takes least."""
+    """Return loops or tiles on the operands as they are, or loops on copies, whichever takes
+    least."""
     plain = Turned(product, min(seconds_of_loops(product), seconds_of_tiles(product)))
     others = [found for index in product.indices if (found := turned(product, index)) is not None]
     return min([plain, *others], key=lambda each: each.seconds)
 
 
 def best_result(product: DenseProduct) -> DenseProduct:
-    """The product with its result in the order of modes that takes least; as it is where that does
-    not take clearly less."""
+    """Return the product with its result in the order of modes that takes least; as it is where
+    that does not take clearly less."""
     found = min(_results(product), key=lambda each: best(each).seconds)
     gain = product.machine.dense_detour_gain
     return found if best(found).seconds * gain < best(product).seconds else product

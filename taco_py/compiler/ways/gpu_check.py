@@ -67,7 +67,7 @@ def check_order(problem: Problem, module: Module) -> None:
 
 
 def open_order(problem: Problem, arrays: tuple[str, ...]) -> ScheduleError:
-    """The error about arrays whose elements atomic operations add to."""
+    """Return the error about arrays whose elements atomic operations add to."""
     return ScheduleError(
         f'Expected sums in a fixed order, as forbid="{ATOMIC_SUMS}" has it, found atomic '
         f"operations on {', '.join(arrays)} in {problem}",
@@ -77,8 +77,8 @@ def open_order(problem: Problem, arrays: tuple[str, ...]) -> ScheduleError:
 
 
 def _in_any_order(problem: Problem) -> frozenset[str]:
-    """The operators of the loop IR that a problem reduces by, and that do not round: the least of
-    some numbers is one of them, whichever comes first."""
+    """Return the operators of the loop IR that a problem reduces by, and that do not round: the
+    least of some numbers is one of them, whichever comes first."""
     assignment = problem.assignment
     reduced = {node.operator for node, _ in walk(assignment.value) if isinstance(node, Reduce)}
     return frozenset(
@@ -87,7 +87,7 @@ def _in_any_order(problem: Problem) -> frozenset[str]:
 
 
 def _open_sums(kernel: Kernel, same: frozenset[str]) -> Iterator[str]:
-    """The arrays of floating-point numbers whose values depend on the order of threads.
+    """Yield the arrays of floating-point numbers whose values depend on the order of threads.
 
     same  the operators by which they do not
     """
@@ -106,7 +106,7 @@ def _operator(update: AtomicStore | AtomicFetch | AddRuns) -> str:
 def _updates(
     node: object, repeated: bool
 ) -> Iterator[tuple[AtomicStore | AtomicFetch | AddRuns, bool]]:
-    """The updates in a node, and whether more than one thread, or iteration, does each."""
+    """Yield the updates in a node, and whether more than one thread, or iteration, does each."""
     if isinstance(node, _UPDATES):
         yield node, repeated
     below = repeated or (isinstance(node, For) and not _is_once(node))
@@ -119,7 +119,7 @@ def _is_of_grid(loop: For) -> bool:
 
 
 def _is_exact(element: ScalarType) -> bool:
-    """Whether sums and products of such numbers are the same in any order."""
+    """Tell whether sums and products of such numbers are the same in any order."""
     return element.is_integer or element is SCALARS["bool"]
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
-    """The loops of a recipe, with those marked that a GPU's threads share.
+    """Return the loops of a recipe, with those marked that a GPU's threads share.
 
     Raises ScheduleError, DeviceError.
     """
@@ -48,7 +48,7 @@ def shares(graph: IterationGraph, schedule: Schedule) -> Parallelism:
 
 
 def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | None:
-    """The expected seconds of loops that are shared in a way that has a price."""
+    """Return the expected seconds of loops that are shared in a way that has a price."""
     from taco_py.compiler.ways.unit_choices import price_of
 
     found = price_of(problem, schedule, stats)

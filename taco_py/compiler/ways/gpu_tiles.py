@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 
 def product_on_gpu(question: Question) -> Contraction | None:
-    """The problem as a contraction of numbers that threads of a GPU multiply."""
+    """Return the problem as a contraction of numbers that threads of a GPU multiply."""
     return contraction_of(question.problem, has_tiles_on_gpu)
 
 
 def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
-    """The tile of the least expected time, and what it is compared with; None where loops are
-    expected to take no longer."""
+    """Return the tile of the least expected time, and what it is compared with; None where loops
+    are expected to take no longer."""
     from polyhedral.products.gpu_tile import best_tile, seconds_of
 
     found = question.recall(product_on_gpu)
@@ -64,7 +64,7 @@ def best_on_gpu(question: Question) -> tuple[GpuTile, str] | None:
 
 
 def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | None:
-    """The expected seconds of a kernel in tiles."""
+    """Return the expected seconds of a kernel in tiles."""
     from polyhedral.products.gpu_tile import GpuTile, seconds_of
 
     found = contraction_of(problem, has_tiles_on_gpu)
@@ -76,7 +76,7 @@ def priced(problem: Problem, schedule: Schedule, stats: Statistics) -> float | N
 
 
 def _product(found: Contraction, machine: GpuMachine, stats: Statistics) -> GpuProduct:
-    """The sizes of a contraction."""
+    """Return the sizes of a contraction."""
     from polyhedral.products.gpu_tile import GpuProduct
 
     batch, rows, columns, depth = (
@@ -87,7 +87,8 @@ def _product(found: Contraction, machine: GpuMachine, stats: Statistics) -> GpuP
 
 
 def _spread(found: Contraction, size: int, machine: Machine) -> float:
-    """How many times their bytes are read of operands along whose neighbours the batch runs."""
+    """Count how many times their bytes are read of operands along whose neighbours the batch
+    runs."""
     lasts = [last for side in (found.left, found.right) for last in side.subscripts[-1:]]
     along = sum(any(loop in found.batch for loop in last.names) for last in lasts)
     sector = max(1.0, machine.device_sector_bytes / size)
@@ -95,7 +96,7 @@ def _spread(found: Contraction, size: int, machine: Machine) -> float:
 
 
 def _seconds_of_loops(of: GpuProduct, machine: Machine) -> float:
-    """A thread for each element: its instructions, or the chain of its sum."""
+    """Return a thread for each element: its instructions, or the chain of its sum."""
     iterations = of.batch * of.rows * of.columns * of.depth / machine.device_warp_threads
     issued = iterations * machine.iteration_instructions / machine.device_instructions_per_second
     return max(issued, of.depth * machine.iteration_latency_seconds)
@@ -127,7 +128,7 @@ def machine_on_gpu(dtype: str, machine: Machine) -> GpuMachine:
 
 
 def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
-    """The loop IR of a contraction in tiles."""
+    """Return the loop IR of a contraction in tiles."""
     from polyhedral.products.gpu_code import to_gpu_module
     from polyhedral.products.gpu_plan import plan_on_gpu
     from polyhedral.products.gpu_tile import GpuTile

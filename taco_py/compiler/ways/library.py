@@ -16,13 +16,13 @@ from taco_py.language.problem import Problem
 
 
 def can(question: Question) -> bool:
-    """Whether a routine does a problem."""
+    """Tell whether a routine does a problem."""
     return question.recall(product_of) is not None and product_text(question.problem) is not None
 
 
 def choose(question: Question) -> Offer | None:
-    """A routine for products with reuse, where one may be called and takes less time than generated
-    code."""
+    """Return a routine for products with reuse, where one may be called and takes less time than
+    generated code."""
     if question.libraries is None or question.recall(tile_width) is None:
         return None
     why = library_reason(question.problem, question.stats, question.libraries)
@@ -30,7 +30,7 @@ def choose(question: Question) -> Offer | None:
 
 
 def routine(recipe: Recipe) -> Routine:
-    """The routine for a product of matrices."""
+    """Return the routine for a product of matrices."""
     text = product_text(recipe.problem)
     if text is None:
         raise InternalError(f"Expected a product of matrices, found {recipe.problem}")
@@ -45,7 +45,7 @@ def routine(recipe: Recipe) -> Routine:
 
 
 def _parameters(problem: Problem, threaded: bool) -> tuple[tuple[Parameter, Source | None], ...]:
-    """The parameters of the routine: result, left, right and threads."""
+    """Return the parameters of the routine: result, left, right and threads."""
     left, right, result = accesses_of(problem)
     element = scalar(problem.result.dtype)
     arrays = tuple(

@@ -43,7 +43,8 @@ class Libraries:
 
 
 def library_reason(problem: Problem, stats: Statistics, libraries: Libraries) -> str | None:
-    """Why a library computes `problem`, which has products of matrices; None where it does not."""
+    """Say why a library computes `problem`, which has products of matrices; None where it does
+    not."""
     dtype = problem.result.dtype
     sizes = {index: int(stats.sizes[index]) for index in all_indices(problem.assignment)}
     unknown = libraries.compiled and len(problem.static) < len(sizes)

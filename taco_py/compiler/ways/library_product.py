@@ -15,7 +15,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def product_text(problem: Problem) -> str | None:
-    """The product as `codegen.runtime.blas` is told of it, None where no routine does it.
+    """Return the product as `codegen.runtime.blas` is told of it, None where no routine does it.
 
     C[i,j] = sum(k, A[i,k] * B[k,j])   →   "float64 ac,cb->ab"
     """
@@ -45,8 +45,8 @@ def accesses_of(problem: Problem) -> tuple[Access, Access, Access]:
 
 
 def products_of(problem: Problem, sizes: dict[str, int]) -> Products | None:
-    """The products of matrices that it takes where tensors are stored without gaps; None where
-    tensors had to be copied first."""
+    """Return the products of matrices that it takes where tensors are stored without gaps; None
+    where tensors had to be copied first."""
     left, right, result = accesses_of(problem)
     if not all(problem.type_of(a.tensor).unit_stride for a in (left, right, result) if a.indices):
         return None

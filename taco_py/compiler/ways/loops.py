@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 
 def can(_: Question) -> bool:
-    """Every problem."""
+    """Return every problem."""
     return True
 
 
 def choose(_: Question) -> Offer:
-    """Every problem that no way before them makes."""
+    """Return every problem that no way before them makes."""
     return Offer()
 
 
 def lower(recipe: Recipe, _: Target) -> LoweredRecipe:
-    """The loops of a recipe, which are the same on every machine. Raises ScheduleError."""
+    """Return the loops of a recipe, which are the same on every machine. Raises ScheduleError."""
     return lower_recipe(recipe)
 
 
 def lower_recipe(recipe: Recipe, choose_shared: Chooser | None = None) -> LoweredRecipe:
-    """The loops of `recipe`. Raises ScheduleError.
+    """Return the loops of `recipe`. Raises ScheduleError.
 
     choose_shared  says which loops threads share, and how; those of the CPU where it is None
     """
@@ -112,7 +112,8 @@ def _rows_in_tables(graph: IterationGraph) -> dict[str, str]:
 def scheduled_graph(
     recipe: Recipe, choose_shared: Chooser | None = None
 ) -> tuple[IterationGraph, Parallelism]:
-    """The loops of `recipe` with all that is chosen for them, and which of them threads share.
+    """Return the loops of `recipe` with all that is chosen for them, and which of them threads
+    share.
 
     Raises ScheduleError.
     """

@@ -49,19 +49,19 @@ class Walk:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """Loops in the order of the levels."""
+        """Return loops in the order of the levels."""
         index, inner = self.place.index, self.place.inner
         places = ((inner, index) if each == index else (each,) for each in self.levels)
         return tuple(name for names in places for name in names)
 
     @property
     def is_maximum(self) -> bool:
-        """Whether the largest element is looked for."""
+        """Tell whether the largest element is looked for."""
         return self.place.extremum.limit < 0
 
 
 def place_of(expr: Expr) -> Place | None:
-    """The place of an extremum that an expression is as a whole, None for any other."""
+    """Return the place of an extremum that an expression is as a whole, None for any other."""
     if not isinstance(expr, Reduce) or not isinstance(expr.body, Call):
         return None
     found, index = expr.body, expr.index
@@ -82,7 +82,7 @@ def place_of(expr: Expr) -> Place | None:
 
 
 def _renamed(expr: Expr, old: str, new: str) -> Expr:
-    """The expression with another name for one of its free indices."""
+    """Return the expression with another name for one of its free indices."""
 
     def renamed(access: Access) -> Access:
         names = tuple(new if name == old else name for name in access.indices)
@@ -92,7 +92,7 @@ def _renamed(expr: Expr, old: str, new: str) -> Expr:
 
 
 def walk_of(problem: Problem) -> Walk | None:
-    """The walk that finds all that a problem makes, None where there is none.
+    """Return the walk that finds all that a problem makes, None where there is none.
 
     Of a tensor of real numbers, all dense or with entries in order, into a dense result with the
     tensor's other indices.
@@ -119,7 +119,7 @@ def walk_of(problem: Problem) -> Walk | None:
 
 
 def _access(value: Expr) -> tuple[Access | None, Number]:
-    """The access that a value is, and what it is where nothing is stored."""
+    """Return the access that a value is, and what it is where nothing is stored."""
     match value:
         case Access():
             return value, 0
@@ -129,10 +129,10 @@ def _access(value: Expr) -> tuple[Access | None, Number]:
 
 
 def _in_order(problem: Problem, access: Access) -> bool:
-    """Whether entries come in the order of their coordinates, a value each."""
+    """Tell whether entries come in the order of their coordinates, a value each."""
     return lists_in_order(problem.type_of(access.tensor).format)
 
 
 def walk(question: Question) -> Walk | None:
-    """The walk for the problem of a question."""
+    """Return the walk for the problem of a question."""
     return walk_of(question.problem)

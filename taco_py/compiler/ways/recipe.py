@@ -38,7 +38,8 @@ class Recipe:
 
     @property
     def key(self) -> str:
-        """A text that no other recipe has: every node with every field, as `repr` writes them.
+        """Return a text that no other recipe has: every node with every field, as `repr` writes
+        them.
 
         What `str` prints is for reading; it leaves out a literal's dtype, for instance.
         """
@@ -50,7 +51,7 @@ class Recipe:
         return f"cuda {self.key}"
 
     def header(self, text: str) -> str:
-        """The comment at the head of a kernel's C: the problem, and how it is computed."""
+        """Return the comment at the head of a kernel's C: the problem, and how it is computed."""
         return f"{self.problem}\n\n{text}"
 
 
@@ -86,7 +87,8 @@ class Routine:
 
 
 def dense_facts(recipe: Recipe, shared: str, plan: str = "", concrete: str = "") -> dict[str, Any]:
-    """The facts of a kernel that runs over every coordinate and writes all of a dense result.
+    """Return the facts of a kernel that runs over every coordinate and writes all of a dense
+    result.
 
     shared  what threads share, for explain()
     plan    what is made of the loops, in lines

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 def can(question: Question) -> bool:
-    """Whether a problem is a sum of products that wants a stage."""
+    """Tell whether a problem is a sum of products that wants a stage."""
     return question.recall(sum_of) is not None
 
 
 def choose(question: Question) -> Offer | None:
-    """Stages for sums and products that fill them; none for copies, nor for products of matrices
-    with reuse."""
+    """Return stages for sums and products that fill them; none for copies, nor for products of
+    matrices with reuse."""
     if question.recall(tile_width) is not None or question.recall(copy_of) is not None:
         return None
     found = question.recall(sum_of)
@@ -52,12 +52,12 @@ def choose(question: Question) -> Offer | None:
 
 
 def sum_of(question: Question) -> Staged | None:
-    """The problem as a sum of products that wants a stage."""
+    """Return the problem as a sum of products that wants a stage."""
     return staged_of(question.problem)
 
 
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
-    """The loop IR of a sum in stages, in loops where the machine has no vectors."""
+    """Return the loop IR of a sum in stages, in loops where the machine has no vectors."""
     if not has_vectors(recipe.problem, target):
         return lower_loops(recipe, target)
     staged = stage(recipe.problem, target, recipe.phase)
@@ -67,8 +67,8 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
 
 
 def staged_of(problem: Problem) -> Staged | None:
-    """The problem as a sum of products of dense tensors of floats that wants a stage, None where it
-    is none."""
+    """Return the problem as a sum of products of dense tensors of floats that wants a stage, None
+    where it is none."""
     factors = _factors(problem.assignment.value)
     if factors is None:
         return None
@@ -106,7 +106,7 @@ def _walked(expr: Expr) -> Iterator[Access | None]:
 
 
 def stage(problem: Problem, target: Target, name: str) -> Permuted:
-    """The kernel called `name` of a problem that `staged_of` knows."""
+    """Return the kernel called `name` of a problem that `staged_of` knows."""
     from polyhedral.products.stage import TILES, to_functions
 
     found, accesses = staged_of(problem), _factors(problem.assignment.value)
@@ -121,7 +121,7 @@ def stage(problem: Problem, target: Target, name: str) -> Permuted:
 
 
 def _told(found: Staged, columns: int, factors: tuple[Access, ...]) -> str:
-    """The plan as text."""
+    """Return the plan as text."""
     what = f"sums over {', '.join(found.reduced)}" if found.reduced else "products"
     late = ", ".join(factors[place].tensor for place in sorted(found.late))
     row = ", ".join(found.row)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def can(question: Question) -> bool:
-    """Whether a problem is a contraction of floats, or one and values of its elements."""
+    """Tell whether a problem is a contraction of floats, or one and values of its elements."""
     if question.problem.side:
         return visited_product(question.problem) is not None
     found = question.recall(product_of)
@@ -55,8 +55,8 @@ def can(question: Question) -> bool:
 
 
 def choose(question: Question) -> Offer | None:
-    """Tiles for products with reuse that are worth compiling, unless loops along a batch take
-    less."""
+    """Return tiles for products with reuse that are worth compiling, unless loops along a batch
+    take less."""
     found, width = question.recall(product_of), question.recall(tile_width)
     if found is None or width is None or not can(question):
         return None
@@ -67,7 +67,8 @@ def choose(question: Question) -> Offer | None:
 
 
 def tile_width(question: Question) -> int | None:
-    """Columns of a tile at most for a product of matrices, None where there is too little reuse.
+    """Return columns of a tile at most for a product of matrices, None where there is too little
+    reuse.
 
     0 for as many as suit the machine; a batch of small matrices wants tiles that these fill.
     """
@@ -89,7 +90,7 @@ def tile_width(question: Question) -> int | None:
 
 
 def _strides(question: Question) -> bool:
-    """Whether every loop strides through an array, and tiles take clearly less time."""
+    """Tell whether every loop strides through an array, and tiles take clearly less time."""
     product = dense_product(question.problem, question.stats)
     if product is None or any(map(product.along, product.indices)):
         return False
@@ -98,8 +99,8 @@ def _strides(question: Question) -> bool:
 
 
 def _along_batch(question: Question) -> bool:
-    """Whether all arrays store the same index of a batch last, and loops along it take clearly less
-    than tiles, for which each element has to be brought near its matrix's others."""
+    """Tell whether all arrays store the same index of a batch last, and loops along it take clearly
+    less than tiles, for which each element has to be brought near its matrix's others."""
     product = dense_product(question.problem, question.stats)
     if product is None or not any(map(product.along, product.batch)):
         return False
@@ -108,8 +109,8 @@ def _along_batch(question: Question) -> bool:
 
 
 def _along_columns(found: Contraction) -> bool:
-    """Whether neighbours of right are columns, as those of the result are: a sum of few such rows
-    needs no copies of them in another order, and loops take it as they are."""
+    """Tell whether neighbours of right are columns, as those of the result are: a sum of few such
+    rows needs no copies of them in another order, and loops take it as they are."""
     return any(loop in found.columns for loop in found.right.subscripts[-1].names)
 
 
@@ -134,7 +135,8 @@ class Tiled:
 
 
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
-    """The loop IR of a contraction in tiles, and of what is done with its elements besides."""
+    """Return the loop IR of a contraction in tiles, and of what is done with its elements
+    besides."""
     visited = lower_visited(recipe, target, _sizes(recipe.schedule.make.parameters))
     if visited is not None:
         return visited
@@ -154,8 +156,8 @@ def _sizes(parameters: tuple[int, ...]) -> dict[str, int]:
 
 
 def tile(problem: Problem, target: Target, name: str, parameters: tuple[int, ...] = ()) -> Tiled:
-    """The kernel called `name` of a problem that `contraction_of` knows, in tiles as `_sizes` has
-    them."""
+    """Return the kernel called `name` of a problem that `contraction_of` knows, in tiles as
+    `_sizes` has them."""
     from polyhedral.products.contraction_code import to_functions
     from polyhedral.products.contraction_plan import plan_contraction
 
@@ -170,7 +172,7 @@ def tile(problem: Problem, target: Target, name: str, parameters: tuple[int, ...
 
 
 def traffic(problem: Problem, make: Make, sizes: Mapping[str, int], target: Target) -> str:
-    """The bytes that move between caches, as the plan of the contraction says."""
+    """Return the bytes that move between caches, as the plan of the contraction says."""
     from polyhedral.products.contraction_plan import plan_contraction
 
     found = contraction_of(problem)
@@ -182,7 +184,7 @@ def traffic(problem: Problem, make: Make, sizes: Mapping[str, int], target: Targ
 
 
 def with_epilogue(problem: Problem, schedule: Schedule) -> Make | None:
-    """The same tiles, where a problem is a product and values of its elements."""
+    """Return the same tiles, where a problem is a product and values of its elements."""
     return None if visited_product(problem) is None else schedule.make
 
 

@@ -38,7 +38,7 @@ class Permuted:
 
 
 def can(question: Question) -> bool:
-    """Whether a problem is a copy in another order."""
+    """Tell whether a problem is a copy in another order."""
     return question.recall(copy_of) is not None
 
 
@@ -52,12 +52,12 @@ def choose(question: Question) -> Offer | None:
 
 
 def copy_of(question: Question) -> Permutation | None:
-    """The problem as a copy in another order."""
+    """Return the problem as a copy in another order."""
     return permutation_of(question.problem)
 
 
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
-    """The loop IR of a copy in tiles, in loops where the machine has no vectors."""
+    """Return the loop IR of a copy in tiles, in loops where the machine has no vectors."""
     if not has_vectors(recipe.problem, target):
         return lower_loops(recipe, target)
     permuted = permute(recipe.problem, target, recipe.phase)
@@ -67,7 +67,8 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
 
 
 def permutation_of(problem: Problem) -> Permutation | None:
-    """The problem as a copy of a dense tensor of floats in another order, None where it is none."""
+    """Return the problem as a copy of a dense tensor of floats in another order, None where it is
+    none."""
     source = problem.assignment.value
     if not isinstance(source, Access):
         return None
@@ -81,14 +82,14 @@ def permutation_of(problem: Problem) -> Permutation | None:
 
 
 def tile_of(dtype: str, target: Target) -> TransposeTile | None:
-    """The tile on a machine, None where it has no vectors of such elements."""
+    """Return the tile on a machine, None where it has no vectors of such elements."""
     from polyhedral.products.permutation import transpose_tile
 
     return transpose_tile(machine_of(target, dtype))
 
 
 def permute(problem: Problem, target: Target, name: str) -> Permuted:
-    """The kernel called `name` of a problem that `permutation_of` knows."""
+    """Return the kernel called `name` of a problem that `permutation_of` knows."""
     from polyhedral.products.permutation import to_functions
 
     found, source = permutation_of(problem), problem.assignment.value

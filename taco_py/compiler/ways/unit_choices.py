@@ -88,7 +88,7 @@ class Choice:
 def choose_sharing(
     problem: Problem, schedule: Schedule, stats: Statistics, fixed: bool = False
 ) -> Choice | None:
-    """The way of the least expected time to share a kernel's loops.
+    """Return the way of the least expected time to share a kernel's loops.
 
     Of several terms those of the one with most loops, and what the others have in common with them.
 
@@ -124,7 +124,7 @@ def _in_fixed_order(
     found: Sequence[tuple[Sharing, Price]],
     spare: Sequence[tuple[Sharing, Price]],
 ) -> Choice | None:
-    """The first way that adds in the same order each time; else one block, or one thread.
+    """Return the first way that adds in the same order each time; else one block, or one thread.
 
     None where loops as they are do so already and no way is better.
     """
@@ -142,14 +142,14 @@ def _in_fixed_order(
 
 
 def _in_order(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
-    """The ways without other threads to add to the same elements, the faster first."""
+    """Yield the ways without other threads to add to the same elements, the faster first."""
     if not problem.assignment.target.indices:
         yield _in_one_block(problem, order)
     yield Sharing(order, (Serial(),), ONE_THREAD, threads=1)
 
 
 def _in_one_block(problem: Problem, order: tuple[str, ...]) -> Sharing:
-    """All threads of one block, which combine what they have: as a whole sum needs."""
+    """Return all threads of one block, which combine what they have: as a whole sum needs."""
     names = Names((*order, *(name for name, _ in problem.operands)))
     first = order[0]
     block, rest = names.fresh(f"{first}_block"), names.fresh(f"{first}_rest")
@@ -162,7 +162,8 @@ def _in_one_block(problem: Problem, order: tuple[str, ...]) -> Sharing:
 
 
 def is_fixed(problem: Problem, schedule: Schedule) -> bool:
-    """Whether kernels of a GPU can do what a schedule asks for, in the same order each time."""
+    """Tell whether kernels of a GPU can do what a schedule asks for, in the same order each
+    time."""
     try:
         module = lower_recipe(Recipe(problem, schedule), choose_units).module
         check_kernels(problem, module)
@@ -173,7 +174,7 @@ def is_fixed(problem: Problem, schedule: Schedule) -> bool:
 
 
 def price_of(problem: Problem, schedule: Schedule, stats: Statistics) -> Price | None:
-    """The price of a kernel whose loops are shared in one of these ways, None for others."""
+    """Return the price of a kernel whose loops are shared in one of these ways, None for others."""
     terms, orders = split_terms(problem.assignment.value), schedule.orders
     if len(terms) != len(orders):
         return None
@@ -190,14 +191,14 @@ def price_of(problem: Problem, schedule: Schedule, stats: Statistics) -> Price |
 
 
 def scheduled(schedule: Schedule, sharing: Sharing) -> Schedule:
-    """A kernel's schedule with its loops shared."""
+    """Return a kernel's schedule with its loops shared."""
     orders = (_own_order(sharing, order) for order in schedule.orders)
     nested = Schedule.of_orders(tuple(orders)).with_way(schedule.make)
     return nested.then(Schedule(sharing.commands))
 
 
 def _own_order(sharing: Sharing, order: tuple[str, ...]) -> tuple[str, ...]:
-    """The loops of a term: in the order of those that are shared where it has the same."""
+    """Return the loops of a term: in the order of those that are shared where it has the same."""
     return sharing.order if set(order) == set(sharing.order) else order
 
 
@@ -234,7 +235,7 @@ def _is_legal(problem: Problem, schedule: Schedule, sharing: Sharing) -> bool:
 
 
 def _compiles(problem: Problem, schedule: Schedule) -> bool:
-    """Whether kernels of a GPU can do what a schedule asks for: those that are kept do."""
+    """Tell whether kernels of a GPU can do what a schedule asks for: those that are kept do."""
     recipe = Recipe(problem, schedule)
     if KERNELS.text(recipe.source_key) is not None:
         return True
@@ -248,7 +249,8 @@ def _compiles(problem: Problem, schedule: Schedule) -> bool:
 def _ways(
     problem: Problem, terms: tuple[Term, ...], main: int, orders: tuple[tuple[str, ...], ...]
 ) -> Iterator[Sharing]:
-    """Ways to share a kernel's loops: those of dense results also where coordinates are copied."""
+    """Yield ways to share a kernel's loops: those of dense results also where coordinates are
+    copied."""
     if not is_sparse(problem.result.format):
         yield from sharings(problem, terms, main, orders[main])
         return
@@ -262,7 +264,7 @@ def _ways(
 def sharings(
     problem: Problem, terms: tuple[Term, ...], main: int, order: tuple[str, ...]
 ) -> Iterator[Sharing]:
-    """Ways to share the loops of the main one of some terms, legal or not."""
+    """Yield ways to share the loops of the main one of some terms, legal or not."""
     term = terms[main]
     if len(terms) > 1 or any(True for _ in reductions(term.body)):
         yield from _in_rows(problem, order)
@@ -276,7 +278,7 @@ def sharings(
 
 
 def _of_rows(problem: Problem, orders: tuple[tuple[str, ...], ...]) -> Iterator[Sharing]:
-    """A thread or a block for each row of a sparse result, where rows are gathered.
+    """Yield a thread or a block for each row of a sparse result, where rows are gathered.
 
     Other sparse results are shared as `schedule.gpu.units` has it.
     """
@@ -296,7 +298,7 @@ def _of_rows(problem: Problem, orders: tuple[tuple[str, ...], ...]) -> Iterator[
 
 
 def _in_rows(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
-    """A thread, a warp or a block for each iteration of the first loop."""
+    """Yield a thread, a warp or a block for each iteration of the first loop."""
     names = Names((*order, *(name for name, _ in problem.operands)))
     first, *rest = order
     alone = (Parallelize(first, _race(problem, first)),)
@@ -342,7 +344,7 @@ def _in_groups(problem: Problem, order: tuple[str, ...], width: int) -> Sharing:
 
 
 def _is_array(problem: Problem, index: str) -> bool:
-    """Whether nothing lists the coordinates of an index."""
+    """Tell whether nothing lists the coordinates of an index."""
     found = (a for a in accesses(problem.assignment.value) if index in a.indices)
     return all(
         problem.type_of(a.tensor).format.levels[_level(problem, a, index)].full for a in found
@@ -354,7 +356,7 @@ def _level(problem: Problem, access: Access, index: str) -> int:
 
 
 def _in_parts(problem: Problem, order: tuple[str, ...]) -> Iterator[Sharing]:
-    """Parts of a sum for each block, whose threads have neighbours of the result."""
+    """Yield parts of a sum for each block, whose threads have neighbours of the result."""
     kept = [i for i in order if i in problem.assignment.target.indices]
     if len(order) != 2 or len(kept) != 1 or order[0] in kept or not _is_array(problem, kept[0]):
         return
@@ -440,7 +442,8 @@ def _by_warps(
 def _positions(
     access: Access, stored: tuple[str, ...], names: Names
 ) -> tuple[tuple[Command, ...], str]:
-    """The commands that make one loop of those over an operand's entries, and its variable."""
+    """Return the commands that make one loop of those over an operand's entries, and its
+    variable."""
     fusing: list[Command] = []
     fused, *rest = stored
     for index in rest:

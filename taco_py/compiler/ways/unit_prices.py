@@ -68,7 +68,7 @@ class Price:
 
     @property
     def bound(self) -> str:
-        """The seconds in words."""
+        """Return the seconds in words."""
         return f"{self.seconds * 1e6:.1f} µs"
 
 
@@ -97,7 +97,7 @@ class Nest:
         return self.stats.machine
 
     def visits(self, depth: int) -> float:
-        """How often the body of the loop at a depth runs, 1 outside of all loops."""
+        """Return how often the body of the loop at a depth runs, 1 outside of all loops."""
         if depth < 0:
             return 1.0
         if depth not in self.known:
@@ -107,11 +107,11 @@ class Nest:
         return self.known[depth]
 
     def mean(self, depth: int) -> float:
-        """Iterations of a loop, each time that it is come to."""
+        """Return iterations of a loop, each time that it is come to."""
         return self.visits(depth) / self.visits(depth - 1)
 
     def most(self, depth: int) -> float:
-        """The most iterations of a loop."""
+        """Return the most iterations of a loop."""
         order = self.sharing.order
         size = self.stats.sizes[order[depth]]
         for access in self.walked(depth):
@@ -127,7 +127,7 @@ class Nest:
         return max(size, 1.0)
 
     def walked(self, depth: int) -> list[Access]:
-        """The sparse operands whose entries a loop runs over."""
+        """Return the sparse operands whose entries a loop runs over."""
         index = self.sharing.order[depth]
         return [
             access
@@ -136,7 +136,7 @@ class Nest:
         ]
 
     def slowest(self, depth: int, lanes: int) -> float:
-        """The iterations of a loop by the slowest of so many threads that are neighbours."""
+        """Return the iterations of a loop by the slowest of so many threads that are neighbours."""
         mean = self.mean(depth)
         for access in self.walked(depth):
             above = [i for i in access.indices if i in self.sharing.order[:depth]]
@@ -169,7 +169,8 @@ class Nest:
         return Price(seconds, moved, instructions, longest)
 
     def work(self) -> tuple[float, float, float]:
-        """The iterations of warps, those of the slowest thread, and how many warps there are."""
+        """Return the iterations of warps, those of the slowest thread, and how many warps there
+        are."""
         sharing, warp = self.sharing, self.machine.device_warp_threads
         last = len(sharing.order) - 1
         inner = self.visits(last) / self.visits(sharing.lane)
@@ -206,8 +207,8 @@ class Nest:
         return iterations + groups * each, longest, groups * each
 
     def atomics(self) -> float:
-        """Atomic additions: at both ends of each range of entries, or of all that is added to
-        elements that other threads add to as well."""
+        """Return atomic additions: at both ends of each range of entries, or of all that is added
+        to elements that other threads add to as well."""
         sharing, last = self.sharing, len(self.sharing.order) - 1
         warp = self.machine.device_warp_threads
         if sharing.threads:
@@ -225,7 +226,8 @@ class Nest:
         return self.visits(last) if inside else 0.0
 
     def chunked(self, inner: float) -> tuple[float, float, float]:
-        """The same where entries are split evenly; each thread or warp looks for its first row."""
+        """Return the same where entries are split evenly; each thread or warp looks for its first
+        row."""
         sharing, machine = self.sharing, self.machine
         warp = machine.device_warp_threads
         in_lanes = sharing.width > 1
@@ -243,20 +245,20 @@ class Nest:
 
     @property
     def run(self) -> float:
-        """How many entries that follow each other are added to one element of the result."""
+        """Count how many entries that follow each other are added to one element of the result."""
         order = self.sharing.order
         inner = next((k for k, index in enumerate(order) if index not in self.kept), len(order))
         return max(1.0, self.visits(len(order) - 1) / self.visits(inner - 1))
 
     @property
     def moves(self) -> float:
-        """The part of the rounds of a warp in which a lane comes to another element."""
+        """Return the part of the rounds of a warp in which a lane comes to another element."""
         return min(1.0, self.machine.device_warp_threads / self.run)
 
     @property
     def round(self) -> float:
-        """The iterations of a warp whose lanes take an entry each: they look for its row among
-        those of the warp, and combine what they have of one."""
+        """Return the iterations of a warp whose lanes take an entry each: they look for its row
+        among those of the warp, and combine what they have of one."""
         machine, runs = self.machine, self.sharing.chunk / self.run
         steps = np.log2(1.0 + runs) * machine.search_iterations / 16.0 / 4.0
         return float(1.0 + steps + machine.combine_iterations * self.moves)
@@ -270,7 +272,7 @@ class Nest:
         return (*dict.fromkeys(accesses(self.term.body)), self.problem.assignment.target)
 
     def differs(self, access: Access, lane: str) -> bool:
-        """Whether neighbouring threads come to other elements of an operand at a time."""
+        """Tell whether neighbouring threads come to other elements of an operand at a time."""
         order = self.sharing.order
         return lane in access.indices or any(
             lane in walked.indices
@@ -280,7 +282,7 @@ class Nest:
         )
 
     def bytes_of(self, access: Access) -> float:
-        """The bytes of an operand or of the result that move to the threads and back."""
+        """Return the bytes of an operand or of the result that move to the threads and back."""
         order, sharing, machine = self.sharing.order, self.sharing, self.machine
         type = self.problem.type_of(access.tensor)
         size = np.dtype(type.dtype).itemsize
@@ -304,7 +306,7 @@ class Nest:
 
 
 def _expected_most(groups: Sequence[tuple[float, float]], lanes: int) -> float:
-    """The expected most entries of so many rows, of groups of rows with as many entries."""
+    """Return the expected most entries of so many rows, of groups of rows with as many entries."""
     total = sum(count for count, _ in groups)
     if total <= 0:
         return 0.0

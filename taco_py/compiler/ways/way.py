@@ -45,11 +45,12 @@ class Question:
 
     @property
     def stats(self) -> Statistics:
-        """The sizes and patterns of the operands."""
+        """Return the sizes and patterns of the operands."""
         return self.recall(_statistics)
 
     def recall(self, fact: Callable[[Question], Fact]) -> Fact:
-        """A fact that does not depend on the libraries, found once for all ways that ask for it."""
+        """Return a fact that does not depend on the libraries, found once for all ways that ask for
+        it."""
         if fact not in self.known:
             self.known[fact] = fact(self)
         found: Fact = self.known[fact]
@@ -111,5 +112,5 @@ class Way:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether kernels run on a GPU, emulated or not."""
+        """Tell whether kernels run on a GPU, emulated or not."""
         return self.target.startswith("cuda")

@@ -57,12 +57,12 @@ class Choice:
 
     @property
     def way(self) -> Way:
-        """The way that is named."""
+        """Return the way that is named."""
         return way_of(self.make)
 
 
 def way_of(make: Make) -> Way:
-    """The way that a command names."""
+    """Return the way that a command names."""
     found = WAYS.get(make.way)
     if found is None:
         raise InternalError(f"Expected one of the ways {', '.join(WAYS)}, found {make.way}")
@@ -70,7 +70,7 @@ def way_of(make: Make) -> Way:
 
 
 def in_loops_on(target: str) -> Make:
-    """The way that carries a schedule's commands out, for what kernels run on."""
+    """Return the way that carries a schedule's commands out, for what kernels run on."""
     return Make(next(w.name for w in WAYS.values() if w.in_loops and w.target == target))
 
 
@@ -84,12 +84,12 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 def graph_of(recipe: Recipe) -> IterationGraph:
-    """The loops of a kernel, shared as its way has it. Raises ScheduleError."""
+    """Return the loops of a kernel, shared as its way has it. Raises ScheduleError."""
     return loops.scheduled_graph(recipe, way_of(recipe.schedule.make).shares)[0]
 
 
 def choose(question: Question) -> Choice:
-    """The way that is expected to take the least time."""
+    """Return the way that is expected to take the least time."""
     for way in WAYS.values():
         offer = way.choose(question)
         if offer is not None:
@@ -98,14 +98,14 @@ def choose(question: Question) -> Choice:
 
 
 def generator(problem: Problem) -> Make:
-    """The first way that generates code for a problem, whatever the size of its operands."""
+    """Return the first way that generates code for a problem, whatever the size of its operands."""
     question = Question(problem)
     names = (way.name for way in WAYS.values() if way.lower is not None and way.can(question))
     return Make(next(names))
 
 
 def way_with_reuse(question: Question) -> Way | None:
-    """The way that makes a product with reuse, None for other problems.
+    """Return the way that makes a product with reuse, None for other problems.
 
     Libraries are asked where no generated code reuses elements of the type.
     """
@@ -119,7 +119,8 @@ def way_with_reuse(question: Question) -> Way | None:
 
 
 def seconds(question: Question) -> float | None:
-    """The expected time of a problem that a way with reuse makes; None for that of its loops."""
+    """Return the expected time of a problem that a way with reuse makes; None for that of its
+    loops."""
     way = way_with_reuse(question)
     return None if way is None or way.seconds is None else way.seconds(question)
 
@@ -127,8 +128,8 @@ def seconds(question: Question) -> float | None:
 def worth_own_kernel(
     problem: Problem, stats: Statistics, libraries: Libraries | None = None
 ) -> bool:
-    """Whether a product is made with reuse, and so large and with so much of it that what keeps it
-    from that may take kernels of its own."""
+    """Tell whether a product is made with reuse, and so large and with so much of it that what
+    keeps it from that may take kernels of its own."""
     question, machine = Question(problem, lambda: stats, libraries), stats.machine
     found = question.recall(product_of)
     if found is None or products_at_most(found, stats) < machine.own_kernel_products:

@@ -115,17 +115,17 @@ def _counter(k: int, mode: Slot) -> str | None:
 
 
 def is_ranked(mode: StoredMode) -> bool:
-    """Whether a mode numbers keys of the whole matrix, by a table of those that are met."""
+    """Tell whether a mode numbers keys of the whole matrix, by a table of those that are met."""
     return isinstance(mode, Slot) and not mode.within
 
 
 def is_open(mode: StoredMode, kind: LevelKind) -> bool:
-    """Whether a dense level has as many coordinates as entries say, at most or exactly."""
+    """Tell whether a dense level has as many coordinates as entries say, at most or exactly."""
     return isinstance(mode, Slot) and kind is LevelKind.DENSE and not is_ranked(mode)
 
 
 def is_assembled(format: RemappedFormat) -> bool:
-    """Whether there is text for all modes and levels of a format."""
+    """Tell whether there is text for all modes and levels of a format."""
     inner = format.inner
     if format.order != 2 or inner.mode_order != tuple(range(inner.order)):
         return False
@@ -134,7 +134,7 @@ def is_assembled(format: RemappedFormat) -> bool:
 
 
 def bodies(format: RemappedFormat) -> dict[str, str]:
-    """The body of each pass in C: marks, queries, the assembly."""
+    """Return the body of each pass in C: marks, queries, the assembly."""
     found: dict[str, str] = {}
     kinds = [level.kind for level in format.inner.levels]
     for k, (mode, kind) in enumerate(zip(format.modes, kinds, strict=True)):
@@ -156,7 +156,7 @@ def bodies(format: RemappedFormat) -> dict[str, str]:
 
 
 def _at(text: str, k: int) -> str:
-    """A step at level k; position and coordinate above the root are q_ = 0."""
+    """Return a step at level k; position and coordinate above the root are q_ = 0."""
     above = str(k - 1) if k else "_"
     grand = str(k - 2) if k > 1 else "_"
     for name, put in (("{k}", str(k)), ("{a}", above), ("{g}", grand)):
@@ -165,7 +165,7 @@ def _at(text: str, k: int) -> str:
 
 
 def _above(format: RemappedFormat, depth: int) -> str:
-    """Coordinates and positions of an entry at the outermost levels."""
+    """Return coordinates and positions of an entry at the outermost levels."""
     lines = ["const int64_t q_ = 0;", "(void)q_;"]
     for k in range(depth):
         lines.append(coordinate(k, format.modes[k]) or "")
@@ -175,7 +175,7 @@ def _above(format: RemappedFormat, depth: int) -> str:
 
 
 def _pass(format: RemappedFormat, text: str) -> str:
-    """A loop over all entries; threads have rows whose positions are apart."""
+    """Return a loop over all entries; threads have rows whose positions are apart."""
     first = format.modes[0]
     apart = first.reads == (0,) and not first.is_summed
     blocks = [m.block for m in format.modes if isinstance(m, Quotient) and m.mode == 0]
@@ -227,7 +227,8 @@ class Assembly:
         return int(found[0])
 
     def made(self) -> TensorData | None:
-        """The stored tensor; None where the format's own way has to say why it cannot hold it."""
+        """Return the stored tensor; None where the format's own way has to say why it cannot hold
+        it."""
         for k, level in enumerate(self.format.inner.levels):
             if not self._level(k, level.kind):
                 return None
@@ -278,7 +279,7 @@ class Assembly:
         return True
 
     def dense(self, k: int) -> int:
-        """Every coordinate has a position."""
+        """Return every coordinate has a position."""
         return self.counts[-1] * self.sizes[k]
 
     def ragged(self, k: int) -> int:
@@ -305,14 +306,14 @@ class Assembly:
         return total
 
     def padded(self, k: int) -> int:
-        """A coordinate for each position, -1 where there is none."""
+        """Return a coordinate for each position, -1 where there is none."""
         wanted = self.counts[-1] * self.index.itemsize
         with room(f"a tensor of shape {self.data.shape} in {self.format}", wanted, SPARSER):
             self.crd[k] = np.full(self.counts[-1], -1, self.index)
         return self.counts[-1]
 
     def offset(self, k: int) -> int:
-        """A distance for each position two levels above."""
+        """Return a distance for each position two levels above."""
         self.crd[k] = np.zeros(self.counts[-2], self.index)
         return self.counts[-1]
 

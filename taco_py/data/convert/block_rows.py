@@ -59,7 +59,7 @@ def blocks_of_rows(data: TensorData, format: RemappedFormat) -> TensorData:
 
 
 def _by_scipy(data: TensorData, format: RemappedFormat) -> TensorData:
-    """`blocks_of_rows` where nothing was compiled so far."""
+    """Return `blocks_of_rows` where nothing was compiled so far."""
     arrays, own = data.levels[1], data.values
     shape, (r, c) = format.stored_shape(data.shape), format.cuts
     assert arrays.pos is not None

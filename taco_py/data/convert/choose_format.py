@@ -86,7 +86,7 @@ class Choice:
 
 
 def _name(form: AnyFormat) -> str:
-    """The usual name of a format."""
+    """Return the usual name of a format."""
     return format_name(form) if isinstance(form, Format) else str(form)
 
 
@@ -115,12 +115,12 @@ def chosen(data: TensorData) -> tuple[Choice, TensorData | None]:
 
 
 def _pays(best: Expected, csr: Expected) -> bool:
-    """Whether a format is expected to be faster than CSR by enough."""
+    """Tell whether a format is expected to be faster than CSR by enough."""
     return best.format != CSR and csr.time >= GAIN * best.time
 
 
 def _chosen(found: Sequence[Expected], csr: Expected) -> Choice:
-    """The first of what was expected."""
+    """Return the first of what was expected."""
     best = found[0]
     return Choice(
         best.format,
@@ -138,7 +138,8 @@ def _kept(found: Sequence[Expected], csr: Expected) -> Choice:
 
 
 def _sampled(data: TensorData) -> tuple[Array, Array]:
-    """Rows and columns of entries in some places: all of slices and blocks of neighbouring rows."""
+    """Return rows and columns of entries in some places: all of slices and blocks of neighbouring
+    rows."""
     pos, crd = data.levels[1].pos, data.levels[1].crd
     assert pos is not None and crd is not None
     count = data.shape[0]
@@ -177,7 +178,7 @@ def _expected(data: TensorData, rows: Array, columns: Array) -> Iterator[Expecte
 
 
 def _distinct(outer: Array, inner: Array) -> int:
-    """How many different pairs there are."""
+    """Count how many different pairs there are."""
     if not len(outer):
         return 0
     low = int(inner.min())

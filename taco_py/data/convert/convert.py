@@ -60,8 +60,8 @@ class Road:
 
 
 def convert(data: TensorData, format: Format) -> TensorData:
-    """The same tensor stored in `format`; shares arrays with `data` wherever the storage is the
-    same.
+    """Return the same tensor stored in `format`; shares arrays with `data` wherever the storage is
+    the same.
 
     Duplicates are summed where the road sorts, and kept (and flagged) where it does not. From a
     format whose last level is dense, what has the fill value, as a rule 0, is left out of a format
@@ -89,7 +89,8 @@ def convert(data: TensorData, format: Format) -> TensorData:
 
 
 def with_coordinates(data: TensorData, format: Format) -> int:
-    """Bytes that a conversion takes at most: of the result, and of coordinates on its way."""
+    """Return bytes that a conversion takes at most: of the result, and of coordinates on its
+    way."""
     index = index_dtype_of(data).itemsize
     itemsize = data.dtype.itemsize
     stored = stored_most(data.shape, data.nnz, format, itemsize, index)
@@ -98,7 +99,7 @@ def with_coordinates(data: TensorData, format: Format) -> int:
 
 
 def take_road(data: TensorData, format: Format) -> TensorData:
-    """`convert` along the first road that leads there."""
+    """Return `convert` along the first road that leads there."""
     for road in ROADS:
         if road.fits(data.format, format):
             made = road.take(data, format)
@@ -118,7 +119,7 @@ def recopied(data: TensorData, format: Format) -> TensorData:
 
 
 def describe(source: Format, target: Format) -> str:
-    """One line on how tensors are converted between two formats.
+    """Return one line on how tensors are converted between two formats.
 
     >>> describe(CSR, CSC)
     'CSR -> CSC: transposed by counting sort, O(rows + nnz)'
@@ -132,7 +133,7 @@ GENERAL = "through coordinates, sorted where they are not, O(nnz log nnz)"
 
 
 def format_name(format: Format) -> str:
-    """The usual name of a format that has one, else its letters."""
+    """Return the usual name of a format that has one, else its letters."""
     for name, known in (("CSR", CSR), ("CSC", CSC), ("DCSR", DCSR)):
         if format == known:
             return name
@@ -146,7 +147,8 @@ def format_name(format: Format) -> str:
 
 
 def relabel(data: TensorData, format: Format) -> TensorData | None:
-    """The same arrays under another name; a level only becomes unique where it is known to be."""
+    """Return the same arrays under another name; a level only becomes unique where it is known to
+    be."""
     last = format.order - 1
     for place, (old, new) in enumerate(zip(data.format.levels, format.levels, strict=True)):
         if new.unique and not old.unique and (place < last or not data.unique):
@@ -161,7 +163,8 @@ def densify(data: TensorData, format: Format) -> TensorData | None:
 
 
 def gather_nonzeros(data: TensorData, format: Format) -> TensorData | None:
-    """The nonzeros of an array, or blocks with some, found in the target's order and copied."""
+    """Return the nonzeros of an array, or blocks with some, found in the target's order and
+    copied."""
     made = pack_array(data.values, format, data.fill)
     if np.may_share_memory(made.values, data.values):
         return replace(made, values=made.values.copy())
@@ -169,8 +172,8 @@ def gather_nonzeros(data: TensorData, format: Format) -> TensorData | None:
 
 
 def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
-    """CSR to CSC or back by a counting sort, scipy's of few entries; afterwards each column's rows
-    ascend."""
+    """Return CSR to CSC or back by a counting sort, scipy's of few entries; afterwards each
+    column's rows ascend."""
     arrays = data.levels[1]
     assert arrays.pos is not None and arrays.crd is not None
     size = data.shape[format.mode_order[0]]
@@ -200,14 +203,15 @@ def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
 
 
 def of_rows(data: TensorData, format: Format, found: Ordered) -> TensorData:
-    """CSR or CSC of entries that were ordered."""
+    """Return CSR or CSC of entries that were ordered."""
     pos, others, values = found
     levels = (LevelArrays(), LevelArrays(pos, others))
     return replace(data, format=format, levels=levels, values=values, sorted=True)
 
 
 def distribute(data: TensorData, format: Format) -> TensorData | None:
-    """COO to CSR or CSC: entries distributed over rows; where they are in order, counted alone.
+    """Return COO to CSR or CSC: entries distributed over rows; where they are in order, counted
+    alone.
 
     Declined for few entries, and for duplicates that are in order, which are to be summed.
     """
@@ -238,13 +242,14 @@ def distribute(data: TensorData, format: Format) -> TensorData | None:
 
 
 def _by_rows(by_columns: Ordered, rows: int) -> Ordered | None:
-    """Entries in the order of columns, in that of rows."""
+    """Return entries in the order of columns, in that of rows."""
     pos, outer, values = by_columns
     return order_entries(outer, outer, values, rows, pos)
 
 
 def transpose_rows(data: TensorData, format: Format) -> TensorData | None:
-    """`transpose_compressed` between formats that leave empty rows out, on either side or both.
+    """Return `transpose_compressed` between formats that leave empty rows out, on either side or
+    both.
 
     Declined for a matrix of so many empty rows or columns that sorting what it stores takes less.
     """
@@ -260,7 +265,7 @@ def transpose_rows(data: TensorData, format: Format) -> TensorData | None:
 
 
 def list_coordinates(data: TensorData, format: Format) -> TensorData | None:
-    """The tree's coordinates written out as COO, in storage order."""
+    """Return the tree's coordinates written out as COO, in storage order."""
     if format.levels[-1].unique and not data.unique:
         return None
     if data.format.levels[-1].full or not is_usual(data.format):
@@ -274,7 +279,7 @@ def list_coordinates(data: TensorData, format: Format) -> TensorData | None:
 
 
 def drop_empty_rows(data: TensorData, format: Format) -> TensorData | None:
-    """A dense root becomes compressed: keep the rows that have children. CSR to DCSR.
+    """Return a dense root becomes compressed: keep the rows that have children. CSR to DCSR.
 
     pos = [0 2 2 3]  ->  root pos = [0 2], root crd = [0 2], pos = [0 2 3]
     """
@@ -288,7 +293,7 @@ def drop_empty_rows(data: TensorData, format: Format) -> TensorData | None:
 
 
 def insert_empty_rows(data: TensorData, format: Format) -> TensorData | None:
-    """A compressed root becomes dense: rows without children get none. DCSR to CSR."""
+    """Return a compressed root becomes dense: rows without children get none. DCSR to CSR."""
     root, child = data.levels[0], data.levels[1]
     if not (data.sorted and data.unique):
         return None  # the children of a row must be adjacent, and rows in order
@@ -301,7 +306,7 @@ def insert_empty_rows(data: TensorData, format: Format) -> TensorData | None:
 
 
 def through_coordinates(data: TensorData, format: Format) -> TensorData:
-    """The road that is always open: unpack, sort where needed, pack."""
+    """Return the road that is always open: unpack, sort where needed, pack."""
     coords, values = unpack(data, drop_fill=not format.levels[-1].full)
     known = data.sorted and data.unique and format.mode_order == data.format.mode_order
     dtype = index_dtype_of(data)
@@ -320,7 +325,8 @@ def same_storage(source: Format, target: Format) -> bool:
 
 
 def root_differs(source: Format, target: Format, kinds: tuple[LevelKind, LevelKind]) -> bool:
-    """Formats that differ in the root's kind alone, above a compressed level; all levels unique."""
+    """Return formats that differ in the root's kind alone, above a compressed level; all levels
+    unique."""
     return (
         source.order > 1
         and source.mode_order == target.mode_order
@@ -333,7 +339,7 @@ def root_differs(source: Format, target: Format, kinds: tuple[LevelKind, LevelKi
 
 
 def is_matrix_of_rows(format: Format) -> bool:
-    """CSR or CSC, with or without empty rows."""
+    """Return CSR or CSC, with or without empty rows."""
     return format in (CSR, CSC, DCSR, DCSC)
 
 

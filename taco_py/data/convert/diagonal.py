@@ -14,7 +14,7 @@ from taco_py.language.formats import COO, LETTERS, Format, LevelKind, dense
 
 
 def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
-    """The entries at which modes with the same label have the same coordinate.
+    """Return the entries at which modes with the same label have the same coordinate.
 
     labels  one a mode, as the indices of an access. The result has one mode a label, in the order
             in which the labels first appear, stored as `diagonal_format` says. Of a dense tensor it
@@ -50,9 +50,9 @@ def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
 
 
 def diagonal_format(format: Format, labels: Sequence[Hashable]) -> Format:
-    """The format `diagonal` gives: dense of dense, COO of COO; else, per label, dense where all its
-    levels are dense and compressed elsewhere, in the order in which the labels appear going down
-    the levels. A dense level is compressed too where one below it has gone up: it would have
+    """Return the format `diagonal` gives: dense of dense, COO of COO; else, per label, dense where
+    all its levels are dense and compressed elsewhere, in the order in which the labels appear going
+    down the levels. A dense level is compressed too where one below it has gone up: it would have
     elements that were not stored.
 
     >>> str(diagonal_format(CSR, "ii")), str(diagonal_format(Format.parse("dds"), "iij"))
@@ -87,7 +87,7 @@ def _listed_below(format: Format, labels: Sequence[Hashable], label: Hashable) -
 
 
 def size_of(data: TensorData, labels: Sequence[Hashable], label: Hashable) -> int:
-    """The size of all modes with this label."""
+    """Return the size of all modes with this label."""
     sizes = {mode: data.shape[mode] for mode, each in enumerate(labels) if each == label}
     first = next(iter(sizes))
     for mode, size in sizes.items():

@@ -71,7 +71,7 @@ def _units(
 
 
 def _kept(data: TensorData, kept: Array) -> TensorData:
-    """The entries of a matrix in CSR that are marked."""
+    """Return the entries of a matrix in CSR that are marked."""
     pos, crd = data.levels[1].pos, data.levels[1].crd
     assert pos is not None and crd is not None
     before = np.zeros(len(kept) + 1, pos.dtype)

@@ -89,7 +89,7 @@ WALKS: Mapping[LevelKind, Walk] = {
 
 
 def is_of_row(mode: StoredMode) -> bool:
-    """Whether the row says it."""
+    """Tell whether the row says it."""
     return not mode.is_summed and mode.reads == (0,)
 
 
@@ -106,7 +106,7 @@ def column(modes: tuple[StoredMode, ...]) -> str | None:
 
 
 def is_listed(format: RemappedFormat) -> bool:
-    """Whether there is text that walks a format by rows."""
+    """Tell whether there is text that walks a format by rows."""
     inner = format.inner
     if format.order != 2 or inner.mode_order != tuple(range(inner.order)):
         return False
@@ -120,7 +120,7 @@ def is_listed(format: RemappedFormat) -> bool:
 
 
 def bodies(format: RemappedFormat, drop: bool) -> dict[str, str]:
-    """The body of each pass in C."""
+    """Return the body of each pass in C."""
     last = format.inner.order - 1
     skipped = f"if (is_zero(from[q{last}])) continue;\n" if drop else ""
     count = f"{skipped}at++;\nmost |= j <= before;\nbefore = j;"
@@ -132,7 +132,8 @@ def bodies(format: RemappedFormat, drop: bool) -> dict[str, str]:
 
 
 def _pass(format: RemappedFormat, start: str, entry: str, end: str) -> str:
-    """A loop over rows around those over levels; `most` says whether columns do not ascend."""
+    """Return a loop over rows around those over levels; `most` says whether columns do not
+    ascend."""
     opened, closed = [], 0
     for k, (mode, level) in enumerate(zip(format.modes, format.inner.levels, strict=True)):
         walk = WALKS[level.kind]
@@ -159,7 +160,7 @@ def _pass(format: RemappedFormat, start: str, entry: str, end: str) -> str:
 
 
 def _at(text: str, k: int) -> str:
-    """A step at level k; the position above the root is q_ = 0."""
+    """Return a step at level k; the position above the root is q_ = 0."""
     above = str(k - 1) if k else "_"
     grand = str(k - 2) if k > 1 else "_"
     for name, put in (("{k}", str(k)), ("{a}", above), ("{g}", grand)):

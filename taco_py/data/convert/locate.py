@@ -13,7 +13,8 @@ from taco_py.language.formats import Format, dense
 
 
 def located(data: TensorData) -> TensorData:
-    """The tensor with one mode more, of size 1: dense levels, and below each element its entries.
+    """Return the tensor with one mode more, of size 1: dense levels, and below each element its
+    entries.
 
         x = [0 7 0 5]  →  pos = [0 0 1 1 2], crd = [0 0], values = [7 5]
 
@@ -36,6 +37,6 @@ def located(data: TensorData) -> TensorData:
 
 
 def located_format(order: int) -> Format:
-    """`ds` for a vector, `dds` for a matrix …"""
+    """Return `ds` for a vector, `dds` for a matrix …"""
     below = Format.parse("s").levels
     return replace(dense(order + 1), levels=(*dense(order).levels, *below))

@@ -43,7 +43,7 @@ Ordered = tuple[Array, Array, Array]
 
 
 def is_worth_it(count: int, size: int, index: np.dtype[Any], itemsize: int) -> bool:
-    """Whether entries of such types, so many in `size` lists, are ordered by what is here."""
+    """Tell whether entries of such types, so many in `size` lists, are ordered by what is here."""
     known = index in _TYPES and itemsize in _VALUES
     return known and count >= LEAST and size <= 4 * count
 
@@ -99,7 +99,7 @@ def count_starts(
 
 
 def ascends_strictly(pos: Array, others: Array) -> bool:
-    """Whether coordinates ascend strictly below each key."""
+    """Tell whether coordinates ascend strictly below each key."""
     look = KERNELS.host_functions[f"taco_ascends_{others.dtype.name}"]
     found = np.empty(1, np.int64)
     look(pos, others, found, len(pos) - 1, len(others))
@@ -126,7 +126,7 @@ def bucket_bits(keys: Array, size: int, entry: int) -> int:
 
 
 def _caches() -> tuple[int, int]:
-    """Bytes of the largest cache of a core, and of the last one."""
+    """Return bytes of the largest cache of a core, and of the last one."""
     found: tuple[int, int] | None = KERNELS.memo.get("caches of conversions")
     if found is None:
         sizes = (*cache_sizes(), 1 << 20, 1 << 20)
@@ -140,7 +140,7 @@ def _bytes(values: Array) -> Array:
 
 
 def _functions(index: np.dtype[Any], itemsize: int) -> tuple[Any, Any] | None:
-    """The functions for such coordinates and values, compiled where they are not yet."""
+    """Return the functions for such coordinates and values, compiled where they are not yet."""
     key = f"order of entries {index.name} {itemsize}"
     found: tuple[Any, Any] | None = KERNELS.memo.get(key)
     if found is not None:
@@ -155,7 +155,7 @@ def _functions(index: np.dtype[Any], itemsize: int) -> tuple[Any, Any] | None:
 
 
 def _source(index: ScalarType, itemsize: int) -> KernelSource:
-    """The text for one type of coordinates and one size of values."""
+    """Return the text for one type of coordinates and one size of values."""
     arrays = ("pos", "keys", "others"), ("to_pos", "to_others")
     order = Signature(
         "order_entries",

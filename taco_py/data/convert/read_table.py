@@ -35,7 +35,7 @@ THREAD_BYTES = 1 << 18
 
 
 def read_table(text: Text, row: Row) -> tuple[list[Array], Array] | None:
-    """The coordinates (from 0, one array a word of digits) and values of a text's rows.
+    """Return the coordinates (from 0, one array a word of digits) and values of a text's rows.
 
     The values are of float64, int64 or uint64, one a number. None where the text is short, a line
     is no row, one has a number that needs more care, or nothing can be compiled.
@@ -51,7 +51,7 @@ def read_table(text: Text, row: Row) -> tuple[list[Array], Array] | None:
 
 
 def table_kernel(row: Row, size: int) -> LoadedKernel | None:
-    """The kernel for rows of such coordinates; None where it is not worth compiling."""
+    """Return the kernel for rows of such coordinates; None where it is not worth compiling."""
     index = INT32 if max(row.sizes or (0,)) <= INT32_MOST else INT64
     key = f"read a table of numbers, {index.name}"
     if size < WORTH_COMPILING:

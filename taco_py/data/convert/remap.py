@@ -167,7 +167,7 @@ def remap(data: TensorData, format: RemappedFormat) -> TensorData:
 
 
 def in_order(data: TensorData) -> TensorData:
-    """CSR with the columns of each row ascending, each once. Raises StructureError."""
+    """Return CSR with the columns of each row ascending, each once. Raises StructureError."""
     check_rows(data)
     arrays: Any = data.levels[1]
     if data.sorted and data.unique:

@@ -30,7 +30,7 @@ MODES, EXTENTS = ("i", "j"), ("rows", "columns")
 
 
 def is_known(index: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether there is text for coordinates and values of these types."""
+    """Tell whether there is text for coordinates and values of these types."""
     return index in INDICES and dtype.itemsize in WORDS
 
 
@@ -49,7 +49,8 @@ def expression(mode: StoredMode) -> str | None:
 
 
 def parameters(levels: int, index: ScalarType) -> tuple[Parameter, ...]:
-    """The parameters of every function: arrays of CSR, those of each level, sizes, threads."""
+    """Return the parameters of every function: arrays of CSR, those of each level, sizes,
+    threads."""
     arrays = [f"{name}{k}" for k in range(levels) for name in ("pos", "crd", "rank")]
     scalars = ("rows", "columns", *(f"size{k}" for k in range(levels)))
     return (
@@ -71,7 +72,8 @@ def function(name: str, levels: int, body: str) -> str:
 
 
 def compiled(key: str, bodies: dict[str, str], levels: int, types: TensorData) -> Any:
-    """The functions of these bodies, compiled where they are not yet; None where nothing can be.
+    """Return the functions of these bodies, compiled where they are not yet; None where nothing can
+    be.
 
     types  a tensor with coordinates and values of the types
     """
@@ -89,18 +91,19 @@ def compiled(key: str, bodies: dict[str, str], levels: int, types: TensorData) -
 
 
 def index_of(data: TensorData) -> np.dtype[Any]:
-    """The type of coordinates."""
+    """Return the type of coordinates."""
     arrays = (a for level in data.levels for a in (level.pos, level.crd) if a is not None)
     return next((a.dtype for a in arrays), np.dtype(np.int32))
 
 
 def as_bytes(values: Array) -> Array:
-    """The same memory as bytes."""
+    """Return the same memory as bytes."""
     return values.view(np.uint8)
 
 
 def _mask(dtype: np.dtype[Any]) -> str:
-    """The bits of a word, or of half a word of sixteen bytes, that are 0 where the value is 0."""
+    """Return the bits of a word, or of half a word of sixteen bytes, that are 0 where the value is
+    0."""
     signed = dtype.kind in "fc" or is_half(dtype)
     bits = 8 * min(dtype.itemsize, 8)
     mask = (1 << bits) - 1

@@ -31,7 +31,7 @@ _VALUES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t", 16: "taco_
 
 
 def is_of_slices(format: RemappedFormat) -> bool:
-    """Whether the format is SDIA, whatever its name."""
+    """Tell whether the format is SDIA, whatever its name."""
     first, *_ = format.modes
     return isinstance(first, Quotient) and format == SDIA(first.block)
 
@@ -83,7 +83,7 @@ def diagonals_of_slices(data: TensorData, format: RemappedFormat) -> TensorData 
 
 
 def _functions(index: np.dtype[Any], itemsize: int) -> tuple[Any, Any] | None:
-    """The functions for such coordinates and values, compiled where they are not yet."""
+    """Return the functions for such coordinates and values, compiled where they are not yet."""
     key = f"diagonals of slices {index.name} {itemsize}"
     found: tuple[Any, Any] | None = KERNELS.memo.get(key)
     if found is not None:
@@ -98,7 +98,7 @@ def _functions(index: np.dtype[Any], itemsize: int) -> tuple[Any, Any] | None:
 
 
 def _source(index: ScalarType, itemsize: int) -> KernelSource:
-    """The text for one type of coordinates and one size of values."""
+    """Return the text for one type of coordinates and one size of values."""
     sizes = (
         *(Parameter(name, Kind.SCALAR, INT64) for name in ("rows", "height")),
         Parameter("threads", Kind.THREADS, INT32),

@@ -11,7 +11,7 @@ from taco_py.language.formats import LevelKind
 
 
 def are_sound(stored: TensorData) -> bool:
-    """Whether positions of each level ascend and arrays are as long as they say.
+    """Tell whether positions of each level ascend and arrays are as long as they say.
 
     Coordinates are not looked at, which takes a look at each entry: loops leave out those that are
     beyond the shape.
@@ -28,7 +28,7 @@ def are_sound(stored: TensorData) -> bool:
 def _is_sound(
     kind: LevelKind, arrays: LevelArrays, counts: tuple[int, int, int], size: int
 ) -> bool:
-    """Whether one level is.
+    """Tell whether one level is.
 
     counts  positions two levels above, above, and of the level
     """
@@ -74,5 +74,5 @@ def check_rows(data: TensorData) -> None:
 
 
 def ascend_from_zero(pos: Array) -> bool:
-    """Whether positions begin at 0 and none is below the one before."""
+    """Tell whether positions begin at 0 and none is below the one before."""
     return bool(pos[0] == 0 and not np.any(pos[1:] < pos[:-1]))

@@ -16,7 +16,7 @@ from taco_py.language.formats import CSC, CSR, SYM, RemappedFormat
 
 
 def is_symmetric_format(format: RemappedFormat) -> bool:
-    """Whether the format is SYM."""
+    """Tell whether the format is SYM."""
     return format == SYM
 
 
@@ -83,13 +83,14 @@ def rows_of_triangle(
 
 
 def _rows_of(pos: Array, crd: Array) -> Array:
-    """The row of each entry."""
+    """Return the row of each entry."""
     rows: Array = np.repeat(np.arange(len(pos) - 1, dtype=crd.dtype), np.diff(pos))
     return rows
 
 
 def _is_within(level: LevelArrays, columns: int) -> bool:
-    """Whether positions ascend from 0 to the number of entries, and columns are those there are."""
+    """Tell whether positions ascend from 0 to the number of entries, and columns are those there
+    are."""
     pos, crd = level.pos, level.crd
     assert pos is not None and crd is not None
     ascend = pos[0] == 0 and pos[-1] == len(crd) and not (pos[1:] < pos[:-1]).any()

@@ -30,7 +30,8 @@ SPARSE = ("to_scipy_sparse", "tocsr", "tocoo")
 
 
 def foreign_data(obj: Any) -> Any:
-    """The stored tensor of an object of another library, or another object that stands for it.
+    """Return the stored tensor of an object of another library, or another object that stands for
+    it.
 
     Raises OperandTypeError, which names the object's module, where it offers none.
     """
@@ -97,7 +98,7 @@ def coordinate_list(obj: Any) -> TensorData | None:
 
 
 def kind_of(obj: Any) -> str:
-    """The type of an object with its module, as in torch.Tensor; of a built-in one its name.
+    """Return the type of an object with its module, as in torch.Tensor; of a built-in one its name.
 
     >>> kind_of("text")
     'str'

@@ -12,7 +12,7 @@ from taco_py.language.formats import CSC, CSR
 
 
 def in_order(data: TensorData, ordered: bool, unique: bool) -> TensorData:
-    """`data`, or a sorted copy without duplicates where that is asked for and does not hold.
+    """Return `data`, or a sorted copy without duplicates where that is asked for and does not hold.
 
     What is found out about the coordinates is known of the tensor that is returned.
     """
@@ -33,7 +33,7 @@ def with_order(data: TensorData) -> TensorData:
 
 
 def satisfies(data: TensorData, ordered: bool, unique: bool) -> bool:
-    """Whether the coordinates are as asked, looking at them where nobody has."""
+    """Tell whether the coordinates are as asked, looking at them where nobody has."""
     is_ordered = data.sorted if data.sorted is not None else not ordered or is_sorted(on_host(data))
     is_distinct = data.unique if data.unique is not None else not unique or is_unique(on_host(data))
     return (is_ordered or not ordered) and (is_distinct or not unique)

@@ -16,7 +16,8 @@ DENSE = tuple(dense(order) for order in range(9))  # made once: this is on the w
 
 
 def from_numpy(a: Any) -> TensorData:
-    """An array of any strides, a NumPy scalar or a Python number, in the dense format of its order.
+    """Return an array of any strides, a NumPy scalar or a Python number, in the dense format of its
+    order.
 
     Borrows the array's memory, except where `copy_reason` gives one. An `np.matrix` is its 2-D
     array.
@@ -34,14 +35,14 @@ def from_numpy(a: Any) -> TensorData:
 
 
 def dense_of(array: Array) -> TensorData:
-    """The dense tensor that an array is, of the host or of a device."""
+    """Return the dense tensor that an array is, of the host or of a device."""
     if isinstance(array, np.ndarray):
         return from_numpy(array)
     return dense_data(array, dense(array.ndim))
 
 
 def copy_reason(array: Array) -> str | None:
-    """Why a kernel cannot read the array in place, in words for a report; None where it can.
+    """Say why a kernel cannot read the array in place, in words for a report; None where it can.
 
     >>> copy_reason(np.zeros(3, ">f8"))
     'byte-swapped'
@@ -57,7 +58,7 @@ def copy_reason(array: Array) -> str | None:
 
 
 def as_plain_array(a: Any) -> Array:
-    """The ndarray of an instance of a subclass, or of a number."""
+    """Return the ndarray of an instance of a subclass, or of a number."""
     if isinstance(a, np.ma.MaskedArray):
         raise OperandTypeError(
             "Expected an array without a mask, found a numpy.ma.MaskedArray",

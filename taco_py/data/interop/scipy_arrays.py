@@ -38,7 +38,7 @@ KINDS = ("csr_array", "csc_array", "coo_array", "csr_matrix", "csc_matrix", "coo
 
 
 def is_scipy_sparse(x: object) -> TypeGuard[Any]:
-    """Whether `x` is a scipy.sparse array or matrix of any format."""
+    """Tell whether `x` is a scipy.sparse array or matrix of any format."""
     return bool(sp.issparse(x))
 
 
@@ -49,8 +49,8 @@ HANDS_BACK = frozenset({
 
 
 def is_operand_of_scipy(caller: FrameType | None) -> bool:
-    """Whether an array is asked for by an operator of scipy.sparse, which hands back to the other
-    operand what is an object to NumPy.
+    """Tell whether an array is asked for by an operator of scipy.sparse, which hands back to the
+    other operand what is an object to NumPy.
 
     caller  the frame that asks
     """
@@ -73,8 +73,8 @@ def function_of_scipy(caller: FrameType | None) -> str:
 
 
 def from_scipy(A: Any) -> TensorData:  # noqa: N803 - the field's name for a matrix
-    """The same tensor as TensorData: CSR, CSC and COO (n-D too) borrow A's arrays, the others
-    become CSR.
+    """Return the same tensor as TensorData: CSR, CSC and COO (n-D too) borrow A's arrays, the
+    others become CSR.
 
     A is never modified; in particular its cached flags (sorted indices, canonical format) are read
     where scipy has computed them already and left uncomputed elsewhere. Raises OperandTypeError for
@@ -148,7 +148,7 @@ def coordinate_order(pos: Array, crd: Array) -> tuple[bool, bool | None]:
 
 
 def is_canonical(pos: Array, crd: Array) -> bool:
-    """Whether the coordinates below each parent ascend strictly."""
+    """Tell whether the coordinates below each parent ascend strictly."""
     dtype = pos.dtype
     look = KERNELS.host_functions.get(ASCENDS.get(dtype, ""))
     if look is not None and crd.dtype == dtype and is_plain(pos) and is_plain(crd):
@@ -161,19 +161,19 @@ def is_canonical(pos: Array, crd: Array) -> bool:
 
 
 def is_plain(array: Array) -> bool:
-    """Whether an array's elements lie side by side."""
+    """Tell whether an array's elements lie side by side."""
     return array.strides == (array.itemsize,)
 
 
 def is_ascending(pos: Array, crd: Array) -> bool:
-    """Whether no coordinate is less than the one before it below the same parent."""
+    """Tell whether no coordinate is less than the one before it below the same parent."""
     from scipy.sparse import _sparsetools
 
     return bool(_sparsetools.csr_has_sorted_indices(len(pos) - 1, pos, crd))
 
 
 def to_scipy(data: TensorData, kind: str) -> Any:
-    """The tensor as scipy's `kind` ("csr_array", "coo_matrix" …), around the same arrays.
+    """Return the tensor as scipy's `kind` ("csr_array", "coo_matrix" …), around the same arrays.
 
     The format must be the kind's own: CSR (or a compressed vector) for csr, CSC for csc, COO for
     coo, the fill value 0; raises FormatError otherwise. Coordinates of more than two modes are made
@@ -199,7 +199,7 @@ def to_scipy(data: TensorData, kind: str) -> Any:
 
 @lru_cache(maxsize=64)
 def empty(kind: str, shape: tuple[int, ...]) -> Any:
-    """A matrix of a shape whose arrays are to be replaced, in a copy.
+    """Return a matrix of a shape whose arrays are to be replaced, in a copy.
 
     scipy's constructor takes 13 µs, a shallow copy 2: as much as a product of 5000 entries.
     """
@@ -209,7 +209,8 @@ def empty(kind: str, shape: tuple[int, ...]) -> Any:
 
 
 def to_coo(data: TensorData, kind: str) -> Any:
-    """A coo_array or coo_matrix; empty first, since scipy's constructor reads all coordinates."""
+    """Return a coo_array or coo_matrix; empty first, since scipy's constructor reads all
+    coordinates."""
     coords: list[Array] = [level.crd for level in data.levels if level.crd is not None]
     coords = [coords[level] for level in np.argsort(data.format.mode_order)]
     if len(coords) > 2:

@@ -20,7 +20,7 @@ NO_ARRAYS = LevelArrays()
 
 
 def is_bsr(x: Any) -> bool:
-    """Whether `x` is a bsr_array or bsr_matrix; not one of blocks of 1 × 1, which is CSR."""
+    """Tell whether `x` is a bsr_array or bsr_matrix; not one of blocks of 1 × 1, which is CSR."""
     return type(x) in BSR_TYPES and x.data.shape[1:] != (1, 1)
 
 
@@ -34,7 +34,7 @@ def blocked(rows: int, columns: int) -> RemappedFormat:
 
 
 def from_bsr(A: Any) -> tuple[TensorData, RemappedFormat]:  # noqa: N803 - the field's name
-    """The stored tensor of a bsr array, which borrows its arrays, and its format.
+    """Return the stored tensor of a bsr array, which borrows its arrays, and its format.
 
     indptr, indices, data of shape (blocks, r, c)   →   dsdd of shape (m/r, n/c, r, c)
 
@@ -85,7 +85,7 @@ def from_bsr(A: Any) -> tuple[TensorData, RemappedFormat]:  # noqa: N803 - the f
 
 
 def to_bsr(stored: TensorData, format: RemappedFormat, shape: tuple[int, ...], kind: str) -> Any:
-    """A bsr_array or bsr_matrix around the arrays of a stored tensor.
+    """Return a bsr_array or bsr_matrix around the arrays of a stored tensor.
 
     Raises FormatError where the format is another, or blocks do not fill the shape.
     """
@@ -114,5 +114,6 @@ def to_bsr(stored: TensorData, format: RemappedFormat, shape: tuple[int, ...], k
 
 @lru_cache(maxsize=64)
 def _empty(kind: str, shape: tuple[int, ...], blocks: tuple[int, int]) -> Any:
-    """A matrix whose arrays are to be replaced, in a copy: scipy's constructor takes 20 µs."""
+    """Return a matrix whose arrays are to be replaced, in a copy: scipy's constructor takes 20
+    µs."""
     return CLASSES[kind](shape, blocksize=blocks)

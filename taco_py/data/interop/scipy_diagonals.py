@@ -22,12 +22,12 @@ NO_ARRAYS = LevelArrays()
 
 
 def is_dia(x: Any) -> bool:
-    """Whether `x` is a dia_array or dia_matrix whose diagonals are as long as its rows."""
+    """Tell whether `x` is a dia_array or dia_matrix whose diagonals are as long as its rows."""
     return type(x) in DIA_TYPES and x.data.ndim == 2 and x.data.shape[1] == x.shape[1]
 
 
 def from_dia(A: Any) -> tuple[TensorData, RemappedFormat]:  # noqa: N803 - the field's name
-    """The stored tensor of a dia array, which borrows its values, and its format.
+    """Return the stored tensor of a dia array, which borrows its values, and its format.
 
     offsets, data of shape (diagonals, columns)   →   ddo of shape (diagonals, columns, rows)
 

@@ -11,15 +11,15 @@ from taco_py.language.formats.remapped import RemappedFormat
 
 
 def is_remapped(x: Any) -> bool:
-    """Whether `x` is a scipy.sparse array that is borrowed over derived modes."""
+    """Tell whether `x` is a scipy.sparse array that is borrowed over derived modes."""
     return is_bsr(x) or is_dia(x)
 
 
 def format_of_remapped(x: Any) -> RemappedFormat:
-    """The format of such an array, whose lengths are checked."""
+    """Return the format of such an array, whose lengths are checked."""
     return from_remapped(x)[1]
 
 
 def from_remapped(x: Any) -> tuple[TensorData, RemappedFormat]:
-    """The stored tensor of such an array, and its format."""
+    """Return the stored tensor of such an array, and its format."""
     return from_bsr(x) if is_bsr(x) else from_dia(x)

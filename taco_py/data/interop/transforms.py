@@ -27,31 +27,31 @@ from taco_py.language.formats import COO, Format, dense
 
 
 def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
-    """The entries at which modes with the same label have the same coordinate."""
+    """Return the entries at which modes with the same label have the same coordinate."""
     from taco_py.data.convert.diagonal import diagonal
 
     return diagonal(data, labels)
 
 
 def located(data: TensorData) -> TensorData:
-    """`convert.locate.located`."""
+    """Return `convert.locate.located`."""
     from taco_py.data.convert.locate import located
 
     return located(data)
 
 
 def size_of(data: TensorData, mode: int, dtype: str) -> TensorData:
-    """The size of a mode as a number."""
+    """Return the size of a mode as a number."""
     return from_numpy(number_of(dtype, data.shape[mode]))
 
 
 def fused(data: TensorData, groups: Sequence[Sequence[int]]) -> TensorData:
-    """A dense tensor with the modes of each group as one."""
+    """Return a dense tensor with the modes of each group as one."""
     return dense_of(fuse(data.values, groups))
 
 
 def reformatted(data: TensorData, format: Format, index_dtype: str | None) -> TensorData:
-    """A copy in another format, with index arrays of 64 bits where these are asked for."""
+    """Return a copy in another format, with index arrays of 64 bits where these are asked for."""
     from taco_py.data.convert import recopied
 
     made = recopied(data, format)
@@ -65,7 +65,7 @@ def gathered(
     modes: tuple[int, ...],
     index_dtype: str | None,
 ) -> TensorData:
-    """The blocks of an array where `pattern` has entries, in memory that is recycled."""
+    """Return the blocks of an array where `pattern` has entries, in memory that is recycled."""
     from taco_py.data.storage.blocks import blocks_stored, pack_blocks
 
     form = ordered_format(format)
@@ -75,7 +75,8 @@ def gathered(
 
 
 def values_of(data: TensorData, distinct: bool) -> TensorData:
-    """The values of all entries, those of duplicates added up where they have to be distinct."""
+    """Return the values of all entries, those of duplicates added up where they have to be
+    distinct."""
     if distinct:
         from taco_py.data.interop.in_order import in_order
 
@@ -104,7 +105,8 @@ def fuse(array: Array, groups: Sequence[Sequence[int]]) -> Array:
 
 
 def cast(data: TensorData, form: Format, dtype: str) -> TensorData:
-    """A dense tensor with its values in another dtype, without gaps as `form` orders them."""
+    """Return a dense tensor with its values in another dtype, without gaps as `form` orders
+    them."""
     order = form.mode_order
     stored = data.values.transpose(order)
     if stored.dtype == np.float16 and dtype == "float32":

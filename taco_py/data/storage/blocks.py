@@ -30,7 +30,8 @@ Empty = Callable[[tuple[int, ...], DTypeLike], Array]
 
 
 def pack_array(array: Array, format: Format, fill: Fill = "") -> TensorData:
-    """The tensor of an n-D array, in its own mode order and any strides; `format` not all dense.
+    """Return the tensor of an n-D array, in its own mode order and any strides; `format` not all
+    dense.
 
     What has the fill value, as a rule 0, is not stored; -0.0 is zero, nan is not (`fill.differs`).
     In a block that is stored each element stays as it is. Where all blocks are, and lie in the
@@ -71,8 +72,8 @@ def pack_blocks(array: Array, format: Format, stored: Array, empty: Empty = np.e
 
 
 def blocks_with_entries(data: TensorData, modes: Sequence[int]) -> Array:
-    """The places of the blocks where a tensor stores an entry, in order; `modes` are those that say
-    which block, outermost first.
+    """Return the places of the blocks where a tensor stores an entry, in order; `modes` are those
+    that say which block, outermost first.
 
     >>> diagonal = pack_array(np.diag([7.0, 0.0, 9.0]), Format.parse("ss"))
     >>> blocks_with_entries(diagonal, (1,)), blocks_with_entries(diagonal, (0, 1))
@@ -89,8 +90,9 @@ def blocks_with_entries(data: TensorData, modes: Sequence[int]) -> Array:
 
 
 def blocks_stored(array: Array, format: Format, data: TensorData, modes: Sequence[int]) -> Array:
-    """`blocks_with_entries` of an array whose other blocks are zero: where it has so few elements
-    that they are looked at sooner than entries, and no block of them is zero, these are all."""
+    """Return `blocks_with_entries` of an array whose other blocks are zero: where it has so few
+    elements that they are looked at sooner than entries, and no block of them is zero, these are
+    all."""
     if array.size <= FEW * data.nnz:
         found = np.flatnonzero(are_nonzero(_in_blocks(array, format)))
         if len(found) == prod(array.shape[mode] for mode in format.mode_order[: format.depth]):
@@ -99,7 +101,7 @@ def blocks_stored(array: Array, format: Format, data: TensorData, modes: Sequenc
 
 
 def _in_blocks(array: Array, format: Format) -> Array:
-    """The array in the order of the levels, a row for each block."""
+    """Return the array in the order of the levels, a row for each block."""
     sizes = format.stored(array.shape)
     turned = array.transpose(format.mode_order)
     rows = turned.reshape(prod(sizes[: format.depth]), prod(sizes[format.depth :]))

@@ -52,7 +52,7 @@ def require_dtype(dtype: np.dtype[Any], what: str) -> None:
 
 
 def as_dtype(wanted: Any, what: str) -> np.dtype[Any]:
-    """The dtype, in the machine's byte order, that the user's argument `what` names.
+    """Return the dtype, in the machine's byte order, that the user's argument `what` names.
 
     Raises OperandTypeError unless it is one that kernels compute on.
     """
@@ -75,7 +75,7 @@ def as_dtype(wanted: Any, what: str) -> np.dtype[Any]:
 
 
 def bfloat16(what: str) -> np.dtype[Any]:
-    """The dtype of `ml_dtypes`. Raises MissingExtraError where that is not installed."""
+    """Return the dtype of `ml_dtypes`. Raises MissingExtraError where that is not installed."""
     try:
         import ml_dtypes
     except ImportError as error:
@@ -101,7 +101,7 @@ def dtype_remedy(dtype: np.dtype[Any]) -> str:
 
 
 def value_vector(values: Array) -> Array:
-    """The values, native, aligned and contiguous; a copy only where they are not.
+    """Return the values, native, aligned and contiguous; a copy only where they are not.
 
     Raises StructureError where they are no vector.
     """
@@ -118,7 +118,7 @@ def value_vector(values: Array) -> Array:
 
 
 def plain(array: Array) -> bool:
-    """Whether the array is contiguous and aligned."""
+    """Tell whether the array is contiguous and aligned."""
     flags = array.flags
     return flags.c_contiguous and flags.aligned
 
@@ -157,8 +157,8 @@ def from_compressed(
     sorted: bool | None = None,
     unique: bool | None = None,
 ) -> TensorData:
-    """A tensor whose only index arrays are those of its last, compressed level: CSR, CSC, or a
-    vector.
+    """Return a tensor whose only index arrays are those of its last, compressed level: CSR, CSC, or
+    a vector.
 
     Coordinates and values beyond the last position are left out. Raises StructureError when the
     lengths contradict each other, or indptr descends, or indices are outside of the shape.
@@ -196,7 +196,7 @@ def from_coordinates(
     sorted: bool | None = None,
     unique: bool | None = None,
 ) -> TensorData:
-    """A COO tensor around one coordinate array a mode.
+    """Return a COO tensor around one coordinate array a mode.
 
     Raises StructureError when their lengths differ, or coordinates are outside of the shape.
     """

@@ -144,7 +144,7 @@ def check_range(data: TensorData, place: int, size: int) -> None:
 
 
 def require_indices(array: Array | None, name: str) -> Array:
-    """The array, if it is there and holds integers."""
+    """Return the array, if it is there and holds integers."""
     if array is None:
         raise StructureError(f"Expected an array {name}, found none", hint=REBUILD)
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -178,7 +178,7 @@ MOST = 1 << 62
 
 
 def check_shape(shape: Any) -> tuple[int, ...]:
-    """The shape as Python ints, of a sequence or (order 1) one integer.
+    """Return the shape as Python ints, of a sequence or (order 1) one integer.
 
     Raises DimensionError for sizes that are negative or no integers, IndexOverflowError for more
     than can be counted.

@@ -29,12 +29,12 @@ FEW = 16
 
 
 def bits_of(size: int) -> int:
-    """The bits that hold every coordinate 0 … size - 1."""
+    """Return the bits that hold every coordinate 0 … size - 1."""
     return max(size - 1, 0).bit_length()
 
 
 def group_bits(sizes: Sequence[int]) -> list[list[int]]:
-    """The columns' bits, in runs that fit one key each, outermost first.
+    """Return the columns' bits, in runs that fit one key each, outermost first.
 
     >>> group_bits([2**40, 2**30, 8])
     [[40], [30, 3]]
@@ -65,7 +65,7 @@ def fuse(columns: Sequence[Array], sizes: Sequence[int]) -> list[Array]:
 
 
 def split(keys: Sequence[Array], sizes: Sequence[int]) -> list[Array]:
-    """The columns that `fuse` made the keys of."""
+    """Return the columns that `fuse` made the keys of."""
     columns = []
     for key, bits in zip(keys, group_bits(sizes), strict=True):
         below = sum(bits)
@@ -77,7 +77,7 @@ def split(keys: Sequence[Array], sizes: Sequence[int]) -> list[Array]:
 
 
 def unravel(places: Array, sizes: Sequence[int]) -> list[Array]:
-    """The coordinates of places in an array of these sizes, a column a mode.
+    """Return the coordinates of places in an array of these sizes, a column a mode.
 
     `np.unravel_index` takes several times as long: dividing by one number, NumPy multiplies.
 
@@ -105,7 +105,7 @@ def ascends(keys: Sequence[Array], strictly: bool) -> NDArray[np.bool_]:
 
 
 def sort_keys(keys: Sequence[Array]) -> tuple[list[Array], Array]:
-    """The keys in ascending order, and the stable permutation that sorts them."""
+    """Return the keys in ascending order, and the stable permutation that sorts them."""
     count = len(keys[0])
     index_bits = bits_of(count)
     if len(keys) == 1 and int(keys[0].max()).bit_length() + index_bits <= KEY_BITS:
@@ -126,7 +126,7 @@ def sort_keys(keys: Sequence[Array]) -> tuple[list[Array], Array]:
 
 
 def _parts(keys: Sequence[Array], width: int) -> Iterator[Array]:
-    """The keys cut into numbers of at most so many bits, the least significant first."""
+    """Yield the keys cut into numbers of at most so many bits, the least significant first."""
     for key in reversed(keys):
         bits = int(key.max()).bit_length()
         for start in range(0, bits, width):
@@ -135,7 +135,7 @@ def _parts(keys: Sequence[Array], width: int) -> Iterator[Array]:
 
 
 def sum_runs(values: Array, starts: Array) -> Array:
-    """The sum of each run values[starts[r]:starts[r+1]] in the values' own dtype (bool: or).
+    """Return the sum of each run values[starts[r]:starts[r+1]] in the values' own dtype (bool: or).
 
     Those of 16-bit types are added up in float32, and the sum is rounded.
     """
@@ -146,7 +146,7 @@ def sum_runs(values: Array, starts: Array) -> Array:
 
 
 def sum_duplicates(values: Array, kept: NDArray[np.bool_]) -> Array:
-    """The kept values, each plus those from it to the next one, in this order (bool: or).
+    """Return the kept values, each plus those from it to the next one, in this order (bool: or).
 
     >>> sum_duplicates(np.array([5, 6, 7]), np.array([True, True, False]))
     array([ 5, 13])
@@ -162,7 +162,8 @@ def sum_duplicates(values: Array, kept: NDArray[np.bool_]) -> Array:
 def sort_and_sum(
     columns: Sequence[Array], values: Array, sizes: Sequence[int]
 ) -> tuple[list[Array], Array]:
-    """The same entries in lexicographic order, each coordinate tuple once, duplicates summed.
+    """Return the same entries in lexicographic order, each coordinate tuple once, duplicates
+    summed.
 
     Values of duplicates are summed in their order of appearance. Entries that are in order already
     are returned as they are, without a copy.
@@ -191,7 +192,7 @@ def sort_and_sum(
 
 
 def has_duplicates(columns: Sequence[Array], sizes: Sequence[int]) -> bool:
-    """Whether a coordinate tuple occurs twice, in whatever order the entries are."""
+    """Tell whether a coordinate tuple occurs twice, in whatever order the entries are."""
     if not columns or len(columns[0]) < 2:
         return False
     keys, _ = sort_keys(fuse(columns, sizes))
@@ -199,8 +200,8 @@ def has_duplicates(columns: Sequence[Array], sizes: Sequence[int]) -> bool:
 
 
 def scatter_sum(size: int, places: Array, values: Array, fill: Fill = "") -> Array:
-    """A vector of `size` zeros to which each value was added at its place (bool: or); where no
-    value has its place, the fill value, beside which a zero keeps its sign."""
+    """Return a vector of `size` zeros to which each value was added at its place (bool: or); where
+    no value has its place, the fill value, beside which a zero keeps its sign."""
     out = np.zeros(size, dtype=computed_dtype(values.dtype))
     if fill and values.dtype != np.bool_:
         np.negative(out, out)

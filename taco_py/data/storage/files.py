@@ -111,7 +111,7 @@ def found_in(
     reader: TableReader | None,
     key: str | None,
 ) -> tuple[TensorData, str]:
-    """The tensor in a file, and the file's name in messages."""
+    """Return the tensor in a file, and the file's name in messages."""
     container = file = None
     if not hasattr(path, "read") or isinstance(path, os.PathLike):  # the file is left to a library
         file = as_path(path)
@@ -130,7 +130,7 @@ def found_in(
 
 
 def container_of(source: Source) -> Container | None:
-    """The kind of a file by its ending or what it starts with; None for a text."""
+    """Return the kind of a file by its ending or what it starts with; None for a text."""
     low = source.name.lower()
     plain = next((low.removesuffix(end) for end in COMPRESSIONS if low.endswith(end)), low)
     named = container_named(plain)
@@ -153,7 +153,7 @@ def check_key(container: Container | None, key: Any, name: str) -> None:
 def stored_as_asked(
     data: TensorData, format: Format | str | None, shape: tuple[int, ...] | None, name: str
 ) -> TensorData:
-    """A tensor of a file in a format and with sizes that are asked for."""
+    """Return a tensor of a file in a format and with sizes that are asked for."""
     found = enlarged(shape, data.shape, name)
     wanted = chosen(format, data.format, name)
     if wanted == data.format and found == data.shape:
@@ -167,7 +167,7 @@ def data_from(
     shape: tuple[int, ...] | None,
     reader: TableReader | None,
 ) -> TensorData:
-    """The tensor in the text or the archive of a source."""
+    """Return the tensor in the text or the archive of a source."""
     content, name = source.content, source.name
     match source.suffix:
         case ".tns" | ".ttx":
@@ -201,7 +201,7 @@ def matrix_format(shape: tuple[int, ...], entries: int) -> Format:
 
 
 def converted(values: Array, dtype: np.dtype[Any], name: str) -> Array:
-    """The values in another dtype: rounded to a float's digits, otherwise exactly.
+    """Return the values in another dtype: rounded to a float's digits, otherwise exactly.
 
     Raises FileFormatError for a number that the dtype does not hold, as 1.5 or 300 in int8.
     """
@@ -222,7 +222,8 @@ def converted(values: Array, dtype: np.dtype[Any], name: str) -> Array:
 
 
 def converted_fill(data: TensorData, dtype: np.dtype[Any], name: str) -> Fill:
-    """The fill value in another dtype. Raises FileFormatError where that does not hold it."""
+    """Return the fill value in another dtype. Raises FileFormatError where that does not hold
+    it."""
     try:
         return fill_of(as_number(data.fill, data.dtype), dtype)
     except NumberOverflowError as error:
@@ -266,7 +267,7 @@ def check_suffix(path: Path) -> None:
 
 
 def chosen(format: Format | str | None, default: Format, name: str) -> Format:
-    """The format asked for, or the file's own."""
+    """Return the format asked for, or the file's own."""
     if format is None:
         return default
     wanted = format if isinstance(format, Format) else named(format, default.order)
@@ -282,7 +283,7 @@ def chosen(format: Format | str | None, default: Format, name: str) -> Format:
 def data_from_mtx(
     matrix: Matrix, name: str, format: Format | str | None, shape: tuple[int, ...] | None
 ) -> TensorData:
-    """A Matrix Market file's matrix: sparse for coordinates, dense for arrays."""
+    """Return a Matrix Market file's matrix: sparse for coordinates, dense for arrays."""
     found = enlarged(shape, matrix.shape, name)
     if matrix.array is None:
         usual = matrix_format(found, len(matrix.values))
@@ -299,14 +300,15 @@ def data_from_mtx(
 def listed(
     coords: Sequence[Array], values: Array, shape: tuple[int, ...], format: Format, fill: Fill
 ) -> TensorData:
-    """The tensor of a file's entries: as a coordinate list in their order, duplicates included."""
+    """Return the tensor of a file's entries: as a coordinate list in their order, duplicates
+    included."""
     if format == COO(len(shape)):
         return replace(from_coordinates(coords, values, shape), fill=fill)
     return pack_coo(coords, values, shape, format, fill=fill)
 
 
 def enlarged(asked: tuple[int, ...] | None, found: tuple[int, ...], name: str) -> tuple[int, ...]:
-    """The shape asked for, which must hold the file's own."""
+    """Return the shape asked for, which must hold the file's own."""
     if asked is None:
         return found
     if len(asked) != len(found) or any(a < f for a, f in zip(asked, found, strict=True)):

@@ -24,7 +24,7 @@ def of_grown(
     unique: bool | None,
     fill: Fill = "",
 ) -> TensorData:
-    """The tensor; zeros where the kernel grows no values.
+    """Return the tensor; zeros where the kernel grows no values.
 
     owned   the places in `grown` of each level's pos and crd
     values  the place of the values
@@ -42,7 +42,7 @@ def of_grown(
 
 
 def _positions(form: Format, levels: tuple[LevelArrays, ...], shape: tuple[int, ...]) -> int:
-    """The number of positions of the last level."""
+    """Return the number of positions of the last level."""
     count = 1
     for level, mode, arrays in zip(form.levels, form.mode_order, levels, strict=True):
         count = count * shape[mode] if level.full else len(arrays.crd)  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ def nonzero_places(vector: Array) -> NDArray[np.intp]:
 
 
 def are_nonzero(blocks: Array) -> NDArray[np.bool_]:
-    """Whether an element of each row is not zero.
+    """Tell whether an element of each row is not zero.
 
     The first one is looked at by itself: in most results it says so of every row that is stored.
     """
@@ -47,7 +47,7 @@ def are_nonzero(blocks: Array) -> NDArray[np.bool_]:
 
 
 def any_nonzero(rows: Array) -> NDArray[np.bool_]:
-    """`are_nonzero` that looks at every element.
+    """Return `are_nonzero` that looks at every element.
 
     The comparisons of a row, a byte each, are joined as words of up to 8: NumPy's `any` over the
     last axis takes 15 ns to begin a row, as long as over 100 elements.

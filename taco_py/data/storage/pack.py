@@ -64,7 +64,7 @@ def pack_coo(
     fill: Fill = "",
     unique: bool = False,
 ) -> TensorData:
-    """The tensor with these entries, stored in `format`; duplicates are summed (bool: or).
+    """Return the tensor with these entries, stored in `format`; duplicates are summed (bool: or).
 
     coords       an (nnz, order) array or one array a mode, integers within `shape`, in any order
     index_dtype  int32 or int64; None takes int32 where every size and the number of entries fit
@@ -96,7 +96,7 @@ def packed(
     fill: Fill = "",
     unique: bool = False,
 ) -> TensorData:
-    """`pack_coo` for columns in level order."""
+    """Return `pack_coo` for columns in level order."""
     if format.is_dense:
         return pack_dense(columns, values, shape, format, fill)
     if format.levels == CSR.levels:
@@ -115,7 +115,7 @@ def pack_dense(
     format: Format,
     fill: Fill = "",
 ) -> TensorData:
-    """The n-D array of a coordinate list, laid out in the format's mode order."""
+    """Return the n-D array of a coordinate list, laid out in the format's mode order."""
     sizes = level_sizes(shape, format)
     size = position_count(sizes)
     places = np.zeros(len(values), dtype=np.int64)
@@ -134,7 +134,7 @@ def pack_sorted(
     index_dtype: DTypeLike | None = None,
     fill: Fill = "",
 ) -> TensorData:
-    """`pack_coo` for columns in level order whose entries ascend strictly, not all dense."""
+    """Return `pack_coo` for columns in level order whose entries ascend strictly, not all dense."""
     dtype = index_type(shape, len(values), index_dtype)
     if not is_usual(format):
         return pack_tree(columns, values, shape, format, dtype, fill)
@@ -188,7 +188,7 @@ def pack_levels(
 
 
 def taken(column: Array, chosen: Array | None) -> Array:
-    """The chosen entries of a column; None: all."""
+    """Return the chosen entries of a column; None: all."""
     return column if chosen is None else column.take(chosen)
 
 
@@ -198,7 +198,7 @@ def mark_heads(heads: NDArray[np.bool_], column: Array) -> None:
 
 
 def next_positions(parents: Array | None, column: Array, size: int) -> Array:
-    """Positions at a dense level: parent position * size + coordinate."""
+    """Return positions at a dense level: parent position * size + coordinate."""
     if parents is None:
         return column.astype(np.int64)
     return parents * size + column
@@ -248,7 +248,7 @@ def loosened(letters: str, level: int) -> str:
 
 
 def unpack(data: TensorData, drop_fill: bool = False) -> tuple[tuple[Array, ...], Array]:
-    """Every stored entry: one coordinate array a mode, and the values.
+    """Return every stored entry: one coordinate array a mode, and the values.
 
     Entries come in storage order. Dense levels give all their entries; `drop_fill` leaves out
     those with the fill value, as a rule 0, where the format `fills_up` (elsewhere a stored zero
@@ -269,7 +269,7 @@ def unpack(data: TensorData, drop_fill: bool = False) -> tuple[tuple[Array, ...]
 
 
 def unpack_dense(data: TensorData, drop_fill: bool) -> tuple[list[Array], Array]:
-    """Columns and values of an all-dense tensor, in the format's mode order."""
+    """Return columns and values of an all-dense tensor, in the format's mode order."""
     array = data.values.transpose(data.format.mode_order)
     values = array.reshape(-1)
     if not drop_fill:
@@ -279,8 +279,8 @@ def unpack_dense(data: TensorData, drop_fill: bool) -> tuple[list[Array], Array]
 
 
 def expand(data: TensorData, levels: Collection[int] | None = None) -> list[Array]:
-    """One coordinate a stored value and level, from the arrays of a format that is not all dense;
-    of unusual kinds of levels none where no coordinate is stored.
+    """Return one coordinate a stored value and level, from the arrays of a format that is not all
+    dense; of unusual kinds of levels none where no coordinate is stored.
 
     levels  those that are asked for, without a coordinate for each element of dense levels inside
             all of them; None for all
@@ -314,8 +314,8 @@ def expand(data: TensorData, levels: Collection[int] | None = None) -> list[Arra
 
 
 def to_dense(data: TensorData) -> Array:
-    """The n-D array, duplicates summed, the fill value where nothing is stored; the tensor's own
-    array where the format is all dense."""
+    """Return the n-D array, duplicates summed, the fill value where nothing is stored; the tensor's
+    own array where the format is all dense."""
     if data.format.is_dense:
         return data.values
     dense = Format.parse("d" * data.format.order)
@@ -335,7 +335,8 @@ def to_dense(data: TensorData) -> Array:
 
 
 def is_sorted(data: TensorData) -> bool:
-    """Whether coordinates ascend below every parent (lexicographically down a chain, as in COO)."""
+    """Tell whether coordinates ascend below every parent (lexicographically down a chain, as in
+    COO)."""
     if data.sorted is not None:
         return data.sorted
     if not is_usual(data.format):
@@ -346,7 +347,7 @@ def is_sorted(data: TensorData) -> bool:
 
 
 def is_unique(data: TensorData) -> bool:
-    """Whether no coordinate tuple is stored twice."""
+    """Tell whether no coordinate tuple is stored twice."""
     if data.unique is not None:
         return data.unique
     if not is_usual(data.format):
@@ -361,7 +362,7 @@ def is_unique(data: TensorData) -> bool:
 
 
 def rows_are_unique(data: TensorData, sizes: Sequence[int]) -> bool:
-    """`is_unique` of CSR or CSC in any order: times the identity, it has as many entries.
+    """Return `is_unique` of CSR or CSC in any order: times the identity, it has as many entries.
 
     SciPy counts them with a mark a column, which takes a quarter of the time of sorting.
     """
@@ -375,7 +376,7 @@ def rows_are_unique(data: TensorData, sizes: Sequence[int]) -> bool:
 
 
 def canonical(data: TensorData) -> TensorData:
-    """The same tensor in the same format, sorted and without duplicates (they are summed).
+    """Return the same tensor in the same format, sorted and without duplicates (they are summed).
 
     The same object where both are known; the same arrays with `sorted` and `unique` set where both
     are found to hold; otherwise new arrays. The input's arrays are never written to.
@@ -395,7 +396,8 @@ def canonical(data: TensorData) -> TensorData:
 
 
 def canonical_matrix(data: TensorData) -> TensorData:
-    """`canonical` of CSR or CSC by scipy, which sorts row by row, twice as fast as all keys."""
+    """Return `canonical` of CSR or CSC by scipy, which sorts row by row, twice as fast as all
+    keys."""
     arrays, dtype = data.levels[1], data.dtype
     values = data.values.astype(computed_dtype(dtype), copy=False)  # scipy adds up no halves
     parts: Any = (values, arrays.crd, arrays.pos)
@@ -408,7 +410,7 @@ def canonical_matrix(data: TensorData) -> TensorData:
 
 
 def chain_ascends(data: TensorData, start: int, stop: int, strictly: bool) -> bool:
-    """Whether siblings in the chain of levels start … stop - 1 ascend."""
+    """Tell whether siblings in the chain of levels start … stop - 1 ascend."""
     sizes = level_sizes(data.shape, data.format)[start:stop]
     crds = [arrays.crd for arrays in data.levels[start:stop] if arrays.crd is not None]
     if len(crds[0]) < 2:
@@ -424,5 +426,5 @@ def chain_ascends(data: TensorData, start: int, stop: int, strictly: bool) -> bo
 
 
 def sparse_chains(data: TensorData) -> Iterator[tuple[int, int]]:
-    """Each compressed level with the singletons below it."""
+    """Yield each compressed level with the singletons below it."""
     return (span for span in chains(data.format) if not data.format.levels[span[0]].full)

@@ -23,7 +23,7 @@ SPARSE = 4  # rows an entry beyond which distributing entries over them takes lo
 
 
 def is_distributable(outer: Array, inner: Array, sizes: tuple[int, ...]) -> bool:
-    """Whether entries do not ascend in the outer level, and rows and columns are not many."""
+    """Tell whether entries do not ascend in the outer level, and rows and columns are not many."""
     if len(inner) < FEW or sizes[0] > SPARSE * len(inner):
         return False
     if bool((outer[1:] >= outer[:-1]).all()):
@@ -84,7 +84,7 @@ def distributed_over(
 def turned(
     pos: Array, crd: Array, values: Array, sizes: tuple[int, int]
 ) -> tuple[Array, Array, Array]:
-    """The transposed matrix of one that has sizes[1] rows, its entries in order."""
+    """Return the transposed matrix of one that has sizes[1] rows, its entries in order."""
     from scipy.sparse import _sparsetools
 
     across, inner = np.empty(sizes[0] + 1, pos.dtype), np.empty_like(crd)

@@ -45,7 +45,7 @@ class Row:
 
     @property
     def words(self) -> int:
-        """Words in a line."""
+        """Return words in a line."""
         return self.digits + self.numbers
 
 

@@ -61,7 +61,7 @@ def cut(body: bytes, size: int, start: int = 0) -> Iterator[bytes]:
 
 
 def rewritten(text: Text, row: Row) -> Iterator[Part]:
-    """`regular_parts` of text that is not plain as it is."""
+    """Yield `regular_parts` of text that is not plain as it is."""
     tidy = tidied(text.body, row)
     words = words_of_table(with_zeros(tidy, row), row)
     if words is not None:

@@ -47,12 +47,13 @@ def room(what: str, wanted: int = 0, hint: str | None = None) -> Iterator[None]:
 
 
 def too_little(what: str, wanted: int, hint: str | None = None) -> OutOfMemoryError:
-    """The error for something that finds too little memory; `wanted` is 0 where not known."""
+    """Return the error for something that finds too little memory; `wanted` is 0 where not
+    known."""
     return out_of_memory(what, wanted or None, free_bytes(), hint)
 
 
 def bytes_of(error: MemoryError) -> int:
-    """The bytes of which an error says that they were wanted; 0 where it says nothing."""
+    """Return the bytes of which an error says that they were wanted; 0 where it says nothing."""
     if (wanted := getattr(error, "wanted", None)) is not None:
         return int(wanted)
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
@@ -64,7 +65,8 @@ def bytes_of(error: MemoryError) -> int:
 
 
 def stored_bytes(shape: tuple[int, ...], entries: int, format: Format, itemsize: int) -> int:
-    """Bytes that a tensor with so many entries takes at least, where all may be at one coordinate.
+    """Return bytes that a tensor with so many entries takes at least, where all may be at one
+    coordinate.
 
     >>> stored_bytes((10**12, 3), 1, Format.parse("ds"), 8) > 8 * 10**12
     True
@@ -83,7 +85,7 @@ def stored_bytes(shape: tuple[int, ...], entries: int, format: Format, itemsize:
 def stored_most(
     shape: tuple[int, ...], entries: int, format: Format, itemsize: int, index: int
 ) -> int:
-    """Bytes that so many entries take at most in a format, each below a parent of its own.
+    """Return bytes that so many entries take at most in a format, each below a parent of its own.
 
     >>> stored_most((10, 10), 0, Format.parse("ds"), 8, 4)
     44
@@ -101,7 +103,7 @@ def stored_most(
 
 
 def free_bytes() -> int | None:
-    """Bytes that this process may still take; None where the system does not say."""
+    """Return bytes that this process may still take; None where the system does not say."""
     limits = [each for each in (_available(), _of_container(), _of_process()) if each is not None]
     return min(limits, default=None)
 

@@ -14,7 +14,7 @@ _class: Callable[[int, int], int] = {size: -size for size in SHORT}.get
 
 @lru_cache(maxsize=1024)
 def size_classes(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The class of each size; 0, 1 and what passes 32 bits are told apart too.
+    """Return the class of each size; 0, 1 and what passes 32 bits are told apart too.
 
     >>> size_classes((1, 2, 3, 4, 1000))
     (1, -2, -3, 3, 10)

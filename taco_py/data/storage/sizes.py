@@ -23,8 +23,8 @@ MAX_POSITIONS = 2**62
 
 
 def chains(format: Format) -> Iterator[tuple[int, int]]:
-    """The levels in runs that make positions together: one dense level, or a compressed one and the
-    singletons below it.
+    """Yield the levels in runs that make positions together: one dense level, or a compressed one
+    and the singletons below it.
 
     >>> list(chains(Format.parse("duq")))
     [(0, 1), (1, 3)]
@@ -39,17 +39,17 @@ def chains(format: Format) -> Iterator[tuple[int, int]]:
 
 
 def level_sizes(shape: tuple[int, ...], format: Format) -> tuple[int, ...]:
-    """The size of the mode each level stores."""
+    """Return the size of the mode each level stores."""
     return format.stored(shape)
 
 
 def level_counts(data: TensorData) -> list[int]:
-    """The number of positions above each level, and at last the number of values."""
+    """Return the number of positions above each level, and at last the number of values."""
     return counts_of(data)
 
 
 def position_count(sizes: Sequence[int]) -> int:
-    """The product of sizes; AddressError where no array can be that long."""
+    """Return the product of sizes; AddressError where no array can be that long."""
     count = prod(sizes)
     if count > MAX_POSITIONS:
         raise AddressError(
@@ -63,7 +63,8 @@ def position_count(sizes: Sequence[int]) -> int:
 
 
 def index_type(shape: tuple[int, ...], nnz: int, asked: DTypeLike | None) -> np.dtype[Any]:
-    """The dtype of pos and crd: as asked, else int32 where every size and `nnz` fit, else int64."""
+    """Return the dtype of pos and crd: as asked, else int32 where every size and `nnz` fit, else
+    int64."""
     largest = max((nnz, *shape))
     wanted: DTypeLike = np.int32 if largest <= INT32_MAX else np.int64
     dtype = as_dtype(wanted if asked is None else asked, "index_dtype")
@@ -81,7 +82,7 @@ def index_type(shape: tuple[int, ...], nnz: int, asked: DTypeLike | None) -> np.
 
 
 def with_index_dtype(data: TensorData, index_dtype: DTypeLike) -> TensorData:
-    """The same tensor with pos and crd of this type; itself where they have it already.
+    """Return the same tensor with pos and crd of this type; itself where they have it already.
 
     Raises IndexOverflowError where int32 cannot hold a size or the number of values.
     """
@@ -92,7 +93,8 @@ def with_index_dtype(data: TensorData, index_dtype: DTypeLike) -> TensorData:
 
 
 def index_dtype_of(data: TensorData) -> np.dtype[Any]:
-    """The dtype of the tensor's own index arrays; for dense levels alone, the one it would get."""
+    """Return the dtype of the tensor's own index arrays; for dense levels alone, the one it would
+    get."""
     for arrays in data.levels:
         held = arrays.pos if arrays.crd is None else arrays.crd
         if held is not None:
@@ -101,7 +103,8 @@ def index_dtype_of(data: TensorData) -> np.dtype[Any]:
 
 
 def coordinate_lists(coords: Array | Sequence[Array]) -> tuple[Array, ...]:
-    """One int32 or int64 array a mode, of an (nnz, order) array or of such a sequence already."""
+    """Return one int32 or int64 array a mode, of an (nnz, order) array or of such a sequence
+    already."""
     modes = coords.T if isinstance(coords, np.ndarray) else coords
     kept = (np.dtype(np.int32), np.dtype(np.int64))
     return tuple(mode if mode.dtype in kept else mode.astype(np.int64) for mode in modes)

@@ -33,7 +33,8 @@ class Compression:
 
 
 def zstd_functions() -> tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]:
-    """Functions that compress and decompress; MissingExtraError where no library has them."""
+    """Return functions that compress and decompress; MissingExtraError where no library has
+    them."""
     try:
         from compression import zstd  # Python 3.14
 
@@ -59,7 +60,7 @@ def zstd_functions() -> tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]
 
 
 def _of(module: str, function: str) -> Callable[..., Any]:
-    """A function of a module that Python may lack, imported when it is called."""
+    """Return a function of a module that Python may lack, imported when it is called."""
     return lambda *given: getattr(import_module(module), function)(*given)
 
 
@@ -99,7 +100,8 @@ class Source:
 
 
 def source_of(given: Any) -> Source:
-    """The content of a path or of an object with a method `read`, which may give text or bytes.
+    """Return the content of a path or of an object with a method `read`, which may give text or
+    bytes.
 
     Raises FileNotFoundError, FileFormatError where compressed data are damaged, MissingExtraError
     and OperandTypeError for something else.
@@ -122,7 +124,8 @@ def source_of(given: Any) -> Source:
 
 
 def ending_of(content: bytes, said: str) -> str:
-    """The ending that a file's name says, or that its content shows where the name says none."""
+    """Return the ending that a file's name says, or that its content shows where the name says
+    none."""
     if said in (".tns", ".ttx", ".mtx"):
         return said
     if content.startswith(BINARY):
@@ -133,7 +136,7 @@ def ending_of(content: bytes, said: str) -> str:
 
 
 def as_path(path: Any) -> Path:
-    """The user's path. Raises OperandTypeError for what is none."""
+    """Return the user's path. Raises OperandTypeError for what is none."""
     try:
         return Path(path)
     except TypeError:
@@ -145,13 +148,14 @@ def as_path(path: Any) -> Path:
 
 
 def suffix(path: Path) -> str:
-    """The ending that says what is in the file, in lower case, without that of its compression."""
+    """Return the ending that says what is in the file, in lower case, without that of its
+    compression."""
     inner = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
     return inner.suffix.lower()
 
 
 def uncompressed(content: bytes, name: str, ending: str) -> bytes:
-    """The bytes without their compression, which the name's ending or their own start says.
+    """Return the bytes without their compression, which the name's ending or their own start says.
 
     Raises FileFormatError for damaged data, which names the line up to which they can be read.
     """
@@ -172,7 +176,7 @@ def uncompressed(content: bytes, name: str, ending: str) -> bytes:
 
 
 def whole_lines(content: bytes, way: Compression) -> int:
-    """The number of line ends in as much of damaged compressed data as can be read."""
+    """Return the number of line ends in as much of damaged compressed data as can be read."""
     stream, lines = way.decompressor(), 0
     try:
         for start in range(0, len(content) if stream else 0, 4096):

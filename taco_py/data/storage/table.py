@@ -40,7 +40,8 @@ class Stream:
         self.fault: BaseException | None = None
 
     def read(self, size: int = -1) -> bytes:
-        """The next part, of any size; none at the end. (scipy's reader takes what it gets.)"""
+        """Return the next part, of any size; none at the end. (scipy's reader takes what it
+        gets.)"""
         part, self._header = self._header, b""
         try:
             while not part:
@@ -56,7 +57,7 @@ class Stream:
 def read_entries(
     text: Text, row: Row, shape: tuple[int, int], count: int, field: str
 ) -> tuple[Array, Array, Array]:
-    """Rows and columns (from 0) and values of `count` entries; ones for the field "pattern".
+    """Return rows and columns (from 0) and values of `count` entries; ones for the field "pattern".
 
     Raises FileFormatError naming the line of the first that is wrong, and MemoryError.
     """
@@ -73,7 +74,7 @@ def read_entries(
 
 
 def read_values(text: Text, row: Row, count: int, field: str) -> Array:
-    """The values of `count` lines; raises as `read_entries` does."""
+    """Return the values of `count` lines; raises as `read_entries` does."""
     require_count(text, row, count)
     known = text.numbers(row)
     if known is not None and len(known[1]) == count * row.words:
@@ -85,7 +86,8 @@ def read_values(text: Text, row: Row, count: int, field: str) -> Array:
 
 
 def values_of(numbers: Array, field: str, count: int) -> Array:
-    """The values that the numbers of `count` lines stand for; ones for the field "pattern"."""
+    """Return the values that the numbers of `count` lines stand for; ones for the field
+    "pattern"."""
     match field:
         case "pattern":
             return np.ones(count)
@@ -151,7 +153,8 @@ def require_rows(text: Text, row: Row, count: int) -> None:
 
 
 def read_table(text: Text, columns: int) -> NDArray[np.float64]:
-    """A (rows, columns) array of the numbers in `text`; empty lines and comments are left out.
+    """Return a (rows, columns) array of the numbers in `text`; empty lines and comments are left
+    out.
 
     Raises FileFormatError naming the first line with another number of words, or one that is no
     number.

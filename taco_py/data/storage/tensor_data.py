@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 def ordered(format: Format) -> Format:
-    """The same format with every level ordered.
+    """Return the same format with every level ordered.
 
     Data say themselves whether they are sorted, so formats that differ in this alone store alike.
     """
@@ -73,13 +73,14 @@ class TensorData:
 
 
 def dense_data(array: Array, format: Format, fill: Fill = "") -> TensorData:
-    """An n-D array, in its own mode order and any strides, as the values of an all-dense format."""
+    """Return an n-D array, in its own mode order and any strides, as the values of an all-dense
+    format."""
     levels = (LevelArrays(),) * format.order
     return TensorData(format, array.shape, levels, array, sorted=True, unique=True, fill=fill)
 
 
 def with_index_dtype(data: TensorData, index_dtype: str) -> TensorData:
-    """`data` with index arrays of another integer type, copied where they are not of it.
+    """Return `data` with index arrays of another integer type, copied where they are not of it.
 
     The caller knows that they fit.
     """
@@ -99,7 +100,7 @@ def with_index_dtype(data: TensorData, index_dtype: str) -> TensorData:
 
 
 def in_other_words(words: Array, dtype: np.dtype[Any], size: int) -> Array:
-    """The bits of a bitmap level in words of another type; each parent has whole words."""
+    """Return the bits of a bitmap level in words of another type; each parent has whole words."""
     if words.dtype == dtype or not size:
         return words.astype(dtype, copy=False)
     row, wanted = row_of_bits(size, words.dtype), row_of_bits(size, dtype)
@@ -110,28 +111,30 @@ def in_other_words(words: Array, dtype: np.dtype[Any], size: int) -> Array:
 
 
 def row_of_bits(size: int, dtype: np.dtype[Any]) -> int:
-    """The bits of each parent of a bitmap level of so many coordinates: whole words."""
+    """Return the bits of each parent of a bitmap level of so many coordinates: whole words."""
     bits = 8 * dtype.itemsize
     return -(-size // bits) * bits
 
 
 def on_host(data: TensorData) -> TensorData:
-    """The tensor in the memory of the host, to be read: constant arrays of a device come once."""
+    """Return the tensor in the memory of the host, to be read: constant arrays of a device come
+    once."""
     return data if is_on_host(data) else mapped(data, np.asarray)
 
 
 def fetched(data: TensorData) -> TensorData:
-    """The tensor in the memory of the host, in arrays that nobody else has if it was not there."""
+    """Return the tensor in the memory of the host, in arrays that nobody else has if it was not
+    there."""
     return data if is_on_host(data) else mapped(data, lambda array: array.to_host())
 
 
 def is_on_host(data: TensorData) -> bool:
-    """Whether no array of the tensor is in the memory of a device."""
+    """Tell whether no array of the tensor is in the memory of a device."""
     return all(isinstance(array, np.ndarray) for array in arrays_of(data))
 
 
 def mapped(data: TensorData, change: Callable[[Any], Any]) -> TensorData:
-    """The tensor with each of its arrays changed."""
+    """Return the tensor with each of its arrays changed."""
     levels = tuple(
         LevelArrays(*(None if a is None else change(a) for a in (level.pos, level.crd)))
         for level in data.levels
@@ -140,7 +143,7 @@ def mapped(data: TensorData, change: Callable[[Any], Any]) -> TensorData:
 
 
 def arrays_of(data: TensorData) -> list[Array]:
-    """All arrays of a stored tensor."""
+    """Return all arrays of a stored tensor."""
     found = [data.values]
     for level in data.levels:
         found += [a for a in (level.pos, level.crd) if a is not None]
@@ -148,24 +151,25 @@ def arrays_of(data: TensorData) -> list[Array]:
 
 
 def converted_to(dtype: np.dtype[Any], data: TensorData) -> TensorData:
-    """The tensor with its values in another dtype."""
+    """Return the tensor with its values in another dtype."""
     return with_values(data, data.values.astype(dtype, copy=False))
 
 
 def with_values(data: TensorData, values: Array) -> TensorData:
-    """The tensor with these values at the same positions; its fill value is converted to their
-    dtype."""
+    """Return the tensor with these values at the same positions; its fill value is converted to
+    their dtype."""
     fill = converted(data.fill, data.dtype, values.dtype)
     return replace(data, values=values, fill=fill)
 
 
 def stores_all(data: TensorData) -> TensorData:
-    """A dense tensor without its fill value, which none of its elements has for being absent."""
+    """Return a dense tensor without its fill value, which none of its elements has for being
+    absent."""
     return replace(data, fill="") if data.fill and data.format.is_dense else data
 
 
 def number_of(dtype: str, size: int) -> Array:
-    """A size as a number of this type, without modes; as it wraps there, or is rounded."""
+    """Return a size as a number of this type, without modes; as it wraps there, or is rounded."""
     return np.array(size).astype(dtype)
 
 

@@ -80,7 +80,7 @@ def limited(function: Callable[..., T], arguments: Mapping[str, Any]) -> T:
 
 
 def _spread(value: Any) -> Iterable[Any]:
-    """The operands that an argument holds, or it is."""
+    """Return the operands that an argument holds, or it is."""
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, tuple) else (value,)
@@ -110,7 +110,8 @@ def sizes_of_objects(objects: tuple[Any, ...]) -> tuple[object, ...]:
 
 
 def _values_of(obj: Any) -> Any:
-    """How many values an object stores, None of one that does not tell; nothing is counted."""
+    """Return how many values an object stores, None of one that does not tell; nothing is
+    counted."""
     found = getattr(obj, "value_count", None)
     return getattr(obj, "nnz", None) if found is None else found
 
@@ -145,7 +146,7 @@ def limited_result(name: str, function: Callable[..., Any], *args: Any, **option
 
 
 def least_bytes(name: str, args: Sequence[Any], options: Mapping[str, Any]) -> int:
-    """Bytes that the result of a function takes at least; 0 where that is not known."""
+    """Return bytes that the result of a function takes at least; 0 where that is not known."""
     rule = LEAST.get(name, _copy if name in COPIES else None)
     try:
         return 0 if rule is None else int(rule(*args, **options))
@@ -154,7 +155,7 @@ def least_bytes(name: str, args: Sequence[Any], options: Mapping[str, Any]) -> i
 
 
 def _bytes(obj: Any) -> int:
-    """Bytes of the values of a tensor or array."""
+    """Return bytes of the values of a tensor or array."""
     count = getattr(obj, "value_count", None)
     return int(obj.nbytes) if count is None else int(count) * int(obj.dtype.itemsize)
 
@@ -183,7 +184,7 @@ LEAST: Mapping[str, Callable[..., int]] = MappingProxyType({
 
 
 def new_bytes(found: Any, args: Sequence[Any]) -> int:
-    """Bytes of a result's arrays that share no memory with those of arguments."""
+    """Return bytes of a result's arrays that share no memory with those of arguments."""
     old = list(_arrays(args))
     return sum(
         array.nbytes
@@ -193,7 +194,7 @@ def new_bytes(found: Any, args: Sequence[Any]) -> int:
 
 
 def _arrays(found: Any) -> Iterator[np.ndarray[Any, Any]]:
-    """The arrays of a result, or of several."""
+    """Yield the arrays of a result, or of several."""
     data = found if isinstance(found, TensorData) else getattr(found, "_data", None)
     if isinstance(data, TensorData):
         yield from arrays_of(data)

@@ -76,7 +76,7 @@ def coordinate_columns(coords: Any, order: int, entries: int, axis: int | None) 
 
 
 def modes_axis(table: Array, order: int, entries: int, axis: int | None) -> int:
-    """The axis of a table of coordinates that runs over the modes. Raises OperandError."""
+    """Return the axis of a table of coordinates that runs over the modes. Raises OperandError."""
     if table.ndim != 2:
         raise OperandError(
             f"Expected coordinates as a table of two axes or one array a mode, found shape "

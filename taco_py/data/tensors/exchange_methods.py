@@ -59,7 +59,7 @@ class ExchangeMethods:
         return found
 
     def _lent(self) -> Any:
-        """The array of a dense tensor. Raises SparseBufferError."""
+        """Return the array of a dense tensor. Raises SparseBufferError."""
         if not self.data.format.is_dense:
             raise SparseBufferError(
                 f"Expected a dense tensor for DLPack, found {self!r}; a sparse one is several "

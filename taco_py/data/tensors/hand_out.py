@@ -10,7 +10,7 @@ from taco_py.data.storage.tensor_data import TensorData, fetched
 
 
 def handed_out(data: TensorData, kind: str) -> Any:
-    """The result as an array, a Tensor or scipy's `kind`; a 0-d array as a NumPy scalar."""
+    """Return the result as an array, a Tensor or scipy's `kind`; a 0-d array as a NumPy scalar."""
     data = fetched(data)
     if kind == "ndarray":
         values = data.values

@@ -33,7 +33,7 @@ CONTIGUOUS = 0x0001  # in the flags of a NumPy array, as one number
 
 
 def call_key(identity: Hashable, operands: Iterable[Any]) -> Signature | None:
-    """The key of a call, None where an operand is neither of a type in READERS nor a Tensor.
+    """Return the key of a call, None where an operand is neither of a type in READERS nor a Tensor.
 
     identity  what is called: the text, the names of the operands, the options
     """
@@ -120,7 +120,7 @@ def of_array(array: Array) -> Signature:
 
 
 def stride_order(array: Array) -> tuple[tuple[int, ...], bool]:
-    """The modes from the longest stride to the shortest, and whether that is one element."""
+    """Return the modes from the longest stride to the shortest, and whether that is one element."""
     natural, shape = tuple(range(array.ndim)), array.shape
     flags = array.flags
     if flags.c_contiguous or not shape:

@@ -60,7 +60,7 @@ def spy(data: TensorData) -> str:
 
 
 def squares_of(sides: tuple[int, int]) -> list[int]:
-    """Rows and columns of the picture: as long as the sides are, unless one is much longer.
+    """Return rows and columns of the picture: as long as the sides are, unless one is much longer.
 
     >>> squares_of((60, 120)), squares_of((3, 10**6))
     ([24, 48], [3, 48])
@@ -72,7 +72,7 @@ def squares_of(sides: tuple[int, int]) -> list[int]:
 
 
 def _counted(data: TensorData) -> tuple[Array, Array]:
-    """How many entries are in each block of the matrix, and how many elements it has."""
+    """Return how many entries are in each block of the matrix, and how many elements it has."""
     split = len(data.shape) - 1
     sides = prod(data.shape[:split]), data.shape[-1]
     shown = squares_of(sides)

@@ -178,7 +178,7 @@ class RemappedTensor(Tensor):
         return self._format.is_bsr and not self.fill and self._fills_blocks()
 
     def _fills_blocks(self) -> bool:
-        """Whether its shape is one of whole blocks."""
+        """Tell whether its shape is one of whole blocks."""
         return not any(c and n % c for n, c in zip(self._shape, self._format.cuts, strict=True))
 
     def to_coo(self) -> tuple[Array, Array]:
@@ -212,7 +212,7 @@ class RemappedTensor(Tensor):
         return self._entries(plain)
 
     def _entries(self, wanted: Format) -> Tensor:
-        """The entries that have not the fill value, in a plain format."""
+        """Return the entries that have not the fill value, in a plain format."""
         return Tensor(unmap(self.stored.data, self._format, self._shape, wanted, drop_fill=True))
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
@@ -230,7 +230,7 @@ class RemappedTensor(Tensor):
         return self._over(self.stored.copy())
 
     def _over(self, stored: Tensor) -> RemappedTensor:
-        """A tensor in the same format, for the same reason, of other values."""
+        """Return a tensor in the same format, for the same reason, of other values."""
         return RemappedTensor(stored, self._format, self._shape, self.reason)
 
     def __reduce__(self) -> tuple[Any, ...]:

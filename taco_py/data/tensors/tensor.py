@@ -269,7 +269,7 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
         return self if data is self._data else Tensor(data)
 
     def _in(self, format: Format | RemappedFormat | str | None) -> Tensor:
-        """The same tensor in a format, where one is given."""
+        """Return the same tensor in a format, where one is given."""
         return self if format is None else self.to_format(format)
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Tensor:
@@ -332,7 +332,7 @@ class Tensor(StoredFacts, ArrayMethods, ExchangeMethods):
 
 
 def as_data(obj: Any) -> TensorData:
-    """The arrays of anything `tensor` accepts, borrowed where possible."""
+    """Return the arrays of anything `tensor` accepts, borrowed where possible."""
     if isinstance(obj, Tensor):
         return obj.data
     if isinstance(obj, TensorData):
@@ -350,12 +350,12 @@ def as_data(obj: Any) -> TensorData:
 
 
 def operand_data(obj: Any) -> TensorData:
-    """`as_data` of what kernels read, to which a dense tensor's fill value means nothing."""
+    """Return `as_data` of what kernels read, to which a dense tensor's fill value means nothing."""
     return stores_all(as_data(obj))
 
 
 def with_fill(data: TensorData, fill_value: Any) -> TensorData:
-    """The tensor in the same arrays, whose elements that are not stored have this value.
+    """Return the tensor in the same arrays, whose elements that are not stored have this value.
 
     fill_value  a number that the dtype holds; None leaves all as it is
 
@@ -365,18 +365,18 @@ def with_fill(data: TensorData, fill_value: Any) -> TensorData:
 
 
 def stored_as(data: TensorData, format: Format | RemappedFormat | str | None) -> TensorData:
-    """`data` in `format`, or as it is."""
+    """Return `data` in `format`, or as it is."""
     wanted = as_format(format, data.format.order)
     return data if wanted is None else convert(data, wanted)
 
 
 def asks_choice(format: Any) -> bool:
-    """Whether a user leaves the format to be chosen."""
+    """Tell whether a user leaves the format to be chosen."""
     return isinstance(format, str) and format.strip().lower() == "auto"
 
 
 def as_format(format: Format | RemappedFormat | str | None, order: int) -> Format | None:
-    """The Format of a user's format argument; FormatError unless it has `order` levels."""
+    """Return the Format of a user's format argument; FormatError unless it has `order` levels."""
     form = remapped(format)
     if form is not None:
         raise FormatError(
@@ -400,20 +400,20 @@ def as_format(format: Format | RemappedFormat | str | None, order: int) -> Forma
 
 
 def integer_columns(columns: Sequence[Array]) -> tuple[Array, ...]:
-    """Coordinates in the machine's byte order (and of integer type where there are none)."""
+    """Return coordinates in the machine's byte order (and of integer type where there are none)."""
     kept = (np.dtype(np.int32), np.dtype(np.int64))
     return tuple(each if each.dtype in kept else each.astype(np.int64) for each in columns)
 
 
 def own(data: TensorData, inputs: Sequence[Array]) -> TensorData:
-    """The same tensor sharing no memory with the user's arrays."""
+    """Return the same tensor sharing no memory with the user's arrays."""
     held = [data.values, *(array for level in data.levels for array in arrays_of(level))]
     shared = any(np.may_share_memory(a, b) for a in held for b in inputs)
     return copied(data) if shared else data
 
 
 def copied(data: TensorData) -> TensorData:
-    """The same tensor in fresh arrays."""
+    """Return the same tensor in fresh arrays."""
     levels = tuple(
         LevelArrays(*(None if a is None else a.copy() for a in (level.pos, level.crd)))
         for level in data.levels
@@ -422,5 +422,5 @@ def copied(data: TensorData) -> TensorData:
 
 
 def arrays_of(level: LevelArrays) -> list[Array]:
-    """The arrays a level owns."""
+    """Return the arrays a level owns."""
     return [array for array in (level.pos, level.crd) if array is not None]

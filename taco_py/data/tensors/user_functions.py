@@ -98,7 +98,7 @@ def c_text_of(name: str, numpy: Callable[..., Any], text: str, dtypes: Any) -> C
 
 
 def parameters_of(name: str, numpy: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of the arguments of a NumPy function. Raises OperandTypeError."""
+    """Return the names of the arguments of a NumPy function. Raises OperandTypeError."""
     if not callable(numpy):
         raise OperandTypeError(
             f"Expected a NumPy function as numpy= of {name}, found {type(numpy).__name__}",
@@ -127,7 +127,7 @@ def parameters_of(name: str, numpy: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _types(name: str, dtypes: Any) -> tuple[str, ...]:
-    """The names of types that C has, the narrow ones first. Raises OperandTypeError."""
+    """Return the names of types that C has, the narrow ones first. Raises OperandTypeError."""
     given = FLOATS if dtypes is None else dtypes
     each_given = (given,) if isinstance(given, str | type | np.dtype) else tuple(given)
     try:
@@ -151,7 +151,7 @@ def _types(name: str, dtypes: Any) -> tuple[str, ...]:
 
 
 def _samples(type: str, arity: int) -> tuple[Array, ...]:
-    """Random numbers of a type, and those at its ends together."""
+    """Return random numbers of a type, and those at its ends together."""
     dtype, random = np.dtype(type), np.random.default_rng(27)
     special = list(islice(product(_SPECIAL[dtype.kind], repeat=arity), _MOST_SPECIAL))
     columns = []
@@ -224,7 +224,8 @@ def _trial_text(function: ScalarFunction, parameters: tuple[str, ...], text: str
 
 
 def _not_compiled(name: str, text: str, error: CompileError) -> NotationError | CompilerError:
-    """The error at the place of the text that the compiler names; its own where it names none."""
+    """Return the error at the place of the text that the compiler names; its own where it names
+    none."""
     found = _FAILED.search(error.output)
     if found is None:
         return CompilerError(error.message, hint=error.hint)

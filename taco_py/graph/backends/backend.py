@@ -48,7 +48,7 @@ class ValueFacts:
 
     @property
     def size(self) -> int:
-        """The number of its elements."""
+        """Return the number of its elements."""
         return prod(self.shape)
 
 
@@ -196,12 +196,12 @@ class Backend:
             )
 
     def moved(self, size: float) -> float:
-        """Seconds to move so many bytes."""
+        """Return seconds to move so many bytes."""
         return size / self.bytes_per_second if self.bytes_per_second else 0.0
 
 
 def labels_of(pattern: CompositePattern) -> frozenset[str]:
-    """The names that a pattern binds."""
+    """Return the names that a pattern binds."""
     found: set[str] = set()
     waiting: list[Any] = [pattern.root]
     while waiting:

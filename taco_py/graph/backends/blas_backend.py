@@ -37,7 +37,7 @@ Product = Callable[[Any, Any], Any]
 
 
 def supports(node: Node, facts: Facts) -> bool:
-    """Whether a primitive is a product of two dense arrays of a type that the BLAS has."""
+    """Tell whether a primitive is a product of two dense arrays of a type that the BLAS has."""
     return (
         node.dtype in GEMM
         and available(node.dtype, KERNELS.cores)
@@ -111,7 +111,7 @@ def _of_arrays(product: Product) -> Run:
 
 
 def _add_in_place(node: Node, region: Graph) -> Run:
-    """The sum of a product and something, in the product's array."""
+    """Return the sum of a product and something, in the product's array."""
     products = {each.name for each in region.nodes if each.operator == "contract"}
     places = [k for k, name in enumerate(node.inputs) if name in products]
 
@@ -125,7 +125,7 @@ def _add_in_place(node: Node, region: Graph) -> Run:
 
 
 def product_of(node: Node) -> Product:
-    """The routine for a product of two arrays."""
+    """Return the routine for a product of two arrays."""
     (left, right), kept = node.get("labels"), node.get("kept")
     vectors = vector_routines(node.dtype)
     if vectors is not None and len(kept) == 1 and {len(left), len(right)} == {1, 2}:

@@ -57,7 +57,7 @@ def interpreted(graph: Graph) -> Interpreted:
 
 
 def extents_of(node: Node) -> list[Extent]:
-    """The numbers that a primitive asks for besides its operands."""
+    """Return the numbers that a primitive asks for besides its operands."""
     if node.operator == "broadcast" or node.get("call") in ("reshape", "broadcast_to"):
         return [*node.shape]
     return [each for entry in node.get("key", ()) for each in entry[1:] if each is not None]
@@ -70,7 +70,7 @@ def _map(node: Node) -> Run:
 
 
 def function_of(name: str) -> Callable[..., Any] | None:
-    """One of NumPy's or SciPy's functions of elements, None where neither has it."""
+    """Return one of NumPy's or SciPy's functions of elements, None where neither has it."""
     return element_function(name)
 
 

@@ -95,7 +95,7 @@ class JsonVm:
 
 
 def supports(node: Node, facts: Facts) -> bool:
-    """Whether all that a primitive reads is dense, and the interpreter has it."""
+    """Tell whether all that a primitive reads is dense, and the interpreter has it."""
     if any(facts[name].sparsity for name in node.inputs):
         return False
     if node.operator == "map":

@@ -40,7 +40,7 @@ def answer(
 
 
 def _as_passed(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
-    """Python's numbers where the region reads such."""
+    """Return Python's numbers where the region reads such."""
     return [
         value.item() if each.fact.weak else value
         for each, value in zip(graph.inputs, arrays, strict=True)

@@ -39,7 +39,7 @@ BY_ROWS, BY_COLUMNS = "ds", "ds:1,0"
 
 
 def supports(node: Node, facts: Facts) -> bool:
-    """Whether a primitive is a product of two matrices, or of a matrix and a vector."""
+    """Tell whether a primitive is a product of two matrices, or of a matrix and a vector."""
     if node.dtype not in LETTERS or not is_plain_product(node, facts):
         return False
     left, right = (facts[name] for name in node.inputs)
@@ -121,7 +121,7 @@ class MklProducts:
         return [values[name] for name in found.outputs]
 
     def dense(self, node: Node) -> Run:
-        """A product of dense arrays: as rows times columns."""
+        """Return a product of dense arrays: as rows times columns."""
         (left, right), kept = node.get("labels"), node.get("kept")
         swap = len(left) == 1 or (len(kept) == 2 and kept[0] not in left)
         first, second = (right, left) if swap else (left, right)
@@ -138,7 +138,7 @@ class MklProducts:
         return run
 
     def sparse(self, node: Node, place: int) -> Run:
-        """A product of a sparse matrix and a dense array."""
+        """Return a product of a sparse matrix and a dense array."""
         labels, kept = node.get("labels"), node.get("kept")
         matrix, other = labels[place], labels[1 - place]
         transposed = matrix[0] not in kept
@@ -158,14 +158,14 @@ class MklProducts:
 
 
 def _transposed(node: Node) -> Run:
-    """A layout of a sparse matrix. Raises ValueError for others than its transpose."""
+    """Return a layout of a sparse matrix. Raises ValueError for others than its transpose."""
     if node.operator != "contract" and node.get("source") != (1, 0):
         raise ValueError(f"Expected a sparse matrix or its transpose, found {node.operator} of one")
     return lambda arrays, numbers: arrays[0].T
 
 
 def _in_rows(a: Any) -> tuple[Any, bool]:
-    """A matrix in CSR, and whether that is its transpose, as one in CSC is stored."""
+    """Return a matrix in CSR, and whether that is its transpose, as one in CSC is stored."""
     found = a.to_scipy() if not hasattr(a, "indptr") else a
     if found.format == "csr":
         return found, False

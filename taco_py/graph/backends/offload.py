@@ -43,7 +43,7 @@ class SizedProgram:
 
     @property
     def is_current(self) -> bool:
-        """Whether none of its regions was left out since."""
+        """Tell whether none of its regions was left out since."""
         return not any(task.is_left_out for task in self.tasks)
 
 
@@ -140,7 +140,7 @@ class Offload:
         return found
 
     def _task(self, backend: Backend, names: tuple[str, ...], part: RegionGraph) -> OffloadedTask:
-        """The compiled region, which was made before where it is the same."""
+        """Return the compiled region, which was made before where it is the same."""
         sizes = str(part.graph) if backend.sized else ""
         stored = tuple(each.fact.sparsity for each in part.graph.inputs)
         key = (backend.name, names, part.graph.outputs, sizes, stored)

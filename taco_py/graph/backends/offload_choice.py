@@ -61,7 +61,7 @@ class OffloadChoice:
     whole: float
 
     def partition(self) -> tuple[Region, ...]:
-        """The graph's regions in the order in which they run."""
+        """Return the graph's regions in the order in which they run."""
         dag, found = self.values.dag, []
         for run in staged(dag.dag, [each.members for each in self.regions]):
             nodes = tuple(dag.nodes[p] for p in bits(run.members))
@@ -139,14 +139,14 @@ class _Chooser:
         return OffloadTarget(name, patterns, supports, cost)
 
     def supports(self, backend: Backend, primitive: int) -> bool:
-        """Whether a backend computes a primitive by itself."""
+        """Tell whether a backend computes a primitive by itself."""
         if backend.supports is None or not self.values.is_free(primitive):
             return False
         node = self.values.dag.nodes[primitive]
         return bool(_asked(backend, _truth, backend.supports, node, self.values.facts))
 
     def pattern(self, backend: Backend, pattern: Pattern) -> CompositePattern:
-        """A backend's pattern, with what has to hold of its matches."""
+        """Return a backend's pattern, with what has to hold of its matches."""
         labels = labels_of(pattern.compiled(lambda dag, match: True))
 
         def holds(dag: Dag, match: Match) -> bool:
@@ -163,14 +163,14 @@ class _Chooser:
     # ------------------------------------------------------------ prices
 
     def region(self, members: int, binds: bool = True) -> RegionGraph:
-        """Primitives as a graph of their own."""
+        """Return primitives as a graph of their own."""
         dag = self.values.dag
         names = [dag.nodes[p].name for p in bits(members)]
         outputs = [dag.nodes[p].name for p in bits(dag.dag.read_outside(members))]
         return region_graph(self.values.graph, names, outputs, self.sparsity, binds)
 
     def on_host(self, members: int, regions: Sequence[int] = ()) -> float:
-        """The seconds that the host takes for primitives, but for those in regions."""
+        """Return the seconds that the host takes for primitives, but for those in regions."""
         dag, found = self.values.dag, 0.0
         for run in staged(dag.dag, regions, members):
             if run.place < 0:
@@ -180,21 +180,21 @@ class _Chooser:
         return found
 
     def seconds(self, backend: Backend, members: int) -> float:
-        """The seconds that a backend takes for primitives, without launch and transfer."""
+        """Return the seconds that a backend takes for primitives, without launch and transfer."""
         if backend.seconds is None:
             return 0.0
         region = self.region(members).graph
         return float(_asked(backend, _seconds, backend.seconds, region, self.values.facts))
 
     def gain(self, backend: Backend, members: int) -> float:
-        """The seconds that a backend saves."""
+        """Return the seconds that a backend saves."""
         if backend.always:
             return inf
         host = self.on_host(members)
         return inf if host == inf else host - self.seconds(backend, members)
 
     def slack(self, backend: Backend, members: int) -> float:
-        """How much longer a backend may take that is preferred to the host."""
+        """Return how much longer a backend may take that is preferred to the host."""
         place = self.preferred.backends.index(backend)
         if backend.always or place >= self.preferred.before:
             return 0.0
@@ -202,12 +202,12 @@ class _Chooser:
         return TIE * host if isfinite(host) else 0.0
 
     def transfer(self, backend: Backend, members: int) -> float:
-        """The seconds to move what a region reads and makes."""
+        """Return the seconds to move what a region reads and makes."""
         region = self.region(members, backend.binds)
         return backend.moved(self.values.bytes_of([*region.reads, *region.graph.outputs]))
 
     def of_region(self, region: OffloadRegion) -> float:
-        """The seconds that a region takes with launch and transfer."""
+        """Return the seconds that a region takes with launch and transfer."""
         backend = self.backends[region.target]
         return (
             self.seconds(backend, region.members)
@@ -243,7 +243,7 @@ class _Chooser:
         return OffloadChoice(self.values, taken, kept, inf, inf)
 
     def _members(self, names: Sequence[str]) -> int:
-        """The primitives of a region by their names; layouts belong to what reads them."""
+        """Return the primitives of a region by their names; layouts belong to what reads them."""
         numbers = {node.name: p for p, node in enumerate(self.values.dag.nodes)}
         known = self.values.graph.by_name
         for name in names:

@@ -62,7 +62,7 @@ class OffloadedTask:
 
     @property
     def is_left_out(self) -> bool:
-        """Whether the host computes it."""
+        """Tell whether the host computes it."""
         return bool(self.failed or self.backend.health.out)
 
     def by_host(self, arrays: Sequence[Any]) -> list[Any]:

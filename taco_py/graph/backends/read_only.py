@@ -48,7 +48,8 @@ def _data_shown(data: TensorData) -> TensorData:
 
 
 def _matrix_shown(matrix: Any) -> Any:
-    """A matrix of SciPy in the same arrays; one whose elements are in lists or a dict is copied."""
+    """Return a matrix of SciPy in the same arrays; one whose elements are in lists or a dict is
+    copied."""
     if matrix.format in ("lil", "dok"):
         return matrix.copy()
     found = copy(matrix)
@@ -82,7 +83,7 @@ def _own(value: Any, others: Sequence[Any], held: bool) -> Any:
 
 
 def _has_foreign_base(value: Any) -> bool:
-    """Whether what an array shows is somebody else's, too, or may be."""
+    """Tell whether what an array shows is somebody else's, too, or may be."""
     base = value.base
     while isinstance(base, np.ndarray):
         if sys.getrefcount(base) > _OF_BASE:
@@ -92,7 +93,7 @@ def _has_foreign_base(value: Any) -> bool:
 
 
 def _count_references() -> tuple[int, int, int]:
-    """How many references there are, as counted above, where nobody else has one."""
+    """Count how many references there are, as counted above, where nobody else has one."""
     counts: list[int] = []
 
     def sequence(found: Sequence[Any]) -> None:

@@ -37,12 +37,12 @@ class RegionGraph:
 
     @property
     def constants(self) -> dict[str, Any]:
-        """The constants by their names."""
+        """Return the constants by their names."""
         return {each.name: each.value for each in self.graph.constants}
 
     @property
     def arrays(self) -> tuple[Constant, ...]:
-        """The constants whose elements may change."""
+        """Return the constants whose elements may change."""
         return tuple(e for e in self.graph.constants if isinstance(e.value, np.ndarray))
 
 
@@ -112,14 +112,14 @@ def in_sizes(region: RegionGraph, holders: Mapping[str, Any]) -> RegionGraph:
 
 
 def _asks_for(extent: Extent, names: Collection[str]) -> bool:
-    """Whether a number depends on one that calls pass."""
+    """Tell whether a number depends on one that calls pass."""
     if extent.operator == "value":
         return extent.args[0] in names
     return any(_asks_for(each, names) for each in extent.args if isinstance(each, Extent))
 
 
 def _own(graph: Graph, members: Collection[str]) -> list[Node]:
-    """The members, and the layouts between them and before them, in order."""
+    """Return the members, and the layouts between them and before them, in order."""
     wanted: set[str] = set()
     found = []
     for node in reversed(graph.nodes):

@@ -44,7 +44,7 @@ class Registered:
         return self.known[name]
 
     def names(self) -> list[str]:
-        """All names, those that come with it first."""
+        """Return all names, those that come with it first."""
         return [*dict.fromkeys((*COMING, *self.known))]
 
 

@@ -32,18 +32,18 @@ class SizedValues:
     prices: RegionPrices
 
     def name_of(self, argument: int) -> str:
-        """The name of an argument of a primitive: of a node or of a leaf."""
+        """Return the name of an argument of a primitive: of a node or of a leaf."""
         if argument >= 0:
             return self.dag.nodes[argument].name
         return self.graph.leaves[~argument].name
 
     def is_free(self, primitive: int) -> bool:
-        """Whether a primitive gives a dense array of which all elements are asked for."""
+        """Tell whether a primitive gives a dense array of which all elements are asked for."""
         name = self.dag.nodes[primitive].name
         return not self.facts[name].sparsity and not self.prices.is_asked_for_few(name)
 
     def bytes_of(self, names: Sequence[str]) -> float:
-        """The bytes of values' elements."""
+        """Return the bytes of values' elements."""
         facts = (self.facts[name] for name in names)
         return sum(each.entries * np.dtype(each.dtype).itemsize for each in facts)
 
@@ -72,7 +72,7 @@ def sized_values(graph: Graph, operands: Sequence[Any]) -> SizedValues:
 
 
 def _is_unknown(node: Node | None, facts: Facts) -> bool:
-    """Whether NumPy's functions of sparse arrays decide whether a value is sparse."""
+    """Tell whether NumPy's functions of sparse arrays decide whether a value is sparse."""
     if node is None or node.get("call") == "to_dense":
         return False
     read = [facts[name].sparsity for name in node.inputs]

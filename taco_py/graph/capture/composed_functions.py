@@ -196,7 +196,7 @@ def norm(
 
 
 def _vector_norm(size: Traced, power: Any, axis: int, keepdims: bool) -> Traced:
-    """The norm of vectors of absolute values along an axis."""
+    """Return the norm of vectors of absolute values along an axis."""
     if power == np.inf:
         return size.max(axis, keepdims=keepdims)
     if power == -np.inf:

@@ -110,7 +110,7 @@ def global_values(function: FunctionType) -> list[Any]:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """The names that code asks for, and the functions that are defined in it."""
+    """Yield the names that code asks for, and the functions that are defined in it."""
     yield from code.co_names
     for each in code.co_consts:
         if isinstance(each, CodeType):
@@ -118,7 +118,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _held(roots: list[Any]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """Containers among objects and inside of them, with what they hold."""
+    """Yield containers among objects and inside of them, with what they hold."""
     waiting, seen = list(roots), set[int]()
     while waiting and len(seen) < MOST_HELD:
         each = waiting.pop()
@@ -135,7 +135,7 @@ def _held(roots: list[Any]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
 
 
 def _attributes(obj: Any) -> dict[str, Any] | None:
-    """The attributes of an object of a class of the user's."""
+    """Return the attributes of an object of a class of the user's."""
     home = type(obj).__module__.split(".")[0]
     if home in ("builtins", "numpy", "scipy", "taco_py", "functools", "types"):
         return None

@@ -39,14 +39,14 @@ class Leaves:
 
     @property
     def operands(self) -> Mapping[str, Any]:
-        """The arrays and numbers by the names that graphs have for them."""
+        """Return the arrays and numbers by the names that graphs have for them."""
         names = Names(RESERVED)
         wishes = (f"{each}_" if OUR_NAME.fullmatch(each) else each for each in self.places)
         return dict(zip(map(names.fresh, wishes), self.values, strict=True))
 
     @property
     def matrices(self) -> frozenset[str]:
-        """The operands that are matrices of scipy.sparse, which are no arrays."""
+        """Return the operands that are matrices of scipy.sparse, which are no arrays."""
         return frozenset(
             name for name, each in self.operands.items() if type(each).__name__.endswith("_matrix")
         )

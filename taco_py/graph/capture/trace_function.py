@@ -105,7 +105,7 @@ def trace_function(
 
 
 def _holds_traced(value: Any) -> bool:
-    """Whether an object of a class of its own has traced arrays as attributes."""
+    """Tell whether an object of a class of its own has traced arrays as attributes."""
     held = getattr(value, "__dict__", None)
     names = getattr(type(value), "__slots__", ())
     slots = [getattr(value, name, None) for name in ((names,) if type(names) is str else names)]

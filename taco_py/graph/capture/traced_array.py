@@ -56,42 +56,42 @@ class TracedArray:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The sizes: numbers of each call."""
+        """Return the sizes: numbers of each call."""
         return tuple(map(self.recorder.size, self.fact.shape))
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the elements."""
+        """Return the type of the elements."""
         return np.dtype(self.fact.dtype)
 
     @property
     def ndim(self) -> int:
-        """The number of modes."""
+        """Return the number of modes."""
         return self.fact.order
 
     @property
     def size(self) -> Any:
-        """The number of elements."""
+        """Return the number of elements."""
         return self.recorder.size(product(self.fact.shape))
 
     @property
     def T(self) -> Any:  # noqa: N802
-        """The array with its modes in reverse order."""
+        """Return the array with its modes in reverse order."""
         return self._call("transpose")
 
     @property
     def mT(self) -> Any:  # noqa: N802
-        """The array with its last two modes exchanged."""
+        """Return the array with its last two modes exchanged."""
         return self._call("matrix_transpose")
 
     @property
     def real(self) -> Any:
-        """The real parts."""
+        """Return the real parts."""
         return self._call("real")
 
     @property
     def imag(self) -> Any:
-        """The imaginary parts."""
+        """Return the imaginary parts."""
         return self._call("imag")
 
     def __repr__(self) -> str:

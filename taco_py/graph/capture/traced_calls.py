@@ -64,7 +64,7 @@ def _check_dense(name: str, facts: Sequence[Fact]) -> None:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """An argument that is no array, as it is in all calls."""
+    """Return an argument that is no array, as it is in all calls."""
     if isinstance(value, tuple | list):
         return tuple(_plain(name, each) for each in value)
     if isinstance(value, Size):
@@ -80,7 +80,8 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _dtype(name: str, facts: Sequence[Fact], options: Mapping[str, Any]) -> str:
-    """The type that NumPy gives, found for arrays of one element; of two where it asks for more."""
+    """Return the type that NumPy gives, found for arrays of one element; of two where it asks for
+    more."""
     for size in (1, 2):
         small = [np.resize(sample(f), (size,) * f.order) if f.order else sample(f) for f in facts]
         try:
@@ -95,7 +96,7 @@ def _dtype(name: str, facts: Sequence[Fact], options: Mapping[str, Any]) -> str:
 
 
 def _first(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
-    """The shape of the first array."""
+    """Return the shape of the first array."""
     return facts[0].shape
 
 
@@ -110,7 +111,7 @@ def _square(recorder: Recorder, fact: Fact, name: str) -> None:
 
 
 def _of_square(result: Callable[[Shape], Shape], name: str) -> ShapeRule:
-    """The shape of a function of square matrices."""
+    """Return the shape of a function of square matrices."""
 
     def rule(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
         _square(recorder, facts[0], name)
@@ -120,13 +121,13 @@ def _of_square(result: Callable[[Shape], Shape], name: str) -> ShapeRule:
 
 
 def _lines(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
-    """The shape of lines along an axis, or of all elements in one."""
+    """Return the shape of lines along an axis, or of all elements in one."""
     whole = "axis" in options and options["axis"] is None
     return (product(facts[0].shape),) if whole else facts[0].shape
 
 
 def _solved(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
-    """The shape of solutions: as many as right-hand sides."""
+    """Return the shape of solutions: as many as right-hand sides."""
     matrix, right = facts
     _square(recorder, matrix, "linalg.solve")
     vector = right.order == 1
@@ -145,7 +146,7 @@ def _solved(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any
 
 
 def _padded(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, Any]) -> Shape:
-    """The shape of a padded array."""
+    """Return the shape of a padded array."""
     order = facts[0].order
     widths = np.broadcast_to(options["pad_width"], (order, 2)).tolist()
     return tuple(
@@ -184,7 +185,7 @@ def _convolved(recorder: Recorder, facts: Sequence[Fact], options: Mapping[str, 
 
 
 def _transformed(half: str = "") -> ShapeRule:
-    """The shape of a Fourier transform over one axis.
+    """Return the shape of a Fourier transform over one axis.
 
     half  "forward" and "back" of transforms of real numbers
     """

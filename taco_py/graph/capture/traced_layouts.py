@@ -259,7 +259,7 @@ def subscript(recorder: Recorder, x: Any, key: Any) -> Any:
 
 
 def _has_traced(recorder: Recorder, key: Any) -> bool:
-    """Whether a traced array is among subscripts."""
+    """Tell whether a traced array is among subscripts."""
     given = key if isinstance(key, tuple) else (key,)
     return any(isinstance(each, recorder.operations["TracedArray"]) for each in given)
 
@@ -293,7 +293,7 @@ def gather(recorder: Recorder, x: Any, key: Any) -> Any:
 
 
 def _whole_key(recorder: Recorder, key: Any, order: int) -> list[Any]:
-    """A subscript for each mode and each new one, arrays of truths as positions."""
+    """Return a subscript for each mode and each new one, arrays of truths as positions."""
     given = list(key) if isinstance(key, tuple) else [key]
     for place, each in enumerate(given):
         if isinstance(each, list | np.ndarray):
@@ -346,7 +346,7 @@ def _position(recorder: Recorder, each: Any, size: Extent) -> Extent:
 def _shape_with_arrays(
     recorder: Recorder, fact: Fact, keys: Sequence[Any], rest: Sequence[Extent]
 ) -> Shape:
-    """The shape of a result of arrays of positions among subscripts, as NumPy has it."""
+    """Return the shape of a result of arrays of positions among subscripts, as NumPy has it."""
     sizes = recorder.concrete(fact.shape)
     shown = np.broadcast_to(np.zeros(()), sizes)
     plain = tuple(

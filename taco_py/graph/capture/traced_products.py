@@ -153,7 +153,7 @@ def diagonal(recorder: Recorder, x: Any, offset: int = 0, axis1: int = 0, axis2:
 
 
 def _square_of(recorder: Recorder, name: str, *begins: tuple[int, int]) -> str:
-    """The part of an array that is square in two axes, each from a position on."""
+    """Return the part of an array that is square in two axes, each from a position on."""
     x = recorder.traced(name)
     lengths = [x.shape[axis] - begin for axis, begin in begins]
     if lengths[0] == lengths[1] and not any(begin for _, begin in begins):

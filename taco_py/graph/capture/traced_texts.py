@@ -117,7 +117,7 @@ def _check_names(statements: Sequence[Assignment], given: Mapping[str, Any]) -> 
 
 
 def _shape_of(recorder: Recorder, assignment: Assignment, shapes: dict[str, Shape]) -> Shape:
-    """The shape of what a statement makes, of the indices that stand alone as subscripts."""
+    """Return the shape of what a statement makes, of the indices that stand alone as subscripts."""
     sizes: dict[str, Extent] = {}
     for access in accesses(assignment):
         shape = shapes[access.tensor]

@@ -66,7 +66,7 @@ def ufunc(
 
 
 def _outer(recorder: Recorder, a: Any, b: Any) -> tuple[Any, Any]:
-    """The first array with a mode of size 1 for each mode of the second."""
+    """Return the first array with a mode of size 1 for each mode of the second."""
     order = recorder.facts[recorder.name_of(b)].order
     last = tuple(range(-order, 0))
     return (recorder.operations["expand_dims"](recorder, a, last) if order else a), b
@@ -116,7 +116,7 @@ def reduced_shape(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
 
 
 def reduction(name: str) -> Callable[..., Any]:
-    """One of NumPy's reductions by its name."""
+    """Return one of NumPy's reductions by its name."""
 
     def reduce(
         recorder: Recorder,
@@ -185,7 +185,7 @@ NEUTRAL: Mapping[str, int] = MappingProxyType({"sum": 0, "prod": 1, "any": 0, "a
 
 
 def _selected(recorder: Recorder, name: str, x: Any, condition: Any) -> Any:
-    """An array with what a reduction is not changed by, where a condition does not hold."""
+    """Return an array with what a reduction is not changed by, where a condition does not hold."""
     if condition is np._NoValue:
         return x
     if name not in NEUTRAL:
@@ -225,7 +225,7 @@ def place_of_extremum(name: str) -> Callable[..., Any]:
 
 
 def along(name: str) -> Callable[..., Any]:
-    """A function along one axis that keeps the shape: np.cumsum, np.sort and others."""
+    """Return a function along one axis that keeps the shape: np.cumsum, np.sort and others."""
 
     def compute(recorder: Recorder, x: Any, axis: Any = -1 if "sort" in name else None) -> Any:
         operand = recorder.name_of(x)
@@ -264,7 +264,7 @@ def where(recorder: Recorder, condition: Any, x: Any = None, y: Any = None) -> A
 
 
 def simple(name: str) -> Callable[..., Any]:
-    """A function of elements that NumPy has no ufunc for, as np.real."""
+    """Return a function of elements that NumPy has no ufunc for, as np.real."""
     return lambda recorder, x: pointwise(recorder, name, getattr(np, name), (x,))
 
 

@@ -27,7 +27,8 @@ def is_dense(builder: GraphBuilder, name: str) -> bool:
 
 
 def _is_dense_product(builder: GraphBuilder, node: Node) -> bool:
-    """Whether a product sums over a mode of its sparse factors, which lack one that is kept."""
+    """Tell whether a product sums over a mode of its sparse factors, which lack one that is
+    kept."""
     kept = {*node.get("kept")}
     labels = zip(node.inputs, node.get("labels"), strict=True)
     sparse = {label for each, own in labels if not is_dense(builder, each) for label in own}

@@ -42,7 +42,7 @@ def map_or_numpy(
 
 
 def _is_safe(function: str, facts: Sequence[Fact]) -> bool:
-    """Whether values are NumPy's for all numbers: powers of integers may raise there."""
+    """Tell whether values are NumPy's for all numbers: powers of integers may raise there."""
     kinds = [np.dtype(fact.dtype).kind for fact in facts]
     return function not in ("power", "float_power") or kinds[0] not in "iub"
 

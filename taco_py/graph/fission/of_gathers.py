@@ -75,7 +75,7 @@ def _placed(key: Key, width: int) -> tuple[int, list[int | None]]:
 
 
 def _is_computed(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> bool:
-    """Whether kernels read the elements: real or complex ones of a dense array."""
+    """Tell whether kernels read the elements: real or complex ones of a dense array."""
     name, *arrays = inputs
     fact = builder.facts[name]
     if np.dtype(fact.dtype).kind not in "fc" or not are_computed((fact,)) or fact.weak:
@@ -122,7 +122,7 @@ def positions(builder: GraphBuilder, array: str, size: Extent, axis: int, dtype:
 
 
 def _without_units(builder: GraphBuilder, name: str) -> str:
-    """The array in which modes of size 1 were put, or from which they were left out."""
+    """Return the array in which modes of size 1 were put, or from which they were left out."""
     while name in builder.nodes and builder.nodes[name].operator in ("expand", "squeeze"):
         (name,) = builder.nodes[name].inputs
     return name

@@ -48,12 +48,12 @@ def shown_value(nodes: dict[str, Node], name: str) -> str:
 
 
 def _shows(node: Node) -> bool:
-    """Whether a node is in the memory of its operand: an array that is filled has its own."""
+    """Tell whether a node is in the memory of its operand: an array that is filled has its own."""
     return is_view(node) and not node.get("filled")
 
 
 def _is_stretched(computed: dict[str, Node], name: str, shown: dict[str, Node], user: str) -> bool:
-    """Whether elements stand for several of a result that NumPy makes one by one."""
+    """Tell whether elements stand for several of a result that NumPy makes one by one."""
     while name in computed and is_view(computed[name]):
         if "broadcast" in (computed[name].get("call") or computed[name].operator):
             break

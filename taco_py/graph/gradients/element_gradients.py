@@ -80,7 +80,7 @@ def cotangents_of_map(
 
 
 def sides_at(builder: GraphBuilder, known: Mapping[str, Expr]) -> Sides:
-    """The sides on which a function is used, of its arguments and of these and 0."""
+    """Return the sides on which a function is used, of its arguments and of these and 0."""
     if not builder.sides:
         return NO_SIDES
     forms = [(linear_value(builder, name), linear_of(arg)) for name, arg in known.items()]
@@ -120,7 +120,7 @@ def linear_value(builder: GraphBuilder, name: str, depth: int = 8) -> Linear:
 
 
 def _number(builder: GraphBuilder, name: str) -> float | None:
-    """The real number that a value is, None for others."""
+    """Return the real number that a value is, None for others."""
     constant = builder.constants.get(name)
     plain = constant is not None and isinstance(constant.value, bool | int | float | np.number)
     if constant is None or not plain or np.iscomplexobj(constant.value):
@@ -135,7 +135,7 @@ def pair_of_values(builder: GraphBuilder, names: Sequence[str]) -> tuple[str, st
 
 
 def comparison_of(builder: GraphBuilder, name: str) -> tuple[Node | None, list[Node]]:
-    """The comparison by order that a condition is, and the layouts of it."""
+    """Return the comparison by order that a condition is, and the layouts of it."""
     layouts = []
     while name in builder.nodes and builder.nodes[name].operator in LAYOUTS:
         layouts.append(builder.nodes[name])
@@ -160,7 +160,7 @@ def kinks_above(builder: GraphBuilder) -> dict[str, Pairs]:
 
 
 def _own_kinks(builder: GraphBuilder, node: Node) -> Pairs:
-    """The pairs of values that a function compares, of which it chooses one."""
+    """Return the pairs of values that a function compares, of which it chooses one."""
     function = node.get("function")
     if function == "absolute":
         value = linear_value(builder, node.inputs[0])
@@ -190,8 +190,8 @@ def sides_of_operand(builder: GraphBuilder, node: Node, inputs: Sequence[str], p
 
 
 def _tied(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> tuple[Sequence[float], str]:
-    """The shares of arguments where both sides of an active comparison that chooses are equal, and
-    both values, and where that is; "" of other functions."""
+    """Return the shares of arguments where both sides of an active comparison that chooses are
+    equal, and both values, and where that is; "" of other functions."""
     if node.get("function") != "where":
         return (), ""
     made, layouts = comparison_of(builder, inputs[0])
@@ -211,8 +211,8 @@ def _tied(builder: GraphBuilder, node: Node, inputs: Sequence[str]) -> tuple[Seq
 
 
 def _where_stored(builder: GraphBuilder, name: str, cotangent: str) -> str:
-    """A cotangent where a value that may be sparse stores something: elsewhere it is no variable,
-    though it equals what it is compared with."""
+    """Return a cotangent where a value that may be sparse stores something: elsewhere it is no
+    variable, though it equals what it is compared with."""
     if name not in builder.sparse or is_dense(builder, name):
         return cotangent
     stored = builder.map("stored", name, dtype="bool")
@@ -222,7 +222,7 @@ def _where_stored(builder: GraphBuilder, name: str, cotangent: str) -> str:
 def _below(
     expr: Expr, cotangent: Expr, is_complex: bool, real: Collection[str], sides: Sides
 ) -> Iterator[tuple[str, Expr]]:
-    """The cotangents of the accesses in an expression that are real or complex."""
+    """Yield the cotangents of the accesses in an expression that are real or complex."""
     if isinstance(expr, Access):
         yield expr.tensor, cotangent
     elif isinstance(expr, Call):

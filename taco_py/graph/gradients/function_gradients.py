@@ -50,7 +50,8 @@ def _logsumexp(
 def _cross_entropy(
     builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str
 ) -> Cotangents:
-    """Inputs are the losses, the logits, their logarithms of probabilities, and the labels."""
+    """Return inputs are the losses, the logits, their logarithms of probabilities, and the
+    labels."""
     _, logits, logp, labels = inputs
     apart = builder.map("subtract", builder.map("exp", logp), labels)
     yield 1, builder.map("multiply", apart, over_elements(builder, node, logits, cotangent))
@@ -70,8 +71,8 @@ def _dropout(
 
 
 def _again(builder: GraphBuilder, name: str, made: dict[str, str]) -> str:
-    """A value computed again by functions of elements, where it would be one node with the first:
-    as many operations as its bytes take to write and to read."""
+    """Return a value computed again by functions of elements, where it would be one node with the
+    first: as many operations as its bytes take to write and to read."""
     node = builder.nodes.get(name)
     if node is None or node.operator not in ("map", *LAYOUTS):
         return name
@@ -83,13 +84,13 @@ def _again(builder: GraphBuilder, name: str, made: dict[str, str]) -> str:
 
 
 def _sums(builder: GraphBuilder, node: Node, name: str) -> str:
-    """The sums of a value over the axes of a function, at each of its elements."""
+    """Return the sums of a value over the axes of a function, at each of its elements."""
     axes, dtype = node.get("axes"), builder.facts[name].dtype
     return over_elements(builder, node, name, builder.reduce("sum", name, axes, dtype))
 
 
 def _placed(rule: Rule) -> Rule:
-    """A rule whose primitives are parts of a function's derivative."""
+    """Return a rule whose primitives are parts of a function's derivative."""
 
     def found(
         builder: GraphBuilder, node: Node, inputs: Sequence[str], value: str, cotangent: str

@@ -95,7 +95,8 @@ class GradientFunction(FusedFunction):
         return call_of(trace, operands, self.optimize, self.preferred, derived, self.passes)
 
     def _derived(self, wanted: list[str], graph: Graph) -> Graph:
-        """The primitives of the value and the gradients; the value is left out if nobody asks."""
+        """Return the primitives of the value and the gradients; the value is left out if nobody
+        asks."""
         found = with_gradients(graph, wanted)
         own = self._results(len(wanted))
         if own.start:
@@ -150,7 +151,7 @@ def _check_arrays(trace: Trace, names: Iterable[str]) -> None:
 
 
 def names_of(arguments: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The names of the arrays and numbers in each argument."""
+    """Return the names of the arrays and numbers in each argument."""
     names = iter(leaves_of(arguments).operands)
     found = {}
     for name, value in arguments.items():

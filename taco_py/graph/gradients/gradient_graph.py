@@ -95,7 +95,7 @@ def _contribute(
 
 
 def _active(graph: Graph, wrt: Sequence[str]) -> set[str]:
-    """The real and complex values that depend on operands."""
+    """Return the real and complex values that depend on operands."""
     found = {*wrt}
     for node in graph.nodes:
         if not found.isdisjoint(node.inputs) and np.dtype(node.dtype).kind in "fc":
@@ -118,7 +118,7 @@ def _sum(builder: GraphBuilder, names: Sequence[str]) -> str:
 
 
 def _of_operand(builder: GraphBuilder, name: str, contributions: Sequence[str]) -> str:
-    """The gradient of an operand, in its type."""
+    """Return the gradient of an operand, in its type."""
     fact = builder.facts[name]
     kind = np.dtype(fact.dtype).kind
     if kind not in "fc":
@@ -140,7 +140,7 @@ def _of_operand(builder: GraphBuilder, name: str, contributions: Sequence[str]) 
 
 
 def _whole(builder: GraphBuilder, found: str, name: str) -> str:
-    """A gradient of an operand's shape and type, also where it is one number."""
+    """Return a gradient of an operand's shape and type, also where it is one number."""
     fact = builder.facts[name]
     dtype = {"float": "float64", "complex": "complex128"}.get(fact.dtype, fact.dtype)
     if builder.facts[found].dtype != dtype:

@@ -102,7 +102,7 @@ def _argument(recorder: Recorder, value: Any) -> TracedArray:
 
 
 def _number(recorder: Recorder, value: Any, names: Sequence[str]) -> str:
-    """The name of the one real number that a function returns. Raises DerivativeError."""
+    """Return the name of the one real number that a function returns. Raises DerivativeError."""
     if isinstance(value, Size) or weak_name(value) or is_operand(value):
         _refuse_unused(names[0])
     if not isinstance(value, TracedArray):
@@ -145,7 +145,7 @@ def _check_used(
 
 
 def _ancestors(recorder: Recorder, names: Sequence[str]) -> set[str]:
-    """The values that values depend on, and these."""
+    """Return the values that values depend on, and these."""
     found = {*names}
     for node in reversed(recorder.nodes):
         if node.name in found:
@@ -157,7 +157,7 @@ def _ancestors(recorder: Recorder, names: Sequence[str]) -> set[str]:
 
 
 def _part(recorder: Recorder, begin: int, wrt: Sequence[str], loss: str) -> Graph:
-    """The graph of what depends on arguments, over these and what it reads besides."""
+    """Return the graph of what depends on arguments, over these and what it reads besides."""
     depends, nodes = {*wrt}, []
     for node in recorder.nodes[begin:]:
         if not depends.isdisjoint(node.inputs) and node.name not in depends:
@@ -196,7 +196,7 @@ def _known(recorder: Recorder, name: str) -> Fact:
 
 
 def _derived(part: Graph, wrt: Sequence[str], passes: Passes) -> Graph:
-    """The primitives of the gradients of a part."""
+    """Return the primitives of the gradients of a part."""
     primitives = rewritten(split_operators(part, ("custom_derivative",)))
     found = with_gradients(primitives, wrt, again=True)
     found = replace(found, outputs=found.outputs[1:]).needed

@@ -45,7 +45,7 @@ def _given(settings: Mapping[str, float], step: int) -> dict[str, float]:
 
 
 def _adam_numbers(settings: Mapping[str, float], step: int) -> dict[str, float]:
-    """The numbers of a step of Adam, in the order of section 2 of the paper.
+    """Return the numbers of a step of Adam, in the order of section 2 of the paper.
 
     rate (m / c1) / (sqrt(v / c2) + epsilon)  =  pace m / (sqrt(v) + least),   ck = 1 - betak^step
 
@@ -114,7 +114,7 @@ def settings_of(optimizer: Optimizer, name: str, given: Mapping[str, float]) -> 
 
 
 def _fits(key: str, value: Any) -> bool:
-    """Whether a setting has such a value."""
+    """Tell whether a setting has such a value."""
     return isinstance(value, Real) and 0 <= float(value) < (1 if key in SHARES else inf)
 
 

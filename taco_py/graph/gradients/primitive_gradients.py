@@ -112,7 +112,7 @@ def _of_reduce(
 
 
 def over_elements(builder: GraphBuilder, node: Node, name: str, value: str) -> str:
-    """A value of a reduction at each element that was reduced."""
+    """Return a value of a reduction at each element that was reduced."""
     shape, axes = builder.facts[name].shape, node.get("axes")
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     source = tuple(None if axis in axes else kept.index(axis) for axis in range(len(shape)))
@@ -124,7 +124,7 @@ def _of_sum(builder: GraphBuilder, node: Node, name: str, value: str, cotangent:
 
 
 def _of_extremum(builder: GraphBuilder, node: Node, name: str, value: str, cotangent: str) -> str:
-    """The cotangent, shared by the elements that equal the extremum."""
+    """Return the cotangent, shared by the elements that equal the extremum."""
     dtype = builder.facts[cotangent].dtype
     equal = builder.map("equal", name, over_elements(builder, node, name, value))
     one, zero = _one_and_zero(builder, dtype)
@@ -134,13 +134,14 @@ def _of_extremum(builder: GraphBuilder, node: Node, name: str, value: str, cotan
 
 
 def _one_and_zero(builder: GraphBuilder, dtype: str) -> tuple[str, str]:
-    """Numbers of a type: those of Python alone would make what is counted by them float64."""
+    """Return numbers of a type: those of Python alone would make what is counted by them
+    float64."""
     made = np.dtype(dtype).type
     return builder.literal(made(1)), builder.literal(made(0))
 
 
 def _of_product(builder: GraphBuilder, node: Node, name: str, value: str, cotangent: str) -> str:
-    """The cotangent times the product of the others: of one 0, it has all of them."""
+    """Return the cotangent times the product of the others: of one 0, it has all of them."""
     dtype, axes = builder.facts[name].dtype, node.get("axes")
     if builder.again:
         others = _other_products(builder, name, axes, dtype)
@@ -157,7 +158,7 @@ def _of_product(builder: GraphBuilder, node: Node, name: str, value: str, cotang
 
 
 def _other_products(builder: GraphBuilder, name: str, axes: Sequence[int], dtype: str) -> str:
-    """The product of the other elements for each, of which no 0 is told apart: it may be
+    """Return the product of the other elements for each, of which no 0 is told apart: it may be
     differentiated, and takes as many products as elements are reduced for each.
 
     x[i]    →    prod(j, where(i == j, 1, x[j]))

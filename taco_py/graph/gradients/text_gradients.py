@@ -83,7 +83,7 @@ def note_statement(builder: GraphBuilder, statement: Assignment, known: Mapping[
 
 
 def shape_of(statement: Assignment, facts: Mapping[str, Fact]) -> Shape:
-    """The shape of what a statement without subscripts on the left makes."""
+    """Return the shape of what a statement without subscripts on the left makes."""
     sizes: dict[str, Extent] = {}
     for access in accesses(statement):
         for mode, size in zip(access.modes, facts[access.tensor].shape, strict=True):

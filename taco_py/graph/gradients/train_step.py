@@ -242,7 +242,7 @@ class _Updated(FusedFunction):
     def _updated(
         self, parameter: Any, gradient: Any, numbers: Any, state: Any, name: str
     ) -> dict[str, Any]:
-        """The new values of a traced parameter and its state."""
+        """Return the new values of a traced parameter and its state."""
         values = {"p": parameter, "g": gradient, **numbers}
         values |= {kind: each[name] for kind, each in state.items()}
         for kind, text in self.optimizer.updates.items():
@@ -286,7 +286,7 @@ class _Updated(FusedFunction):
 
     @property
     def _has_value(self) -> bool:
-        """Whether the loss is computed."""
+        """Tell whether the loss is computed."""
         return self.value or not self.passes.loss_elimination
 
     def _derived(
@@ -296,7 +296,7 @@ class _Updated(FusedFunction):
         numbers: Mapping[str, str],
         graph: Graph,
     ) -> Graph:
-        """The primitives of a step: loss, gradients, new states and parameters."""
+        """Return the primitives of a step: loss, gradients, new states and parameters."""
         found = with_gradients(graph, [*leaves.values()])
         builder = rebuilt(found)
         outputs = [*found.outputs[: self._has_value]]
@@ -329,7 +329,7 @@ def _computed(expr: Expr, values: Mapping[str, Any]) -> Any:
 
 
 def _typed(builder: GraphBuilder, numbers: Mapping[str, str], leaf: str) -> dict[str, str]:
-    """Numbers of a step in the real type of a parameter: kernels compute in float64 else."""
+    """Return numbers of a step in the real type of a parameter: kernels compute in float64 else."""
     dtype = str(np.zeros((), builder.facts[leaf].dtype).real.dtype)
     return {key: builder.number(Extent("value", (name,)), dtype) for key, name in numbers.items()}
 

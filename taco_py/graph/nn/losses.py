@@ -45,7 +45,7 @@ def _cross_entropy(logits: Any, labels: Any, reduction: str) -> Any:
 
 
 def _chosen(x: Any, labels: Any) -> Any:
-    """Whether each class is that of a label: where indices, as numbers, are equal."""
+    """Tell whether each class is that of a label: where indices, as numbers, are equal."""
     _check_array(labels)
     if labels.dtype.kind not in "iu" or labels.ndim != x.ndim - 1:
         refuse(
@@ -77,7 +77,7 @@ def _check_probabilities(logits: Any, labels: Any) -> None:
 
 
 def _of_classes(losses: Any, x: Any, labels: Any) -> Any:
-    """The losses of rows whose label is a class, NaN of others."""
+    """Return the losses of rows whose label is a class, NaN of others."""
     known = (labels >= 0) & (labels < x.shape[-1])
     return np.where(known, losses, losses.dtype.type(np.nan))
 

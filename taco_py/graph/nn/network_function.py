@@ -33,7 +33,7 @@ class NetworkFunction(FusedFunction):
 
 
 def _array(x: Any) -> Any:
-    """An array, of a list or a number too. Raises OperandTypeError for what is none."""
+    """Return an array, of a list or a number too. Raises OperandTypeError for what is none."""
     made = np.asarray(x) if isinstance(x, list | tuple | int | float) else x
     if not isinstance(made, TracedArray | Size) and not is_operand(made):
         raise OperandTypeError(
@@ -44,7 +44,7 @@ def _array(x: Any) -> Any:
 
 
 def _listed(x: Any) -> Any:
-    """An array of a list of numbers."""
+    """Return an array of a list of numbers."""
     return np.asarray(x) if isinstance(x, list) and next(recorders(x), None) is None else x
 
 

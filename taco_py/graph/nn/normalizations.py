@@ -44,7 +44,7 @@ def _normalized(x: Any, scale: Any, shift: Any, axes: tuple[int, ...], epsilon: 
 
 
 def _stretched(given: Any, order: int, axes: tuple[int, ...]) -> Any:
-    """An array of the other modes, with modes of size 1 at axes."""
+    """Return an array of the other modes, with modes of size 1 at axes."""
     if given is None or not np.ndim(given) or np.ndim(given) == order:
         return given
     if np.ndim(given) != order - len(axes):

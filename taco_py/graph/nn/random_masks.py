@@ -45,7 +45,8 @@ def _bits(x: Any, key: tuple[Any, Any]) -> Any:
 
 
 def _halves(key: Any) -> tuple[Any, Any]:
-    """Two words that differ for keys that do: the first by the lower bits, the second by all."""
+    """Return two words that differ for keys that do: the first by the lower bits, the second by
+    all."""
     if isinstance(key, TracedArray):
         low, high = key.astype("uint32"), (key.astype("int64") >> np.int64(32)).astype("uint32")
         mixed = low * np.uint32(SECOND) + high * np.uint32(GOLDEN)
@@ -55,7 +56,7 @@ def _halves(key: Any) -> tuple[Any, Any]:
 
 
 def _whole(number: Any) -> Any:
-    """A number, of the trace or of each call, as one of 32 bits."""
+    """Return a number, of the trace or of each call, as one of 32 bits."""
     return converted(number, "uint32") if isinstance(number, Size) else np.uint32(number)
 
 

@@ -79,7 +79,7 @@ def _alone(dag: Dag, members: int, limits: Limits) -> bool:
 
 
 def _connected(dag: Dag, members: int, limits: Limits) -> bool:
-    """Whether members hang together by edges, or by arguments that they share."""
+    """Tell whether members hang together by edges, or by arguments that they share."""
     first = next(bits(members))
     found, wave = 1 << first, [first]
     while wave:
@@ -94,8 +94,8 @@ def _connected(dag: Dag, members: int, limits: Limits) -> bool:
 
 
 def _made_once(dag: Dag, members: int, limits: Limits) -> bool:
-    """Whether no member reads another that is to be computed once: that is read from the kernel
-    that makes it, and no kernel makes it for itself."""
+    """Tell whether no member reads another that is to be computed once: that is read from the
+    kernel that makes it, and no kernel makes it for itself."""
     return not any(dag.successors[p] & members for p in bits(members & dag.flagged("once")))
 
 

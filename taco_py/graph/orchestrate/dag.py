@@ -56,17 +56,17 @@ class Dag:
 
     @property
     def size(self) -> int:
-        """The number of primitives."""
+        """Return the number of primitives."""
         return len(self.arguments)
 
     @property
     def all(self) -> int:
-        """The mask of all primitives."""
+        """Return the mask of all primitives."""
         return (1 << len(self.arguments)) - 1
 
     @property
     def needed(self) -> int:
-        """The primitives that a result is or depends on."""
+        """Return the primitives that a result is or depends on."""
         return self.outputs | self.before(self.outputs)
 
     def flagged(self, name: str) -> int:

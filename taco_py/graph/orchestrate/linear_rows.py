@@ -36,7 +36,7 @@ class Minimum:
 
     @property
     def ones(self) -> list[int]:
-        """The binary variables that are 1."""
+        """Return the binary variables that are 1."""
         return [n for n, value in enumerate(self.values or ()) if value > 0.5]
 
 

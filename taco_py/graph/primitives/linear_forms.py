@@ -40,7 +40,7 @@ def _express(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
 
 
 def _express_notation(node: Node, indices: Sequence[Index], operands: Operands) -> Expr:
-    """The right-hand side of a text, over the indices that are asked for."""
+    """Return the right-hand side of a text, over the indices that are asked for."""
     assignment = insert_reductions(parse_assignment(node.get("text")))
     places = {name: place for place, name in enumerate(node.get("names"))}
     units = {

@@ -102,7 +102,7 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
 def _matches(
     builder: GraphBuilder, name: str, pattern: ast.expr, root: Node, known: Mapping[str, str]
 ) -> Iterator[Mapping[str, str]]:
-    """The values that the letters of a pattern stand for, in each way that it fits."""
+    """Yield the values that the letters of a pattern stand for, in each way that it fits."""
     match pattern:
         case ast.Name(id=letter):
             if known.get(letter, name) == name and _may_be(builder, name, letter, root):
@@ -153,7 +153,7 @@ def _all_match(
 
 
 def _may_be(builder: GraphBuilder, name: str, letter: str, root: Node) -> bool:
-    """Whether a letter may stand for a value: of the type of the whole, conditions apart."""
+    """Tell whether a letter may stand for a value: of the type of the whole, conditions apart."""
     fact = builder.facts[name]
     if letter == "c":
         return True
@@ -191,7 +191,7 @@ def _number(node: ast.expr) -> float:
 
 
 def _is_shared(builder: GraphBuilder, root: Node, name: str) -> bool:
-    """Whether the caller would get an array that is another's memory, or twice the same."""
+    """Tell whether the caller would get an array that is another's memory, or twice the same."""
     if root.name not in builder.handed:
         return False
     node = builder.nodes.get(name)

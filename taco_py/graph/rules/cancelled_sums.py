@@ -54,7 +54,7 @@ def zeros(builder: GraphBuilder, node: Node) -> str:
 
 
 def _with_fewer_terms(builder: GraphBuilder, node: Node, terms: SumTerms) -> str | None:
-    """A sum without the terms that are 0 each, summed."""
+    """Return a sum without the terms that are 0 each, summed."""
     (name,), axes = node.inputs, node.get("axes")
     gone: list[str] = []
     left = [
@@ -74,7 +74,7 @@ def _with_fewer_terms(builder: GraphBuilder, node: Node, terms: SumTerms) -> str
 def _left(
     builder: GraphBuilder, name: str, sign: int, vanishes: Callable[[str], bool], gone: list[str]
 ) -> Iterator[tuple[str, int]]:
-    """The terms that are added and are not 0, each with its sign.
+    """Yield the terms that are added and are not 0, each with its sign.
 
     gone  takes those that are
     """
@@ -91,7 +91,7 @@ def _left(
 
 
 def _is_split(builder: GraphBuilder, node: Node) -> bool:
-    """Whether the terms of a sum are looked at: of one type, and of a derivative."""
+    """Tell whether the terms of a sum are looked at: of one type, and of a derivative."""
     alike = all(builder.facts[each].dtype == node.dtype for each in node.inputs)
     return alike and node.origin.derivative
 

@@ -57,7 +57,7 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
 
 
 def _factors(builder: GraphBuilder, name: str, dtype: str, power: int = 1) -> Iterator[PowerOf]:
-    """The factors of a product; one without a name is -1."""
+    """Yield the factors of a product; one without a name is -1."""
     node = builder.nodes.get(name)
     if is_number(builder, name, 1):
         return
@@ -72,13 +72,13 @@ def _factors(builder: GraphBuilder, name: str, dtype: str, power: int = 1) -> It
 
 
 def _is_alike(builder: GraphBuilder, node: Node, dtype: str) -> bool:
-    """Whether a product is of one type, Python's numbers apart."""
+    """Tell whether a product is of one type, Python's numbers apart."""
     facts = [builder.facts[each] for each in node.inputs]
     return all(fact.weak or fact.dtype == dtype for fact in (*facts, node.fact))
 
 
 def _is_outside(builder: GraphBuilder, name: str, axes: Sequence[int]) -> bool:
-    """Whether a factor is the same for all elements that are summed."""
+    """Tell whether a factor is the same for all elements that are summed."""
     node = builder.nodes.get(name)
     if not builder.facts[name].order:
         return True
@@ -89,7 +89,7 @@ def _is_outside(builder: GraphBuilder, name: str, axes: Sequence[int]) -> bool:
 
 
 def _outside(builder: GraphBuilder, factor: PowerOf, kept: Sequence[int], node: Node) -> PowerOf:
-    """A factor without the modes that are summed over."""
+    """Return a factor without the modes that are summed over."""
     name = factor.name
     if not builder.facts[name].order:
         return factor
@@ -99,7 +99,7 @@ def _outside(builder: GraphBuilder, factor: PowerOf, kept: Sequence[int], node: 
 
 
 def _sum_of(builder: GraphBuilder, node: Node, inner: Sequence[PowerOf]) -> str:
-    """The sum of a product, a number where nothing is left of it."""
+    """Return the sum of a product, a number where nothing is left of it."""
     (name,), axes = node.inputs, node.get("axes")
     shape = builder.facts[name].shape
     if not inner:

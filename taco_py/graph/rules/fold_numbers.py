@@ -38,7 +38,7 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
 
 
 def _literal(builder: GraphBuilder, node: Node) -> str | None:
-    """The number of numbers that are the same in all calls, as NumPy computes it."""
+    """Return the number of numbers that are the same in all calls, as NumPy computes it."""
     values = [builder.constants[name].value for name in node.inputs]
     function = element_function(node.get("function"))
     alone = all(isinstance(each, int | float | complex | np.generic) for each in values)
@@ -50,7 +50,7 @@ def _literal(builder: GraphBuilder, node: Node) -> str | None:
 
 
 def _number(builder: GraphBuilder, node: Node) -> str | None:
-    """The number of sizes of each call; of real ones, which these are exact in."""
+    """Return the number of sizes of each call; of real ones, which these are exact in."""
     if np.dtype(node.dtype).kind != "f":
         return None
     extents = [_extent(builder, name) for name in node.inputs]

@@ -89,7 +89,7 @@ def _once(graph: Graph, rules: Sequence[GraphRule]) -> tuple[Graph, bool]:
 
 
 def _uses(graph: Graph) -> Counter[str]:
-    """How often each value is read, or is a result."""
+    """Return how often each value is read, or is a result."""
     read = Counter(graph.outputs)
     for node in graph.nodes:
         read.update(node.inputs)
@@ -97,7 +97,7 @@ def _uses(graph: Graph) -> Counter[str]:
 
 
 def _handed(graph: Graph) -> set[str]:
-    """The values that reach the caller, as they are or in a view."""
+    """Return the values that reach the caller, as they are or in a view."""
     found = {*graph.outputs}
     for node in reversed(graph.nodes):
         if is_view(node) and node.name in found:

@@ -47,7 +47,7 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
 
 
 def _is_known(builder: GraphBuilder, node: Node, key: Key) -> bool:
-    """Whether sizes of the part that are 1 in all calls are so by the slices alone.
+    """Tell whether sizes of the part that are 1 in all calls are so by the slices alone.
 
     a[:, 1:] of a of two columns: the trace may hold where that is one column
     """
@@ -60,7 +60,7 @@ def _is_known(builder: GraphBuilder, node: Node, key: Key) -> bool:
 
 
 def _kept(node: Node) -> list[tuple[Any, ...]]:
-    """The subscripts that leave a mode."""
+    """Return the subscripts that leave a mode."""
     return [each for each in node.get("key") if each[0] != "at"]
 
 
@@ -130,7 +130,7 @@ def _of_map(builder: GraphBuilder, node: Node, key: Key) -> str | None:
 
 
 def _key_of(builder: GraphBuilder, name: str, key: Key, source: Sequence[int | None]) -> Key:
-    """The subscripts of an operand whose modes the result has in places."""
+    """Return the subscripts of an operand whose modes the result has in places."""
     found = [WHOLE] * builder.facts[name].order
     for each, own in zip(key, source, strict=False):
         if own is not None:

@@ -189,7 +189,7 @@ def _summed(terms: Terms, index: Index, size: Extent) -> Terms:
 
 
 def _weight(terms: Terms) -> int:
-    """The number of factors of all products."""
+    """Return the number of factors of all products."""
 
     def weight(factor: Factor) -> int:
         if factor[0] != "sum":
@@ -200,7 +200,7 @@ def _weight(terms: Terms) -> int:
 
 
 def _renamed_terms(terms: Terms, names: Mapping[Index, Index]) -> Terms:
-    """Terms with other indices, of which sums keep their own."""
+    """Return terms with other indices, of which sums keep their own."""
     found: Terms = {}
     for each, number in terms.items():
         powers: dict[Factor, int] = {}
@@ -213,7 +213,7 @@ def _renamed_terms(terms: Terms, names: Mapping[Index, Index]) -> Terms:
 
 
 def _of_number(value: Any) -> Terms | None:
-    """A number, None of those that are none, as NaN."""
+    """Return a number, None of those that are none, as NaN."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         return None
     number = value.item() if isinstance(value, np.number) else value
@@ -266,7 +266,7 @@ def _inverse(terms: Terms) -> Terms:
 
 
 def _indices(factor: Factor) -> Iterator[Index]:
-    """The indices of a factor, in order; those that a sum in it runs over too."""
+    """Yield the indices of a factor, in order; those that a sum in it runs over too."""
     if factor[0] == "at":
         yield from factor[2]
     elif factor[0] == "sum":
@@ -279,7 +279,8 @@ def _has(factor: Factor, index: Index) -> bool:
 
 
 def _sum_of(inner: Sequence[tuple[Factor, int]], index: Index) -> Factor:
-    """A sum over an index, and over those of a sum in it; indices are called by their places."""
+    """Return a sum over an index, and over those of a sum in it; indices are called by their
+    places."""
     factors, over = list(inner), frozenset((index,))
     if len(factors) == 1 and factors[0][0][0] == "sum" and factors[0][1] == 1:
         _, own, within = factors[0][0]

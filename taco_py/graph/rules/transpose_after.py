@@ -41,7 +41,7 @@ def _apply(builder: GraphBuilder, node: Node) -> str | None:
 
 
 def _before(builder: GraphBuilder, name: str, back: Sequence[int], shape: Shape) -> str | None:
-    """An operand in the order before the transpose, where that takes nothing."""
+    """Return an operand in the order before the transpose, where that takes nothing."""
     if not builder.facts[name].order:
         return name
     own = builder.nodes.get(name)

@@ -62,7 +62,7 @@ def mask_of(builder: GraphBuilder, name: str) -> tuple[str, float] | None:
 
 
 def _is_sparse(builder: GraphBuilder, name: str) -> bool:
-    """Whether a condition is a sparse operand that is false where it stores nothing."""
+    """Tell whether a condition is a sparse operand that is false where it stores nothing."""
     while name in builder.nodes and builder.nodes[name].operator in LAYOUTS:
         (name,) = builder.nodes[name].inputs
     fact = builder.facts[name]

@@ -41,7 +41,7 @@ def positions_operand(node: Node, arrays: Sequence[Any], numbers: Sequence[Any])
 
 
 def _checked(flat: Array, size: int, node: Node) -> Array:
-    """Positions from 0 to size - 1."""
+    """Return positions from 0 to size - 1."""
     if not flat.size:
         return flat
     least, most = int(flat.min()), int(flat.max())

@@ -74,15 +74,15 @@ class Step(Protocol):
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The primitives, but for layouts that it reads through."""
+        """Return the primitives, but for layouts that it reads through."""
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The names of the values that it puts."""
+        """Return the names of the values that it puts."""
 
     @property
     def places(self) -> str:
-        """The user's lines."""
+        """Return the user's lines."""
 
     def run(self, graph: Graph, values: dict[str, Any]) -> None:
         """Compute the values."""
@@ -101,17 +101,17 @@ class RegionRun:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The primitives of the region."""
+        """Return the primitives of the region."""
         return self.region.nodes
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The names of the region's results."""
+        """Return the names of the region's results."""
         return self.region.outputs
 
     @property
     def places(self) -> str:
-        """The user's lines."""
+        """Return the user's lines."""
         return places_of(self.region.nodes)
 
 
@@ -195,7 +195,7 @@ class KernelRun(RegionRun):
             values[name] = value
 
     def _objects(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The operands of the kernels."""
+        """Return the operands of the kernels."""
         assert self.written is not None
         plain, facts = self.plain, self.facts
         found = {
@@ -222,7 +222,7 @@ class KernelRun(RegionRun):
 
 
 def _operands_behind(graph: Graph, names: Sequence[str]) -> tuple[str, ...]:
-    """The graph's operands that values depend on, but by positions."""
+    """Return the graph's operands that values depend on, but by positions."""
     live = set(names)
     for node in reversed(graph.nodes):
         if node.name in live and not is_positions(node):
@@ -252,17 +252,17 @@ class NumpyRun:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The primitive."""
+        """Return the primitive."""
         return (self.node,)
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The name of its result."""
+        """Return the name of its result."""
         return (self.node.name,)
 
     @property
     def places(self) -> str:
-        """The user's line."""
+        """Return the user's line."""
         return self.node.place or "the graph"
 
     def run(self, graph: Graph, values: dict[str, Any]) -> None:
@@ -295,11 +295,11 @@ class GraphProgram:
 
     @property
     def in_order(self) -> tuple[tuple[Step, tuple[str, ...]], ...]:
-        """The steps in the order in which they run, each with the values that are let go."""
+        """Return the steps in the order in which they run, each with the values that are let go."""
         return self.runs or tuple(zip(self.steps, self.last, strict=True))
 
     def begin(self, operands: Sequence[Any]) -> dict[str, Any]:
-        """The values of the leaves in a call."""
+        """Return the values of the leaves in a call."""
         graph = self.graph
         values = dict(zip((each.name for each in graph.inputs), operands, strict=True))
         values.update((each.name, each.value) for each in graph.constants)
@@ -388,7 +388,7 @@ def make_program(
 
 
 def _handed_out(graph: Graph, regions: Sequence[Region]) -> frozenset[str]:
-    """The values that NumPy or the caller gets."""
+    """Return the values that NumPy or the caller gets."""
     nodes = graph.by_name
     read = {*graph.outputs}
     for region in regions:
@@ -415,7 +415,7 @@ def _last_read(graph: Graph, steps: Sequence[Step]) -> tuple[tuple[str, ...], ..
 
 
 def _is_stored(name: str, steps: Sequence[Step]) -> bool:
-    """Whether a step makes a value."""
+    """Tell whether a step makes a value."""
     return any(name in step.outputs for step in steps)
 
 

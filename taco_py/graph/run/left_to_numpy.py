@@ -49,7 +49,7 @@ def compute(node: Node, operator: str, arrays: Sequence[Any], numbers: Numbers) 
 
 
 def _computed(node: Node, operator: str, given: Sequence[Any], numbers: Numbers) -> Any:
-    """An operator of arrays and Tensors."""
+    """Return an operator of arrays and Tensors."""
     if operator in RUN:
         return RUN[operator](node, given, numbers)
     return function_of_elements(operator)(*given)
@@ -83,14 +83,14 @@ def _along(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
 
 
 def _key(node: Node, arrays: Sequence[Any], numbers: Numbers) -> tuple[Any, ...]:
-    """The subscripts, with their numbers and arrays in place."""
+    """Return the subscripts, with their numbers and arrays in place."""
     return _filled(node.get("key"), iter(numbers), iter(arrays[1:]))
 
 
 def _filled(
     key: Sequence[tuple[Any, ...]], rest: Iterator[Any], positions: Iterator[Any]
 ) -> tuple[Any, ...]:
-    """Subscripts as Python has them, of the next numbers and arrays."""
+    """Return subscripts as Python has them, of the next numbers and arrays."""
     found: list[Any] = []
     for kind, *ends in key:
         if kind == "new":
@@ -140,7 +140,7 @@ def _contract(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
 
 
 def _layout(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
-    """A transpose, then modes of size 1 put in or left out."""
+    """Return a transpose, then modes of size 1 put in or left out."""
     (array,) = arrays
     source = node.get("source")
     kept = [each for each in source if each is not None]
@@ -159,7 +159,7 @@ def _text(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
 
 
 def _program(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
-    """One of the arrays that a program changes, in copies of them."""
+    """Return one of the arrays that a program changes, in copies of them."""
     run = program(node.get("text"))
     given = dict(zip(node.get("names"), arrays, strict=True))
     copies = {name: np.array(given[name]) for name in run.changed}
@@ -173,7 +173,7 @@ def _places(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
 
 
 def _call(node: Node, arrays: Sequence[Any], numbers: Numbers) -> Any:
-    """A function of NumPy by its name. Raises OperandTypeError for sparse arrays."""
+    """Return a function of NumPy by its name. Raises OperandTypeError for sparse arrays."""
     name = node.get("function")
     if any(isinstance(each, Tensor) for each in arrays):
         raise OperandTypeError(

@@ -72,5 +72,5 @@ class MemorySeen:
 
 
 def _own_bytes(step: Any, value: Any) -> int:
-    """The bytes of what a step made; none of views."""
+    """Return the bytes of what a step made; none of views."""
     return 0 if isinstance(step, NumpyRun) and is_view(step.node) else bytes_of(value)

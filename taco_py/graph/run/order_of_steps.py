@@ -43,11 +43,11 @@ class OrderedStep(Protocol):
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The primitives."""
+        """Return the primitives."""
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The values that it makes."""
+        """Return the values that it makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def dense_bytes(graph: Graph, names: Collection[str], operands: Sequence[Any]) -
 
 
 def _stored(sizes: Sequence[int], node: Node) -> int:
-    """The number of elements of a value; of positions an entry each."""
+    """Return the number of elements of a value; of positions an entry each."""
     return prod(sizes[:-1] if is_positions(node) else sizes)
 
 

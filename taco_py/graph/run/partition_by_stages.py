@@ -57,7 +57,7 @@ def base_of(graph: Mapping[str, Node], name: str) -> str:
 
 
 def views_needed(graph: Graph, elsewhere: Collection[str] = ()) -> frozenset[str]:
-    """The layouts that are results, or that NumPy reads: arrays of their own.
+    """Return the layouts that are results, or that NumPy reads: arrays of their own.
 
     elsewhere  primitives of regions that make their own layouts
     """
@@ -134,7 +134,7 @@ def with_views(graph: Graph, regions: Sequence[Region], needed: frozenset[str]) 
 
 
 def _with_outputs(graph: Graph, region: Region, regions: Sequence[Region]) -> Region:
-    """The region with what others read of it."""
+    """Return the region with what others read of it."""
     nodes = graph.by_name
     own = {node.name for node in region.nodes}
     read = {base_of(nodes, name) for name in graph.outputs} | {*graph.outputs}

@@ -140,7 +140,7 @@ class _Writer:
                 self.fills[node.name] = self._fill(node)
 
     def _through(self, name: str) -> Iterable[str]:
-        """A value and what it shows in another way."""
+        """Return a value and what it shows in another way."""
         yield name
         while name in self.nodes and is_layout(self.nodes[name]):
             (name,) = self.nodes[name].inputs
@@ -168,7 +168,7 @@ class _Writer:
         return operator_of(node) == "contract" and self._is_restricted(node)
 
     def _is_cheap(self, node: Node, readers: Sequence[Node]) -> bool:
-        """Whether computing a value again takes less than writing and reading it."""
+        """Tell whether computing a value again takes less than writing and reading it."""
         return (
             operator_of(node) == "map"
             and node.get("function") in CHEAP
@@ -179,13 +179,13 @@ class _Writer:
         )
 
     def _is_read_alike(self, node: Node) -> bool:
-        """Whether reading what a value is made of takes as many bytes as reading the value."""
+        """Tell whether reading what a value is made of takes as many bytes as reading the value."""
         facts = self.graph.facts
         bases = {base for name in node.inputs for *_, base in [[*self._through(name)]]}
         return sum(facts[base].order == node.fact.order for base in bases) <= 1
 
     def _is_there_or_cheap(self, name: str) -> bool:
-        """Whether a value is read, or is a cheap one of what is read."""
+        """Tell whether a value is read, or is a cheap one of what is read."""
         *_, base = self._through(name)
         node = self.nodes.get(base)
         if node is None or self._is_there(name):
@@ -194,7 +194,8 @@ class _Writer:
         return cheap and self.counts[base] <= 2 and all(map(self._is_there, node.inputs))
 
     def _is_cheap_gather(self, node: Node, readers: Sequence[Node]) -> bool:
-        """Whether elements at positions are read again in less than they are stored and read."""
+        """Tell whether elements at positions are read again in less than they are stored and
+        read."""
         if len(readers) > MOST_READERS or not self._is_there(node.inputs[0]):
             return False
         if operator_of(node) == "scatter":
@@ -205,19 +206,19 @@ class _Writer:
         )
 
     def _is_in_products(self, node: Node) -> bool:
-        """Whether elements added up at positions are factors of products alone, which sum over the
-        positions then: of a matrix that is as large as the products' nothing is made."""
+        """Tell whether elements added up at positions are factors of products alone, which sum over
+        the positions then: of a matrix that is as large as the products' nothing is made."""
         readers = self.readers.get(node.name, [])
         few = node.name not in self.region.outputs and 0 < len(readers) <= MOST_READERS
         return few and is_of_elements(node) and all(operator_of(r) == "contract" for r in readers)
 
     def _is_there(self, name: str) -> bool:
-        """Whether a value is read, not computed, where it is asked for."""
+        """Tell whether a value is read, not computed, where it is asked for."""
         *_, base = self._through(name)
         return base in self.made or base not in self.counts
 
     def _is_factor(self, name: str) -> bool:
-        """Whether what is written for a value is a product of values that are there."""
+        """Tell whether what is written for a value is a product of values that are there."""
         if self._is_there(name):
             return True
         *_, base = self._through(name)
@@ -225,7 +226,7 @@ class _Writer:
         return node.get("function") in FACTORS and all(map(self._is_factor, node.inputs))
 
     def _may_stand_in(self, node: Node, reader: Node) -> bool:
-        """Whether a function of elements is computed once for each element there too."""
+        """Tell whether a function of elements is computed once for each element there too."""
         if self._is_spread_in(node, reader) and node.fact.order and not self._is_restricted(node):
             return False
         if operator_of(reader) == "map":
@@ -240,7 +241,7 @@ class _Writer:
         return operator_of(reader) == "contract" and factor
 
     def _is_spread_in(self, node: Node, reader: Node) -> bool:
-        """Whether a reader stretches a value."""
+        """Tell whether a reader stretches a value."""
         return any(
             name in self.nodes
             and self.nodes[name].operator == "broadcast"
@@ -249,7 +250,7 @@ class _Writer:
         )
 
     def _is_restricted(self, node: Node) -> bool:
-        """Whether the one reader asks for elements where a sparse operand stores something."""
+        """Tell whether the one reader asks for elements where a sparse operand stores something."""
         readers = self.readers.get(node.name, [])
         if len(readers) != 1 or node.name in self.region.outputs:
             return False
@@ -303,7 +304,7 @@ class _Writer:
     def _sized(
         self, value: Expr, indices: Sequence[Index], shape: Sequence[Extent], names: Names
     ) -> Expr:
-        """A value that says how large it is: what is one number says it by an operand."""
+        """Return a value that says how large it is: what is one number says it by an operand."""
         pairs = zip(indices, shape, strict=True)
         sizes = {index: size for index, size in pairs if index is not None}
         if {*sizes} <= {*free_indices(value)}:
@@ -315,7 +316,8 @@ class _Writer:
         return found
 
     def _values_there(self) -> Iterator[tuple[str, Fact]]:
-        """The operands of the graph and the region, and what statements have made, with facts."""
+        """Yield the operands of the graph and the region, and what statements have made, with
+        facts."""
         leaves: tuple[Leaf, ...] = (*self.graph.inputs, *self.graph.constants)
         for leaf in leaves:
             yield leaf.name, leaf.fact
@@ -339,7 +341,8 @@ class _Writer:
         return Access(name, own)
 
     def _is_here(self, node: Node) -> bool:
-        """Whether a value is written where it is read: of this region, or shown in another way."""
+        """Tell whether a value is written where it is read: of this region, or shown in another
+        way."""
         return is_layout(node) or node in self.region.nodes
 
     def _units(self, name: str) -> tuple[bool, ...]:
@@ -357,7 +360,7 @@ class _Writer:
         return PRIMITIVES[node.operator].express(node, indices, operands)
 
     def _read_of(self, node: Node, place: int, indices: Sequence[Index], names: Names) -> Expr:
-        """An operand of a primitive; what is reduced says over how many elements."""
+        """Return an operand of a primitive; what is reduced says over how many elements."""
         name = node.inputs[place]
         value = self._read(name, indices, names)
         if operator_of(node) != "reduce":

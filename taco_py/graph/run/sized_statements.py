@@ -48,7 +48,7 @@ def with_sizes(
 def _access(
     index: str, sizes: Mapping[str, Extent], known: Sequence[tuple[str, Fact]], names: Names
 ) -> tuple[Access, list[str]] | None:
-    """An access that an index runs over, and its indices that the target does not have."""
+    """Return an access that an index runs over, and its indices that the target does not have."""
     for name, fact in known:
         if sizes[index] in fact.shape:
             left = dict(sizes)
@@ -68,5 +68,5 @@ def _access(
 
 
 def _match(extent: Extent, sizes: Mapping[str, Extent], besides: str) -> str | None:
-    """An index of a size."""
+    """Return an index of a size."""
     return next((i for i, size in sizes.items() if size == extent and i != besides), None)

@@ -97,7 +97,7 @@ def _is_wide(node: Node) -> bool:
 
 
 def _sampled(node: Node, places: Places) -> Node:
-    """A primitive at places."""
+    """Return a primitive at places."""
     atoms = in_order(places)
     first = len(node.inputs)
     at: At = tuple((first + n, atom.modes) for n, atom in enumerate(atoms))
@@ -110,7 +110,7 @@ def _sampled(node: Node, places: Places) -> Node:
 
 
 def _in_order(nodes: Mapping[str, Node]) -> tuple[Node, ...]:
-    """Nodes after all that they read, else in the order in which they are."""
+    """Return nodes after all that they read, else in the order in which they are."""
     found: dict[str, Node] = {}
 
     def put(name: str) -> None:
@@ -141,7 +141,7 @@ def sampled_lines(graph: Graph) -> Iterator[str]:
 
 
 def _readers(readers: Mapping[str, list[Node]], name: str) -> Iterator[str]:
-    """The primitives that read a value, also in another layout."""
+    """Yield the primitives that read a value, also in another layout."""
     for node in readers.get(name, ()):
         if is_layout(node):
             yield from _readers(readers, node.name)

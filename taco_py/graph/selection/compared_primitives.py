@@ -31,7 +31,7 @@ def compared_with_themselves(nodes: Sequence[Node], by_name: Mapping[str, Node])
 
 
 def _values(by_name: Mapping[str, Node], name: str) -> set[str]:
-    """The primitives and arguments that a value is, or is taken from."""
+    """Return the primitives and arguments that a value is, or is taken from."""
     found: set[str] = set()
     pending = [name]
     while pending:

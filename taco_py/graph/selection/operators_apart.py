@@ -31,7 +31,7 @@ def operators_apart(graph: Graph) -> tuple[Region, ...]:
 
 
 def _groups(dag: GraphDag) -> Iterator[int]:
-    """The primitives of each operator that has several, and those of its derivative."""
+    """Yield the primitives of each operator that has several, and those of its derivative."""
     alone = dag.dag.flagged("alone")
     members: dict[Origin, int] = {}
     for p, node in enumerate(dag.nodes):
@@ -45,7 +45,7 @@ def _groups(dag: GraphDag) -> Iterator[int]:
 
 
 def _pieces(dag: Dag, regions: list[int], group: int) -> list[int]:
-    """A group in as few parts as can each run as one step."""
+    """Return a group in as few parts as can each run as one step."""
     found: list[int] = []
     for p in bits(group):
         joined = (found[-1] if found else 0) | 1 << p

@@ -153,7 +153,7 @@ class RegionPrices:
         )
 
     def _function_steps(self, node: Node) -> float:
-        """The price of the functions of a primitive, such as exp, for all elements."""
+        """Return the price of the functions of a primitive, such as exp, for all elements."""
         if operator_of(node) != "map":
             return 0.0
         args = [Access(f"a{place}", ()) for place in range(len(everywhere(node).inputs))]
@@ -203,7 +203,7 @@ def prices_of(dag: GraphDag, operands: Sequence[Any]) -> RegionPrices:
 
 
 def _dense_facts(graph: Graph, operands: Sequence[Any]) -> dict[str, Operand]:
-    """The facts of all nodes as dense arrays of the sizes that the operands give them."""
+    """Return the facts of all nodes as dense arrays of the sizes that the operands give them."""
     nodes = graph.nodes
     wide = [[e for e in node.shape if e.constant != 1] for node in nodes]
     extents: list[Extent] = [each for sizes in wide for each in sizes]
@@ -243,7 +243,7 @@ def typed_of(written: Statements, operands: Mapping[str, Operand]) -> Typed:
 
 
 def _read(operand: Operand, dtype: str) -> Operand:
-    """The facts of an operand that is read in another type."""
+    """Return the facts of an operand that is read in another type."""
     return replace(operand, type=operand.type.read_as(dtype))
 
 

@@ -52,7 +52,7 @@ def staged(dag: Dag, regions: Sequence[int], within: int | None = None) -> list[
 
 
 def _stages(dag: Dag, order: Sequence[int], others: int) -> dict[int, int]:
-    """The stage of each group: kernels in even ones, as late as their readers allow."""
+    """Return the stage of each group: kernels in even ones, as late as their readers allow."""
     stages: dict[int, int] = {}
     for group in order:
         reads = dag.reads(group)

@@ -95,7 +95,7 @@ class Alternative:
 
     @property
     def kernels(self) -> int:
-        """The number of kernel calls."""
+        """Return the number of kernel calls."""
         return sum(region.kernel for region in self.regions)
 
 
@@ -128,15 +128,15 @@ class _Choosing:
     priced: set[Kernel] = field(default_factory=set)
 
     def price(self, kernel: Kernel) -> float:
-        """The expected seconds of a kernel, and what choosers are kept from it by."""
+        """Return the expected seconds of a kernel, and what choosers are kept from it by."""
         return self.expected(kernel) + self.kept_from(kernel)
 
     def kept_from(self, kernel: Kernel) -> float:
-        """Seconds for dense values that need not be."""
+        """Return seconds for dense values that need not be."""
         return MADE_DENSE * self.prices.made_dense(self.dag.region(kernel))
 
     def expected(self, kernel: Kernel) -> float:
-        """The expected seconds of a kernel."""
+        """Return the expected seconds of a kernel."""
         start = time.perf_counter()
         found = self.prices.of(self.dag.region(kernel))
         self.priced.add(kernel)
@@ -144,11 +144,11 @@ class _Choosing:
         return found
 
     def kernels(self, regions: Sequence[Region]) -> tuple[Kernel, ...]:
-        """The kernels that regions are, without views."""
+        """Return the kernels that regions are, without views."""
         return tuple(k for k in map(self.dag.kernel, regions) if k is not None)
 
     def fixed(self, name: str, regions: Sequence[Region]) -> Alternative:
-        """A choice that asks for no price, with its price."""
+        """Return a choice that asks for no price, with its price."""
         return Alternative(name, tuple(regions), sum(map(self.expected, self.kernels(regions))))
 
     def alternative(self, name: str, chooser: Chooser | None = None) -> tuple[Choice, Alternative]:
@@ -189,7 +189,7 @@ class _Choosing:
 
 
 def _by_itself(dag: GraphDag) -> tuple[Region, ...]:
-    """Each primitive as a region."""
+    """Return each primitive as a region."""
     return dag.regions(make_kernel(dag.dag, 1 << p, 1 << p) for p in range(len(dag.nodes)))
 
 

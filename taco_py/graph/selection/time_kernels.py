@@ -89,19 +89,20 @@ class KernelTimes:
         return tuple(node.name for node in region.nodes), region.outputs
 
     def scaled(self, kernel: Kernel) -> float:
-        """The seconds of a kernel, or what they would be if it were as wrong as others' prices."""
+        """Return the seconds of a kernel, or what they would be if it were as wrong as others'
+        prices."""
         if kernel in self.seconds:
             return self.seconds[kernel]
         return self.expected(kernel) * self.ratio
 
     @property
     def ratio(self) -> float:
-        """How many times longer timed kernels took than they were expected to."""
+        """Count how many times longer timed kernels took than they were expected to."""
         known = [(s, self.expected(k)) for k, s in self.seconds.items() if s < inf]
         return median(s / e for s, e in known if 0 < e < inf) if known else 1.0
 
     def measured(self, kernel: Kernel) -> float:
-        """The seconds of a kernel, infinite where it was not timed."""
+        """Return the seconds of a kernel, infinite where it was not timed."""
         return self.seconds.get(kernel, inf)
 
 
@@ -129,5 +130,5 @@ def time_in_turns(
 
 
 def _given(regions: Sequence[Region], graph: Graph) -> Sequence[Region]:
-    """The partition that is these regions."""
+    """Return the partition that is these regions."""
     return regions

@@ -92,7 +92,7 @@ def cotangent_of(
 
 
 def _sided(call: Call, place: int, text: str, sides: Sides) -> str:
-    """The text of an entry, with the derivative of the side that a tie is used on."""
+    """Return the text of an entry, with the derivative of the side that a tie is used on."""
     if not sides:
         return text
     if call.operator in (MIN, MAX):

@@ -62,7 +62,7 @@ class Differentiation:
         self.active = self._active()
 
     def _with_sizes(self, statement: Assignment) -> Assignment:
-        """A statement with numbers that are passed in the place of sizes of indices."""
+        """Return a statement with numbers that are passed in the place of sizes of indices."""
 
         def number(access: Access) -> Expr:
             if not is_size(access):
@@ -73,7 +73,7 @@ class Differentiation:
         return replace(statement, value=map_accesses(statement.value, number))
 
     def size(self, index: str, place: Place) -> Access:
-        """The size of an index, as a number that is passed. Raises DerivativeError."""
+        """Return the size of an index, as a number that is passed. Raises DerivativeError."""
         if not place[0]:
             raise DerivativeError(
                 f"Expected an operand with the index {index} alone as a subscript, which says its "
@@ -87,7 +87,7 @@ class Differentiation:
         return Access(name, ())
 
     def _active(self) -> frozenset[str]:
-        """The tensors that depend on what is wanted."""
+        """Return the tensors that depend on what is wanted."""
         found = {*self.wanted}
         for each in self.statements:
             if not found.isdisjoint(operand_names(each)):
@@ -106,13 +106,14 @@ class Differentiation:
         return call.args[place]
 
     def masks_of(self, expr: Expr) -> tuple[Access, ...]:
-        """The sparse factor around what is looked at that has indices of an expression alone."""
+        """Return the sparse factor around what is looked at that has indices of an expression
+        alone."""
         free = {*free_indices(expr)}
         return tuple(mask for mask in self.around if {*mask.indices} <= free)[:1]
 
     @property
     def has_turns(self) -> bool:
-        """Whether statements may be computed in several calls, one of which scatters."""
+        """Tell whether statements may be computed in several calls, one of which scatters."""
         nodes = (node for each in self.statements for node, _ in walk(each.value))
         read = any(isinstance(node, Access) and node.subscripts for node in nodes)
         return read or any(each.target.subscripts for each in self.statements)
@@ -151,7 +152,7 @@ def check_operator(statement: Assignment) -> None:
 
 
 def place_of(index: str, expr: Expr) -> Place:
-    """A tensor and its mode that an index runs over; ("", 0) where there is none."""
+    """Return a tensor and its mode that an index runs over; ("", 0) where there is none."""
     for access in accesses(expr):
         for mode, subscript in enumerate(access.modes):
             if subscript.index == index:
@@ -160,7 +161,7 @@ def place_of(index: str, expr: Expr) -> Place:
 
 
 def every_name(statements: Sequence[Assignment]) -> Iterator[str]:
-    """The names of tensors and indices."""
+    """Yield the names of tensors and indices."""
     for each in statements:
         yield each.target.tensor
         yield from each.target.indices
@@ -182,7 +183,7 @@ def _of_sum(_: Differentiation, expr: Reduce, index: str, body: Expr, derivative
 def _of_extremum(
     made: Differentiation, expr: Reduce, index: str, body: Expr, derivative: Expr
 ) -> Expr:
-    """The derivative, shared by the values that equal the extremum.
+    """Return the derivative, shared by the values that equal the extremum.
 
     They are compared with what was taken from them: where computing them rounds, they are computed
     once. Below a sparse factor all of that is taken where the factor stores something.
@@ -206,7 +207,7 @@ def _of_extremum(
 def _of_product(
     made: Differentiation, expr: Reduce, index: str, body: Expr, derivative: Expr
 ) -> Expr:
-    """The derivative times all other factors, which are multiplied anew: one may be 0."""
+    """Return the derivative times all other factors, which are multiplied anew: one may be 0."""
     inner = made.names.fresh(expr.index)
     own = with_indices(expr.body, {expr.index: inner})
     same = Call(EQUAL, (index_number(inner), index_number(index)))

@@ -74,7 +74,7 @@ class Forwarder(Differentiation):
         self.tangents[name] = own
 
     def _tangent(self, expr: Expr, sides: Sides = NO_SIDES) -> Expr | None:
-        """The tangent of an expression; None where it is 0."""
+        """Return the tangent of an expression; None where it is 0."""
         if isinstance(expr, Access):
             name = None if expr.is_number else self.tangents.get(expr.tensor)
             return None if name is None else replace(expr, tensor=name)
@@ -85,7 +85,7 @@ class Forwarder(Differentiation):
         return None
 
     def _of_call(self, expr: Call, sides: Sides) -> Expr | None:
-        """The sum of what the arguments' tangents lead to."""
+        """Return the sum of what the arguments' tangents lead to."""
         found: Expr | None = None
         joint = compares_order(expr) and self.is_active(expr.args[0])
         for place, arg in enumerate(expr.args):
@@ -132,7 +132,7 @@ def _sized_like(tangent: Expr, statement: Assignment) -> Expr:
 
 
 def _plain(expr: Expr) -> list[Access]:
-    """The accesses whose subscripts are indices."""
+    """Return the accesses whose subscripts are indices."""
     return [each for each in accesses(expr) if not each.is_number and not each.subscripts]
 
 

@@ -41,7 +41,7 @@ class _Splitter:
         return map_children(expr, lambda child: self.split(child, masks, inside or closes))
 
     def _value(self, expr: Reduce, masks: Sequence[Access]) -> Access:
-        """The access of a sum that has a statement of its own."""
+        """Return the access of a sum that has a statement of its own."""
         free = free_indices(expr)
         same = [mask for mask in masks if {*mask.indices} == {*free}]
         value = where_stored(expr, same[:1])

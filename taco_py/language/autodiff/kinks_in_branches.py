@@ -42,7 +42,7 @@ def with_kinks_in_branches(statements: Sequence[Assignment]) -> tuple[Assignment
 
 
 def _written_out(expr: Expr, known: dict[str, Assignment], sides: Sides) -> Expr:
-    """An expression that is used on sides, with the values whose kinks these are of."""
+    """Return an expression that is used on sides, with the values whose kinks these are of."""
     if isinstance(expr, Access):
         value = _value(expr, known)
         return expr if value is None or sides.isdisjoint(_kinks(value)) else value
@@ -58,7 +58,7 @@ def _written_out(expr: Expr, known: dict[str, Assignment], sides: Sides) -> Expr
 
 
 def _value(access: Access, known: dict[str, Assignment]) -> Expr | None:
-    """The value of the statement that an access reads, at its indices."""
+    """Return the value of the statement that an access reads, at its indices."""
     statement = known.get(access.tensor)
     if statement is None or access.subscripts:
         return None
@@ -67,7 +67,8 @@ def _value(access: Access, known: dict[str, Assignment]) -> Expr | None:
 
 
 def _is_of_elements(statement: Assignment) -> bool:
-    """Whether a statement computes each element from those at the same indices, by functions."""
+    """Tell whether a statement computes each element from those at the same indices, by
+    functions."""
     target, value = statement.target, statement.value
     return (
         statement.operator is None
@@ -82,7 +83,7 @@ def _is_of_elements(statement: Assignment) -> bool:
 
 
 def _kinks(expr: Expr) -> Sides:
-    """The pairs of values whose ties are kinks of an expression, in both orders."""
+    """Return the pairs of values whose ties are kinks of an expression, in both orders."""
     found: set[tuple[str, str]] = set()
     for node, _ in walk(expr):
         if not isinstance(node, Call):

@@ -20,6 +20,6 @@ def needed(statements: Sequence[Assignment], names: Collection[str]) -> tuple[As
 
 
 def names_of(statement: Assignment) -> set[str]:
-    """The tensors that a statement reads, and what it adds to."""
+    """Return the tensors that a statement reads, and what it adds to."""
     own = {statement.target.tensor} if statement.operator is not None else set()
     return {*operand_names(statement)} | own

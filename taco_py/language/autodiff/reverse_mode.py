@@ -176,12 +176,12 @@ class Reverser(Differentiation):
         return cotangent
 
     def _target(self, access: Access) -> Access:
-        """An access of the same tensor with an index of its own for each mode."""
+        """Return an access of the same tensor with an index of its own for each mode."""
         names = (mode.index or "m" for mode in access.modes)
         return Access(access.tensor, tuple(map(self.names.fresh, names)))
 
     def _placed(self, contribution: Contribution, target: Access, sparse: bool) -> Expr:
-        """A contribution at the indices of the cotangent, the others summed."""
+        """Return a contribution at the indices of the cotangent, the others summed."""
         access = contribution.access
         names: dict[str, str] = {}
         conditions: list[Expr] = []
@@ -203,8 +203,8 @@ class Reverser(Differentiation):
         return value
 
     def _summed(self, contribution: Contribution) -> Expr:
-        """The value, summed over what is no index of the access; times the size of an index of a
-        sum that it does not depend on."""
+        """Return the value, summed over what is no index of the access; times the size of an index
+        of a sum that it does not depend on."""
         value, own = contribution.value, contribution.access.indices
         free = free_indices(value)
         for index, place in contribution.scope.items():
@@ -215,13 +215,13 @@ class Reverser(Differentiation):
         return value
 
     def _scatter(self, contribution: Contribution, cotangent: str) -> Assignment:
-        """The statement that adds a contribution to the positions that subscripts say."""
+        """Return the statement that adds a contribution to the positions that subscripts say."""
         target = replace(contribution.access, tensor=cotangent)
         return Assignment(target, self._summed(contribution), ADD)
 
 
 def _is_whole(contribution: Contribution) -> bool:
-    """Whether a contribution is a tensor of the same modes."""
+    """Tell whether a contribution is a tensor of the same modes."""
     access, value = contribution.access, contribution.value
     if not isinstance(value, Access) or access.subscripts or value.subscripts:
         return False
@@ -230,7 +230,7 @@ def _is_whole(contribution: Contribution) -> bool:
 
 
 def _sized(expr: Expr) -> tuple[str, ...]:
-    """The free indices of an expression whose sizes its tensors say."""
+    """Return the free indices of an expression whose sizes its tensors say."""
     if isinstance(expr, Access) and expr.is_number:
         return ()
     below = unique(index for child in children(expr) for index in _sized(child))

@@ -56,7 +56,7 @@ def linear_of(expr: Expr) -> Linear:
 
 
 def _number(expr: Expr) -> float | None:
-    """The real number that an expression is, None for others."""
+    """Return the real number that an expression is, None for others."""
     if isinstance(expr, Call) and expr.operator == NEG:
         number = _number(expr.args[0])
         return None if number is None else -number

@@ -9,7 +9,7 @@ from taco_py.language.diagnostics.errors import MissingExtraError
 
 
 def library(name: str, install: str, without: str = "") -> Any:
-    """The module of an optional library. Raises MissingExtraError where it is not installed.
+    """Return the module of an optional library. Raises MissingExtraError where it is not installed.
 
     without  what does without it, for the hint
     """

@@ -56,7 +56,7 @@ class Part:
 
     @property
     def told(self) -> str:
-        """The bytes in words."""
+        """Return the bytes in words."""
         return f"{'up to ' if self.up_to else ''}{bytes_text(self.size)}"
 
 

@@ -10,7 +10,8 @@ from taco_py.language.diagnostics.errors import InternalError
 
 
 def internal_error(verb: str, what: str, error: Exception, more: str = "") -> InternalError:
-    """`error` as a fault of ours: a file with the traceback is written, and the message names it.
+    """Return `error` as a fault of ours: a file with the traceback is written, and the message
+    names it.
 
     verb, what  what was being done, complete enough to do it again
     more        what belongs into the file alone: texts of kernels
@@ -27,7 +28,7 @@ def _shown(error: Exception) -> str:
 
 
 def _dump(text: str) -> Path | None:
-    """A new file with this text, None where none can be written."""
+    """Return a new file with this text, None where none can be written."""
     try:
         path = Path(tempfile.mkdtemp(prefix="taco_py-report-")) / "report.txt"
         path.write_text(text)

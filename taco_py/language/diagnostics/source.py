@@ -22,7 +22,7 @@ class Span:
     stop: int
 
     def carets(self) -> str:
-        """The line that holds the span (its part, if long), and carets below the span.
+        """Return the line that holds the span (its part, if long), and carets below the span.
 
         >>> print(Span(Source("y = 2x"), 5, 6).carets())
           y = 2x

@@ -46,7 +46,7 @@ class Level:
 
     @property
     def letter(self) -> str:
-        """The level's letter, which does not say whether it is ordered."""
+        """Return the level's letter, which does not say whether it is ordered."""
         return self.kind.letter if self.unique else self.kind.repeated
 
 
@@ -63,7 +63,7 @@ CONVERTED = ("lil",)
 
 
 def _all_are(items: object, kind: type) -> bool:
-    """Whether it is a tuple of instances of `kind`."""
+    """Tell whether it is a tuple of instances of `kind`."""
     return isinstance(items, tuple) and all(isinstance(item, kind) for item in items)
 
 
@@ -114,12 +114,13 @@ class Format:
 
     @property
     def order(self) -> int:
-        """The number of modes."""
+        """Return the number of modes."""
         return len(self.levels)
 
     @property
     def depth(self) -> int:
-        """The levels down to the last that stores coordinates; those below are of dense blocks.
+        """Return the levels down to the last that stores coordinates; those below are of dense
+        blocks.
 
         >>> Format.parse("dsd").depth
         2
@@ -136,12 +137,12 @@ class Format:
 
     @property
     def is_unique(self) -> bool:
-        """Whether no level may have a coordinate several times below one position."""
+        """Tell whether no level may have a coordinate several times below one position."""
         return all(level.unique for level in self.levels)
 
     @property
     def is_coo(self) -> bool:
-        """A compressed root followed by nothing but singletons."""
+        """Return a compressed root followed by nothing but singletons."""
         return (
             self.order > 0
             and self.levels[0].kind is LevelKind.COMPRESSED
@@ -226,13 +227,13 @@ def _check_above(kind: LevelKind, above: tuple[Level, ...]) -> None:
 
 
 def _level_of(letter: str) -> Level | None:
-    """The level that a letter stands for, None where it is none."""
+    """Return the level that a letter stands for, None where it is none."""
     added = ADDED_KINDS.by_letter(letter)
     return LETTERS.get(letter) if added is None else Level(added)
 
 
 def _written() -> list[str]:
-    """The letters that users write: not those of derived formats, which have names."""
+    """Return the letters that users write: not those of derived formats, which have names."""
     kinds = [kind for kind in ADDED_KINDS.all() if not kind.derived]
     return [letter for kind in kinds for letter in (kind.letter, kind.repeated) if letter]
 
@@ -337,7 +338,7 @@ def DOK(order: int) -> Format:  # noqa: N802
 
 
 def _checked_order(order: int, least: int) -> int:
-    """The number of levels as an int. Raises FormatError."""
+    """Return the number of levels as an int. Raises FormatError."""
     try:
         count = -1 if isinstance(order, bool) else as_integer(order)
     except TypeError:

@@ -64,17 +64,17 @@ class RemappedFormat:
 
     @property
     def order(self) -> int:
-        """The number of modes of the tensor."""
+        """Return the number of modes of the tensor."""
         return 1 + max((mode for each in self.modes for mode in each.reads), default=-1)
 
     @property
     def is_dense(self) -> bool:
-        """Whether every element is stored."""
+        """Tell whether every element is stored."""
         return self.inner.is_dense
 
     @property
     def mapping(self) -> str:
-        """The modes of the tensor, and what is stored of them."""
+        """Return the modes of the tensor, and what is stored of them."""
         own = ",".join(map(letter, range(self.order)))
         return f"({own}) -> ({', '.join(map(str, self.modes))})"
 
@@ -89,12 +89,12 @@ class RemappedFormat:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether it stores nothing but modes and blocks of them."""
+        """Tell whether it stores nothing but modes and blocks of them."""
         return all(isinstance(each, Whole | Quotient | Remainder) for each in self.modes)
 
     @property
     def is_bsr(self) -> bool:
-        """Whether it is what `BSR` returns for its blocks, whatever its name."""
+        """Tell whether it is what `BSR` returns for its blocks, whatever its name."""
         if self.order != 2 or not all(self.cuts):
             return False
         own = BSR(self.cuts)
@@ -117,7 +117,7 @@ class RemappedFormat:
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """The stored modes that no index of a text is over, as numbers of entries."""
+        """Return the stored modes that no index of a text is over, as numbers of entries."""
         return tuple(k for k, each in enumerate(self.modes) if each.is_summed)
 
     def room(self, stored_shape: Sequence[int]) -> int:
@@ -132,7 +132,7 @@ class RemappedFormat:
 
     @property
     def is_walkable(self) -> bool:
-        """Whether loops over stored modes have all indices of a text, whole or in blocks."""
+        """Tell whether loops over stored modes have all indices of a text, whole or in blocks."""
         kinds = Whole | Quotient | Remainder
         return all(each.is_summed or isinstance(each, kinds) for each in self.modes)
 
@@ -260,7 +260,7 @@ def Blocked(blocks: Sequence[int], format: Format | str = "csf") -> RemappedForm
 
 
 def sizes_of_blocks(blocks: Any, example: str) -> tuple[int, ...]:
-    """The sizes of blocks as ints. Raises FormatError.
+    """Return the sizes of blocks as ints. Raises FormatError.
 
     example  of a call that is right, for the hint
     """

@@ -83,7 +83,7 @@ def read_sizes(text: str) -> tuple[str, tuple[int, ...], str] | None:
 
 
 def _checked(text: str, own: Sizes, words: list[str]) -> tuple[int, ...]:
-    """The sizes. Raises FormatError."""
+    """Return the sizes. Raises FormatError."""
     for word in words:
         digits = word.lstrip("0")
         if not re.fullmatch(r"\d{1,10}", digits, re.ASCII) or int(digits) > MOST:

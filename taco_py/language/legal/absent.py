@@ -43,7 +43,7 @@ def same(one: Number | None, other: Number | None) -> bool:
 
 
 def _is_negative(zero: Number) -> bool:
-    """Whether a zero is -0.0; the signs of complex ones are not told apart."""
+    """Tell whether a zero is -0.0; the signs of complex ones are not told apart."""
     return isinstance(zero, float) and copysign(1, zero) < 0
 
 

@@ -68,7 +68,7 @@ class NeededPlaces:
     def _options(
         self, part: Access, around: Around, needed: Places | None, modes: Modes
     ) -> tuple[Places, ...]:
-        """Alternatives of places that one occurrence of an access looks at; none of all."""
+        """Return alternatives of places that one occurrence of an access looks at; none of all."""
         if len({*part.indices}) < len(part.indices) or part.subscripts:
             return ()
         here = self.stored.modes_of(part)
@@ -130,8 +130,8 @@ def _occurrences(expr: Expr, around: Around) -> Iterator[tuple[Access, Around]]:
 
 
 def _moved(needed: Places | None, modes: Modes, here: Modes) -> Places | None:
-    """Places of a value with `modes` as places of what is read by `here`, None where these lack an
-    index."""
+    """Return places of a value with `modes` as places of what is read by `here`, None where these
+    lack an index."""
     if needed is None:
         return None
     places = {index: mode for mode, index in enumerate(here) if index is not None}

@@ -57,16 +57,16 @@ class _Part:
 
     @property
     def is_plain(self) -> bool:
-        """Whether both are the same."""
+        """Tell whether both are the same."""
         return self.typed is None or same(self.typed, self.plain)
 
     @property
     def agrees(self) -> bool:
-        """Whether both are 0, or none is."""
+        """Tell whether both are 0, or none is."""
         return same(self.typed, 0) == same(self.plain, 0)
 
     def settled(self) -> _Part:
-        """The part as one whose fill value needs no types."""
+        """Return the part as one whose fill value needs no types."""
         if not isinstance(self.typed, int) or self.is_plain:
             return self
         args = (self.expr, Literal(self.typed))
@@ -81,7 +81,7 @@ class _Wraps:
     dtypes: Mapping[str, DType]
 
     def of(self, expr: Expr) -> _Part:
-        """An expression whose parts say what they wrap to, where that is read."""
+        """Return an expression whose parts say what they wrap to, where that is read."""
         match expr:
             case Access():
                 fill = self.fills(expr)
@@ -111,7 +111,7 @@ class _Wraps:
         return found
 
     def _is_read(self, expr: Call, arg: Expr, dtype: DType) -> bool:
-        """Whether an operation makes another number of an argument that wraps before."""
+        """Tell whether an operation makes another number of an argument that wraps before."""
         if dtype.kind not in "iu" or not _adds_and_multiplies(expr.operator):
             return True
         return expression_dtype(arg, self.dtypes) != dtype
@@ -130,5 +130,5 @@ def _with_args(expr: Call, parts: Sequence[_Part]) -> Call:
 
 
 def _adds_and_multiplies(operator: Operator) -> bool:
-    """Whether integers may wrap before or after an operation: x + y, x - y, -x and x * y."""
+    """Tell whether integers may wrap before or after an operation: x + y, x - y, -x and x * y."""
     return operator.additive or operator.distributes

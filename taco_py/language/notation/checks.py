@@ -29,7 +29,8 @@ MAX_DEPTH = 100
 
 
 def accesses(node: Expr | Assignment) -> tuple[Access, ...]:
-    """Every access of an expression, or of the right-hand side of an assignment, left to right.
+    """Return every access of an expression, or of the right-hand side of an assignment, left to
+    right.
 
     The accesses in the subscripts of one come behind it, those of the left-hand side at last. What
     an index is as a number is none of them.
@@ -55,19 +56,20 @@ def accesses(node: Expr | Assignment) -> tuple[Access, ...]:
 
 
 def _gathered(access: Access) -> tuple[Access, ...]:
-    """The accesses that stand in the subscripts of another."""
+    """Return the accesses that stand in the subscripts of another."""
     return tuple(inner for mode in access.subscripts for inner, _ in mode.gathered)
 
 
 def has_subscripts(assignment: Assignment) -> bool:
-    """Whether an access has more than indices for subscripts."""
+    """Tell whether an access has more than indices for subscripts."""
     nodes = (node for node, _ in walk(assignment.value))
     right = any(isinstance(node, Access) and node.subscripts for node in nodes)
     return bool(assignment.target.subscripts) or right
 
 
 def with_linearity(expr: Expr, linear: bool = True) -> Iterator[tuple[Access, bool]]:
-    """Every access of an expression, left to right, with whether it is additive in that one alone.
+    """Yield every access of an expression, left to right, with whether it is additive in that one
+    alone.
 
     Duplicates of an operand that has one access may then be added up after the fact.
     """
@@ -83,12 +85,13 @@ def with_linearity(expr: Expr, linear: bool = True) -> Iterator[tuple[Access, bo
 
 
 def operand_names(assignment: Assignment) -> tuple[str, ...]:
-    """The tensors that are read, each once, in the order of their first use."""
+    """Return the tensors that are read, each once, in the order of their first use."""
     return unique(access.tensor for access in accesses(assignment))
 
 
 def free_indices(expr: Expr) -> tuple[str, ...]:
-    """The indices of `expr` that no `Reduce` inside it binds, in the order of their first use.
+    """Return the indices of `expr` that no `Reduce` inside it binds, in the order of their first
+    use.
 
     free_indices(sum(j, A[i,j] * x[j])) = ("i",)
     """
@@ -112,13 +115,14 @@ def free_of_parts(expr: Expr) -> dict[int, tuple[str, ...]]:
 
 
 def all_indices(assignment: Assignment) -> tuple[str, ...]:
-    """Every index: the target's, then those of the right-hand side in the order of first use."""
+    """Return every index: the target's, then those of the right-hand side in the order of first
+    use."""
     right = (index for access in accesses(assignment) for index in access.indices)
     return unique((*assignment.target.indices, *right))
 
 
 def unique(names: Iterable[str]) -> tuple[str, ...]:
-    """Each name once, where it came first."""
+    """Return each name once, where it came first."""
     return tuple(dict.fromkeys(names))
 
 
@@ -130,7 +134,8 @@ def rename(
     tensors: Mapping[str, str] | None = None,
     indices: Mapping[str, str] | None = None,
 ) -> Assignment:
-    """The assignment with other names, all replaced at once; a name that is not in the maps stays.
+    """Return the assignment with other names, all replaced at once; a name that is not in the maps
+    stays.
 
     rename(y[i] = A[i,j] * x[j], tensors={"x": "z"}, indices={"i": "j", "j": "i"}) = (y[j] = A[j,i]
     * z[i])
@@ -336,7 +341,8 @@ def check_output_indices(assignment: Assignment) -> None:
 
 
 def need_elements(assignment: Assignment) -> Iterator[Reduce]:
-    """The reductions of an assignment that are an error over no elements, as the least of none."""
+    """Yield the reductions of an assignment that are an error over no elements, as the least of
+    none."""
     for node, _ in walk(assignment.value):
         if not isinstance(node, Reduce) or node.operator.of_none is not None:
             continue

@@ -57,7 +57,8 @@ def form_of(expr: Expr) -> Form:
 def _named(
     expr: Expr, free: Callable[[str], str], numbers: Iterator[int], bound: Mapping[str, str]
 ) -> Expr:
-    """The expression with names for bound indices that nothing has, and others for free ones."""
+    """Return the expression with names for bound indices that nothing has, and others for free
+    ones."""
     if isinstance(expr, Access):
         indices = (bound[i] if i in bound else free(i) for i in expr.indices)
         return replace(expr, indices=tuple(indices))
@@ -111,7 +112,7 @@ class _Search:
                 self._note(largest[form], form)
 
     def _selected(self, expr: Expr, whole: Collection[Expr] = ()) -> dict[Expr, Expr]:
-        """An expression, and those that its value is one of, by their forms.
+        """Return an expression, and those that its value is one of, by their forms.
 
         whole  forms that are not looked into
         """
@@ -161,12 +162,12 @@ class _Search:
 
 
 def _is_truth(expr: Expr) -> bool:
-    """Whether an expression asks what is stored: times that, a value is itself, or 0."""
+    """Tell whether an expression asks what is stored: times that, a value is itself, or 0."""
     return isinstance(expr, Call) and expr.operator in (STORED, PRESENT)
 
 
 def _renamed(expr: Expr, names: Mapping[str, str], numbers: Iterator[str]) -> Expr:
-    """The expression with other free indices, its bound ones named anew."""
+    """Return the expression with other free indices, its bound ones named anew."""
     if isinstance(expr, Access):
         return replace(expr, indices=tuple(names.get(i, i) for i in expr.indices))
     if isinstance(expr, Reduce):

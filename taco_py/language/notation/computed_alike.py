@@ -59,7 +59,7 @@ def rounds_nothing(operator: Operator) -> bool:
 
 
 def _is_exact(expr: Expr, dtypes: Mapping[str, DType] | None, conjugates: bool) -> bool:
-    """Whether nothing in an expression is rounded."""
+    """Tell whether nothing in an expression is rounded."""
     if isinstance(expr, Access | Literal):
         return True
     if isinstance(expr, Reduce):
@@ -73,7 +73,7 @@ def _is_exact(expr: Expr, dtypes: Mapping[str, DType] | None, conjugates: bool) 
 
 
 def _is_whole(expr: Expr, dtypes: Mapping[str, DType] | None) -> bool:
-    """Whether an expression is an integer or a truth."""
+    """Tell whether an expression is an integer or a truth."""
     return dtypes is not None and value_dtype(expr, dtypes).kind in "biu"
 
 

@@ -36,7 +36,7 @@ class Cursor:
         return self.token.kind is TokenKind.END
 
     def ahead(self, count: int) -> Token:
-        """The token `count` places on; the END token from there on."""
+        """Return the token `count` places on; the END token from there on."""
         return self.tokens[min(self.position + count, len(self.tokens) - 1)]
 
     def take(self) -> Token:
@@ -45,7 +45,7 @@ class Cursor:
         return token
 
     def at(self, *texts: str) -> bool:
-        """Whether a symbol or a word is one of `texts`."""
+        """Tell whether a symbol or a word is one of `texts`."""
         return self.token.kind in (TokenKind.SYMBOL, TokenKind.NAME) and self.token.text in texts
 
     def expect(self, symbol: str, what: str, hint: str | None = None) -> Token:
@@ -62,7 +62,7 @@ class Cursor:
         return Span(last.source, first.span.start, last.stop)
 
     def chain(self, operand: Callable[[], Expr], operators: Mapping[str, Operator]) -> Expr:
-        """Operands with operators between them, grouped from the left."""
+        """Return operands with operators between them, grouped from the left."""
         first, left = self.token, operand()
         while self.token.text in operators:
             operator = operators[self.take().text]
@@ -70,7 +70,7 @@ class Cursor:
         return left
 
     def number(self) -> Literal:
-        """The number that stands here."""
+        """Return the number that stands here."""
         token = self.take()
         value = _value(token)
         if value is None:
@@ -96,7 +96,7 @@ class Cursor:
 
 
 def _value(token: Token) -> int | float | complex | None:
-    """The number a token spells, or None when it passes 64 bits."""
+    """Return the number a token spells, or None when it passes 64 bits."""
     text = token.text.lower()
     if text.endswith("j"):
         imaginary = float(text[:-1])

@@ -52,7 +52,8 @@ def common_dtype(dtypes: Iterable[DType]) -> DType:
 
 
 def dtype_of_number(value: complex, dtypes: Iterable[DType]) -> DType:
-    """The dtype that a Python number takes among operands of `dtypes`, as in NumPy's arithmetic.
+    """Return the dtype that a Python number takes among operands of `dtypes`, as in NumPy's
+    arithmetic.
 
     Raises OperandTypeError as `common_dtype`.
     """
@@ -76,7 +77,7 @@ class _Typed:
 
 
 def result_dtype(assignment: Assignment, dtypes: Mapping[str, DType]) -> DType:
-    """The dtype of the left-hand side, given the operands' dtypes by name.
+    """Return the dtype of the left-hand side, given the operands' dtypes by name.
 
     `y = value` has the dtype of the value. `y += value` keeps the dtype of `y` if `dtypes` has it
     (NumPy's in-place rule), and otherwise begins from nothing and has the dtype of the value.
@@ -110,7 +111,7 @@ def in_place_dtype(assignment: Assignment, value: DType, target: DType) -> DType
 
 
 def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
-    """The dtype of the value of `expr`, given the operands' dtypes by name.
+    """Return the dtype of the value of `expr`, given the operands' dtypes by name.
 
     That which it is computed in. Sums keep the dtype of what they sum, as in `numpy.einsum`. Where
     a text sums small integers, `wide_sums` has the operands read in that of `sum_dtype` before.
@@ -124,8 +125,8 @@ def expression_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
 
 
 def value_dtype(expr: Expr, dtypes: Mapping[str, DType]) -> DType:
-    """The dtype in which the value of `expr` is stored: `expression_dtype`, but that of 16-bit
-    operands itself. Raises as that does."""
+    """Return the dtype in which the value of `expr` is stored: `expression_dtype`, but that of
+    16-bit operands itself. Raises as that does."""
     return _typed(expr, dtypes).dtype
 
 
@@ -162,7 +163,8 @@ def answers(call: Call, dtypes: Mapping[str, DType]) -> bool:
 
 
 def operand_dtype(call: Call, dtypes: Mapping[str, DType]) -> DType:
-    """The dtype in which `call` is computed, to which each of its arguments is converted first.
+    """Return the dtype in which `call` is computed, to which each of its arguments is converted
+    first.
 
     It is also the dtype of the result, except for operators that answer in another one, as
     comparisons do. Where these compare signed with unsigned integers of 64 bits it is that of
@@ -175,8 +177,8 @@ def operand_dtype(call: Call, dtypes: Mapping[str, DType]) -> DType:
 
 
 def argument_dtype(call: Call, arg: Expr, dtypes: Mapping[str, DType]) -> DType:
-    """The dtype that an argument of `call` is converted to: `operand_dtype`, or 64 bits with or
-    without a sign where that has more numbers than both."""
+    """Return the dtype that an argument of `call` is converted to: `operand_dtype`, or 64 bits with
+    or without a sign where that has more numbers than both."""
     dtype = operand_dtype(call, dtypes)
     if dtype.kind != "O":
         return dtype
@@ -190,7 +192,7 @@ def check_literal(expr: Expr, dtype: DType, dtypes: Mapping[str, DType]) -> None
 
 
 def is_weak(expr: Expr) -> bool:
-    """Whether `expr` is made of literals alone and adapts to the dtype of what it meets."""
+    """Tell whether `expr` is made of literals alone and adapts to the dtype of what it meets."""
     match expr:
         case Literal():
             return expr.dtype is None and not isinstance(expr.value, bool)
@@ -330,8 +332,8 @@ def _common(args: list[_Typed]) -> DType:
 
 
 def _compared(common: DType, args: Iterable[_Typed]) -> DType:
-    """The integer type in which numbers are compared as they are, literals that others have not
-    too: int16 for uint8 and -1, and that of Python's integers where no other has them all."""
+    """Return the integer type in which numbers are compared as they are, literals that others have
+    not too: int16 for uint8 and -1, and that of Python's integers where no other has them all."""
     for arg in args:
         if arg.weak and common.kind in "iu" and not holds(common, int(arg.value)):
             common = np.promote_types(common, np.min_scalar_type(int(arg.value)))
@@ -370,7 +372,7 @@ def holds(dtype: DType, value: complex | None) -> bool:
 
 
 def _of_truths(function: np.ufunc) -> DType:
-    """The dtype in which NumPy computes a function of booleans; bool where it has none."""
+    """Return the dtype in which NumPy computes a function of booleans; bool where it has none."""
     truths: Any = (np.dtype(bool),) * function.nin + (None,) * function.nout
     try:
         return np.dtype(function.resolve_dtypes(truths)[0])

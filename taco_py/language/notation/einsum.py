@@ -60,7 +60,7 @@ class _Term:
         return any(label.name is None for label in self.labels)
 
     def expand(self, ellipsis: tuple[str, ...]) -> tuple[str, ...]:
-        """The index names, with `ellipsis` in the place of the ellipsis."""
+        """Return the index names, with `ellipsis` in the place of the ellipsis."""
         parts = (ellipsis if label.name is None else (label.name,) for label in self.labels)
         return tuple(name for part in parts for name in part)
 
@@ -69,7 +69,7 @@ class _Term:
 
 
 def split_operands(args: Sequence[object]) -> tuple[Subscripts, tuple[object, ...]]:
-    """The positional arguments of `einsum` as subscripts and operands.
+    """Return the positional arguments of `einsum` as subscripts and operands.
 
     ("ij,j", A, x)           -> "ij,j", (A, x)
     (A, [0, 1], x, [1], [0]) -> ([0, 1], [1], [0]), (A, x)
@@ -102,7 +102,8 @@ def _sublist(subscripts: object) -> Sequence[object]:
 
 
 def parse_einsum(subscripts: Subscripts, orders: Sequence[int]) -> Assignment:
-    """The einsum of operands op0, op1, … of these orders, into `out`, with every sum explicit.
+    """Return the einsum of operands op0, op1, … of these orders, into `out`, with every sum
+    explicit.
 
     subscripts  the string, or a sequence of integers from 0 on and Ellipsis for each operand,
                 and one more for the result if it is not implicit
@@ -134,7 +135,7 @@ def parse_einsum(subscripts: Subscripts, orders: Sequence[int]) -> Assignment:
 
 
 def _assignment(operands: list[Access], target: Access) -> Assignment:
-    """The product of all operands, summed over each index that the target has not."""
+    """Return the product of all operands, summed over each index that the target has not."""
     value = product(operands)
     if len(operands) > LONG:
         return with_sums(Assignment(target, value))
@@ -149,7 +150,7 @@ def _assignment(operands: list[Access], target: Access) -> Assignment:
 
 
 def _read_text(text: str) -> tuple[tuple[_Term, ...], _Term | None]:
-    """The terms before the arrow, and the one after it if there is an arrow."""
+    """Return the terms before the arrow, and the one after it if there is an arrow."""
     source = Source(text, "subscripts")
     inputs, arrow, result = text.partition("->")
     terms, start = [], 0
@@ -253,7 +254,7 @@ def _check_count(terms: tuple[_Term, ...], orders: Sequence[int]) -> None:
 
 
 def _ellipsis_width(place: int, term: _Term, order: int) -> int:
-    """How many dimensions the ellipsis of an operand stands for."""
+    """Count how many dimensions the ellipsis of an operand stands for."""
     width = order - len(term.named)
     if width < 0 or (width > 0 and not term.has_ellipsis):
         raise NotationError(
@@ -266,7 +267,7 @@ def _ellipsis_width(place: int, term: _Term, order: int) -> int:
 
 
 def _implicit_output(terms: tuple[_Term, ...], ellipsis: tuple[str, ...]) -> tuple[str, ...]:
-    """The ellipsis, then the subscripts that occur once, by rank."""
+    """Return the ellipsis, then the subscripts that occur once, by rank."""
     ranks = {label.name: label.rank for term in terms for label in term.labels if label.name}
     uses = Counter(name for term in terms for name in term.named)
     return (*ellipsis, *sorted((name for name in uses if uses[name] == 1), key=ranks.__getitem__))
@@ -341,7 +342,8 @@ def drop_broadcast(assignment: Assignment, shapes: Mapping[str, tuple[int, ...]]
 def _repeated_axes(
     access: Access, shape: tuple[int, ...], sizes: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """The axes of size 1 whose index has another size elsewhere, but no part of a diagonal."""
+    """Return the axes of size 1 whose index has another size elsewhere, but no part of a
+    diagonal."""
     return tuple(
         axis
         for axis, (index, size) in enumerate(zip(access.indices, shape, strict=True))

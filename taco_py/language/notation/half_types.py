@@ -15,10 +15,10 @@ def is_half(dtype: DType) -> bool:
 
 
 def computed_dtype(dtype: DType) -> DType:
-    """The dtype that numbers of `dtype` are computed in: float32 for those of 16 bits."""
+    """Return the dtype that numbers of `dtype` are computed in: float32 for those of 16 bits."""
     return np.dtype(np.float32) if is_half(dtype) else dtype
 
 
 def number_kind(dtype: DType) -> str:
-    """NumPy's letter for the kind of number; its own for bfloat16, "V", says nothing."""
+    """Return NumPy's letter for the kind of number; its own for bfloat16, "V", says nothing."""
     return "f" if is_half(dtype) else dtype.kind

@@ -53,7 +53,7 @@ _HINTS = {
 
 
 def tokenize(text: str) -> tuple[Token, ...]:
-    """The tokens of `text`, the last of kind END.
+    """Return the tokens of `text`, the last of kind END.
 
     Raises:
         NotationError: a character that no token has.

@@ -31,7 +31,7 @@ class Subscript:
 
     @property
     def index(self) -> str | None:
-        """The index that this subscript is, None where it is more than an index alone."""
+        """Return the index that this subscript is, None where it is more than an index alone."""
         if self.gathered or self.constant or len(self.indices) != 1:
             return None
         ((name, factor),) = self.indices
@@ -39,7 +39,7 @@ class Subscript:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The indices that it depends on, each once."""
+        """Return the indices that it depends on, each once."""
         inner = (name for access, _ in self.gathered for name in access.indices)
         return tuple(dict.fromkeys((*(name for name, _ in self.indices), *inner)))
 
@@ -60,12 +60,13 @@ class Access:
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number that an index has (`rewrites/index_numbers.py`), of no operand."""
+        """Tell whether it is a number that an index has (`rewrites/index_numbers.py`), of no
+        operand."""
         return self.tensor.startswith(("index ", "size "))
 
     @property
     def modes(self) -> tuple[Subscript, ...]:
-        """A subscript for each mode."""
+        """Return a subscript for each mode."""
         return self.subscripts or tuple(Subscript(((name, 1),)) for name in self.indices)
 
 

@@ -137,18 +137,20 @@ class Operator:
 
     @property
     def additive(self) -> bool:
-        """Whether f(x + x', y + y') = f(x, y) + f(x', y'): its arguments are terms of a sum."""
+        """Tell whether f(x + x', y + y') = f(x, y) + f(x', y'): its arguments are terms of a
+        sum."""
         return bool(self.signs)
 
     @property
     def reduces(self) -> bool:
-        """Whether any number of values may be reduced by f, in any order, also none."""
+        """Tell whether any number of values may be reduced by f, in any order, also none."""
         begins = self.identity is not None or self.limit != 0
         return self.arity == 2 and self.associative and self.commutative and begins
 
     @property
     def distributes(self) -> bool:
-        """Whether f is a product: factors may be taken in any order, and sums moved through it.
+        """Tell whether f is a product: factors may be taken in any order, and sums moved through
+        it.
 
         f(sum(i, x), y) = sum(i, f(x, y)), in either argument
         """
@@ -204,12 +206,13 @@ class Operator:
 
     @property
     def closes(self) -> bool:
-        """Whether sums of products in its arguments stay inside: f is neither a sum nor linear."""
+        """Tell whether sums of products in its arguments stay inside: f is neither a sum nor
+        linear."""
         return not self.additive and not any(self.linear)
 
     @property
     def reduces_truths(self) -> bool:
-        """Whether a reduction by f is of truths, and one itself."""
+        """Tell whether a reduction by f is of truths, and one itself."""
         return isinstance(self.identity, bool)
 
     def identity_of(self, dtype: np.dtype[Any]) -> Number | None:
@@ -235,26 +238,27 @@ class Operator:
 
 
 def _is_short(number: Any) -> bool:
-    """Whether a number is a whole one, of which no type of usual width is too small."""
+    """Tell whether a number is a whole one, of which no type of usual width is too small."""
     return isinstance(number, int) and abs(number) < 2**31
 
 
 def _longest(numbers: list[Any]) -> np.dtype[Any] | None:
-    """The type of whole numbers of which one is as large as no signed one, and none below 0."""
+    """Return the type of whole numbers of which one is as large as no signed one, and none below
+    0."""
     whole = all(isinstance(x, int) and x >= 0 for x in numbers)
     return np.dtype(np.uint64) if whole and max(numbers) > np.iinfo(np.int64).max else None
 
 
 def _converted(number: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """A number in a type, as NumPy converts it: whole numbers wrap, real ones have no imaginary
-    part."""
+    """Return a number in a type, as NumPy converts it: whole numbers wrap, real ones have no
+    imaginary part."""
     if isinstance(number, complex) and dtype.kind != "c":
         number = number.real
     return np.asarray(number).astype(dtype)
 
 
 def compilers_own(name: str) -> Operator:
-    """The compiler's own operator of a name."""
+    """Return the compiler's own operator of a name."""
     return COMPILER[name]
 
 

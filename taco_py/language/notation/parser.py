@@ -103,7 +103,7 @@ _SUM_HINT = "a sum names its indices first, as in sum(i, j, A[i,j] * B[i,j])"
 
 
 def parse_assignment(text: str) -> Assignment:
-    """The assignment that `text` spells, each node with its span.
+    """Return the assignment that `text` spells, each node with its span.
 
     >>> parse_assignment("y(i) += A(i,j)").target
     Access(tensor='y', indices=('i',))
@@ -120,7 +120,7 @@ def parse_assignment(text: str) -> Assignment:
 
 
 def parse_expression(text: str) -> Expr:
-    """The expression that `text` spells: `A[i,j] * x[j]`. Raises NotationError."""
+    """Return the expression that `text` spells: `A[i,j] * x[j]`. Raises NotationError."""
     return Parser(tokenize(text)).whole_expression()
 
 
@@ -222,7 +222,8 @@ class Parser(SubscriptRules):
         return None
 
     def expression(self, level: int = 0) -> Expr:
-        """Operands with operators between them that bind at a level or tighter, as in Python."""
+        """Return operands with operators between them that bind at a level or tighter, as in
+        Python."""
         first, last = self.token, _PRODUCTS
         left = self.truth() if level <= _NOT and self.at("not") else self.factor()
         while self.token.text in _BINARY:
@@ -282,7 +283,7 @@ class Parser(SubscriptRules):
         return Call(power(exponent), (base,), self.since(first))
 
     def exponent(self) -> int:
-        """The integer that stands after `**`, or that a tower of them is."""
+        """Return the integer that stands after `**`, or that a tower of them is."""
         if self.token.kind is not TokenKind.NUMBER or not self.token.text.isdigit():
             raise self.error("an integer after a tower of '**'", "write parentheses around it")
         value = self.number().value
@@ -325,7 +326,7 @@ class Parser(SubscriptRules):
         return self.index_as_number() or self.access()
 
     def index_as_number(self) -> Access | None:
-        """`i` or `size(i)`, where `i` is an index of the text and no operand; else None."""
+        """Return `i` or `size(i)`, where `i` is an index of the text and no operand; else None."""
         token, opens = self.token, self.ahead(1).text == "("
         sized = token.text == "size" and opens and self.ahead(3).text == ")"
         name = self.ahead(2).text if sized else token.text
@@ -339,7 +340,8 @@ class Parser(SubscriptRules):
         return index_size(name, self.since(token))
 
     def lists_indices(self, word: str) -> bool:
-        """Whether indices come first in the parentheses that follow, and what to reduce behind."""
+        """Tell whether indices come first in the parentheses that follow, and what to reduce
+        behind."""
         first, after = self.ahead(2), self.ahead(3).text
         if first.kind is TokenKind.NAME and after == ",":
             number = first.text in self.operands
@@ -351,16 +353,19 @@ class Parser(SubscriptRules):
         )
 
     def holds_names(self, start: int = 1) -> bool:
-        """Whether the parenthesis `start` tokens on holds names with commas between them alone."""
+        """Tell whether the parenthesis `start` tokens on holds names with commas between them
+        alone."""
         return self.ahead(self.names_end(start) - 1).text == ")"
 
     def holds_accesses(self) -> bool:
-        """Whether brackets stand in the parenthesis that was opened, as in those of functions."""
+        """Tell whether brackets stand in the parenthesis that was opened, as in those of
+        functions."""
         end = next((k for k in range(len(self.tokens)) if self.ahead(k).text in (")", "")), 0)
         return any(self.ahead(k).text in ("[", "(") for k in range(end))
 
     def names_end(self, start: int) -> int:
-        """How many tokens on the names end that follow a parenthesis, which is then closed."""
+        """Count how many tokens on the names end that follow a parenthesis, which is then
+        closed."""
         end = start + 1
         while self.ahead(end).kind is TokenKind.NAME or self.ahead(end).text == ",":
             end += 1
@@ -378,7 +383,8 @@ class Parser(SubscriptRules):
         return make_reduction(word, indices, body, self.since(first))
 
     def function(self, word: str) -> Expr:
-        """A function of its arguments, or a reduction over the indices that nothing else binds."""
+        """Return a function of its arguments, or a reduction over the indices that nothing else
+        binds."""
         first, opening = self.take(), self.take()
         args: list[Expr] = []
         while (not args and not self.at(")")) or self.at(","):
@@ -406,7 +412,7 @@ class Parser(SubscriptRules):
         return replace(make_call(word, tuple(args)), span=span)
 
     def tuple_of_names(self) -> list[Token]:
-        """`(i, j),` as in `sum((i, j), …)`."""
+        """Return `(i, j),` as in `sum((i, j), …)`."""
         self.take()
         names = self.names(")", _SUM_HINT)
         if not names:
@@ -416,7 +422,7 @@ class Parser(SubscriptRules):
         return names
 
     def leading_names(self) -> list[Token]:
-        """`i, j,` as in `sum(i, j, …)`: each name that a comma follows."""
+        """Return `i, j,` as in `sum(i, j, …)`: each name that a comma follows."""
         names = []
         while self.token.kind is TokenKind.NAME and self.ahead(1).text == ",":
             names.append(self.take())
@@ -470,7 +476,7 @@ class Parser(SubscriptRules):
         return names
 
     def index_hint(self, tensor: str = "") -> str | None:
-        """The remedy for what only square brackets hold: numbers, arithmetic and gathers."""
+        """Return the remedy for what only square brackets hold: numbers, arithmetic and gathers."""
         symbol = self.token.kind is TokenKind.SYMBOL and self.at(*_INDEX_ARITHMETIC, "[")
         if tensor and (symbol or self.token.kind is TokenKind.NUMBER):
             return f"write it in square brackets, as in {tensor}[i+1,0] or {tensor}[p[i],j]"
@@ -491,7 +497,7 @@ def _names_in_brackets(tokens: tuple[Token, ...]) -> frozenset[str]:
 
 
 def nothing_to_reduce(name: str, body: Expr, span: Span) -> NotationError:
-    """The error of a reduction whose indices are all bound around it."""
+    """Return the error of a reduction whose indices are all bound around it."""
     found = ", ".join(free_indices(body))
     return NotationError(
         f"Expected an index to reduce by {name}, found "

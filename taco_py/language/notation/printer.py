@@ -30,7 +30,7 @@ REDUCTION_NAMES = {"add": "sum", "mul": "prod", "logical_or": "any", "logical_an
 
 
 def to_text(node: Expr | Assignment) -> str:
-    """The text of an expression or an assignment.
+    """Return the text of an expression or an assignment.
 
     to_text(Call(MUL, (Call(ADD, (a, b)), Access("x", ("i",))))) = "(a + b) * x[i]"
     """
@@ -63,7 +63,7 @@ def _access(access: Access) -> str:
 
 
 def subscript_text(subscript: Subscript) -> str:
-    """Multiples of indices, then of what is gathered, then the constant: `2*i+p[j]-1`."""
+    """Return multiples of indices, then of what is gathered, then the constant: `2*i+p[j]-1`."""
     terms = [(name, factor) for name, factor in subscript.indices]
     for access, factor in subscript.gathered:
         terms.append((_access(access) if access.indices else f"{access.tensor}[]", factor))
@@ -94,7 +94,7 @@ def _call(call: Call) -> str:
 
 
 def _reduce(expr: Reduce) -> str:
-    """Nested sums as one: `sum(i, j, …)`."""
+    """Return nested sums as one: `sum(i, j, …)`."""
     indices, body = [expr.index], expr.body
     while isinstance(body, Reduce) and body.operator == expr.operator:
         indices.append(body.index)

@@ -26,7 +26,7 @@ _PROGRAM = "a value that is computed from its earlier one is tp.program's"
 
 
 def parse_statements(text: str, operands: Container[str] = ()) -> tuple[Assignment, ...]:
-    """The assignments that `text` spells, in order, each node with its span.
+    """Return the assignments that `text` spells, in order, each node with its span.
 
     operands  names that are operands, also where an index of the text is called so
 
@@ -41,7 +41,8 @@ def parse_statements(text: str, operands: Container[str] = ()) -> tuple[Assignme
 
 
 def _parts(tokens: tuple[Token, ...]) -> Iterator[tuple[Token, ...]]:
-    """The tokens of each statement, the last of kind END; a `;` may stand after the last one."""
+    """Yield the tokens of each statement, the last of kind END; a `;` may stand after the last
+    one."""
     first, depth = 0, 0
     for place, token in enumerate(tokens):
         if token.text == ";":
@@ -60,13 +61,13 @@ def _parts(tokens: tuple[Token, ...]) -> Iterator[tuple[Token, ...]]:
 
 
 def _on_new_line(tokens: Sequence[Token], place: int) -> bool:
-    """Whether a line break is between a token and the one before it."""
+    """Tell whether a line break is between a token and the one before it."""
     before, token = tokens[place - 1].span, tokens[place].span
     return "\n" in token.source.text[before.stop : token.start]
 
 
 def _begins_statement(tokens: Sequence[Token], place: int) -> bool:
-    """Whether `name[…] =` begins at a token, with any assignment operator."""
+    """Tell whether `name[…] =` begins at a token, with any assignment operator."""
     if tokens[place].kind is not TokenKind.NAME:
         return False
     place += 1

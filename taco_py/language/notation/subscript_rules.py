@@ -29,7 +29,7 @@ class SubscriptRules(Cursor):
     """Methods that consume the subscripts between square brackets."""
 
     def subscripts(self, opening: Token) -> tuple[Subscript, ...]:
-        """Subscripts with commas between them, up to the ']', which is not consumed."""
+        """Return subscripts with commas between them, up to the ']', which is not consumed."""
         found: list[Subscript] = []
         while not self.at("]"):
             if self.ended:
@@ -40,7 +40,7 @@ class SubscriptRules(Cursor):
         return tuple(found)
 
     def subscript(self) -> Subscript:
-        """A sum of multiples."""
+        """Return a sum of multiples."""
         first, total = self.token, Subscript()
         sign = -1 if self.at("-") else 1
         if self.at("-", "+"):
@@ -60,7 +60,7 @@ class SubscriptRules(Cursor):
         return total
 
     def multiple(self) -> Subscript:
-        """Parts with `*` between them."""
+        """Return parts with `*` between them."""
         product = self.part()
         while self.at("*"):
             times = self.take()
@@ -76,7 +76,7 @@ class SubscriptRules(Cursor):
         return product
 
     def part(self) -> Subscript:
-        """A number, an index, a number that an operand holds, or a sum in parentheses."""
+        """Return a number, an index, a number that an operand holds, or a sum in parentheses."""
         token = self.token
         if token.kind is TokenKind.NUMBER:
             return Subscript(constant=self.whole_number())
@@ -93,7 +93,7 @@ class SubscriptRules(Cursor):
         raise self.error(_WHAT, self.subscript_hint())
 
     def whole_number(self) -> int:
-        """The integer that stands here."""
+        """Return the integer that stands here."""
         token = self.token
         if not token.text.isdigit():
             raise self.error("a whole number in a subscript", _WHOLE)
@@ -102,7 +102,7 @@ class SubscriptRules(Cursor):
         return value
 
     def indexed(self, name: Token) -> Access:
-        """The access of the tensor `name`, at whose opening bracket the cursor is."""
+        """Return the access of the tensor `name`, at whose opening bracket the cursor is."""
         opening = self.take()
         modes = self.subscripts(opening)
         self.take()

@@ -265,6 +265,6 @@ def _quotient_of_sum(divisor: Access) -> UserWarning:
 
 
 def _bare(parts: tuple[Expr, ...]) -> list[Access]:
-    """The tensors with indices among the factors of a product, with or without a minus."""
+    """Return the tensors with indices among the factors of a product, with or without a minus."""
     plain = [_without_minus(part)[0] for part in parts]
     return [part for part in plain if isinstance(part, Access) and part.indices]

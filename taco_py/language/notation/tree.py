@@ -10,7 +10,7 @@ from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The expressions directly below `expr`, left to right."""
+    """Return the expressions directly below `expr`, left to right."""
     match expr:
         case Access() | Literal():
             return ()
@@ -23,7 +23,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def map_children(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
-    """`expr` with `function(child)` for each child; the same object when no child changed.
+    """Return `expr` with `function(child)` for each child; the same object when no child changed.
 
     map_children(a + b, f) = f(a) + f(b)
     """
@@ -42,21 +42,21 @@ def map_children(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
 
 
 def map_accesses(expr: Expr, function: Callable[[Access], Expr]) -> Expr:
-    """`expr` with `function(access)` for each access; the same object when none changed."""
+    """Return `expr` with `function(access)` for each access; the same object when none changed."""
     if isinstance(expr, Access):
         return function(expr)
     return map_children(expr, lambda child: map_accesses(child, function))
 
 
 def exchange(expr: Expr, old: Expr, new: Expr) -> Expr:
-    """`expr` with `new` in the place of `old`, which is told from its equals by identity."""
+    """Return `expr` with `new` in the place of `old`, which is told from its equals by identity."""
     if expr is old:
         return new
     return map_children(expr, lambda child: exchange(child, old, new))
 
 
 def walk(expr: Expr) -> Iterator[tuple[Expr, int]]:
-    """Every node of `expr` with its depth (the root's is 1), parents first, left to right.
+    """Yield every node of `expr` with its depth (the root's is 1), parents first, left to right.
 
     It does not recurse, so it may be asked of an expression that is too deep for those that do.
     """
@@ -68,7 +68,7 @@ def walk(expr: Expr) -> Iterator[tuple[Expr, int]]:
 
 
 def addends(expr: Expr) -> Iterator[Expr]:
-    """The terms of nested sums, whatever their signs: a, b and c of a - (b + c)."""
+    """Yield the terms of nested sums, whatever their signs: a, b and c of a - (b + c)."""
     if isinstance(expr, Call) and expr.operator.additive:
         for arg in expr.args:
             yield from addends(arg)

@@ -34,7 +34,7 @@ TOKENS = re.compile(
 
 
 def coloured(source: str) -> str:
-    """The source as HTML, which reads as the source does."""
+    """Return the source as HTML, which reads as the source does."""
     return f'<pre style="{CODE}">{"".join(_pieces(source))}</pre>'
 
 

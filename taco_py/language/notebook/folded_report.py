@@ -23,7 +23,7 @@ class Report(str):
 
 
 def folded(text: str) -> str:
-    """An explanation as HTML."""
+    """Return an explanation as HTML."""
     parts: list[str] = []
     rows: list[tuple[str, str]] = []
     for head, below in sections(text):
@@ -40,7 +40,7 @@ def folded(text: str) -> str:
 
 
 def sections(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Each line that is not indented, with the indented ones behind it."""
+    """Yield each line that is not indented, with the indented ones behind it."""
     head: str | None = None
     below: list[str] = []
     for line in text.splitlines():
@@ -55,6 +55,6 @@ def sections(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _pair(line: str) -> tuple[str, str] | None:
-    """A name of one word and what is told of it, None of a line that is none of these."""
+    """Return a name of one word and what is told of it, None of a line that is none of these."""
     name, gap, rest = line.partition("  ")
     return (name, rest.strip()) if gap and rest and " " not in name else None

@@ -18,7 +18,7 @@ def kernel_page(
     explanation: str,
     drawing: str = "",
 ) -> str:
-    """The page of a kernel.
+    """Return the page of a kernel.
 
     computes  its assignments
     stored    the format and type of each operand and of the result

@@ -18,7 +18,7 @@ LEFT = "text-align:left;vertical-align:top"
 
 
 def table(rows: Iterable[tuple[str, Any]]) -> str:
-    """A table of names and what they are."""
+    """Return a table of names and what they are."""
     cells = "".join(
         f'<tr><th style="{LEFT}">{escape(name)}</th>'
         f'<td style="{LEFT}">{escape(str(each))}</td></tr>'
@@ -28,23 +28,23 @@ def table(rows: Iterable[tuple[str, Any]]) -> str:
 
 
 def fold(head: str, body: str, is_open: bool = False) -> str:
-    """A part that a click on its head opens; `body` is HTML."""
+    """Return a part that a click on its head opens; `body` is HTML."""
     state = ' open="open"' if is_open else ""
     summary = f'<summary style="cursor:pointer">{escape(head)}</summary>'
     return f"<details{state}>{summary}{body}</details>"
 
 
 def pre(text: str) -> str:
-    """Text as it stands, in letters of one width."""
+    """Return text as it stands, in letters of one width."""
     return f'<pre style="{CODE}">{escape(text)}</pre>'
 
 
 def beside(*parts: str) -> str:
-    """Pieces side by side, those that there are."""
+    """Return pieces side by side, those that there are."""
     style = "display:flex;gap:1em;flex-wrap:wrap;align-items:flex-start"
     return f'<div style="{style}">{"".join(parts)}</div>'
 
 
 def block(*parts: str) -> str:
-    """Pieces one below the other."""
+    """Return pieces one below the other."""
     return f"<div>{''.join(parts)}</div>"

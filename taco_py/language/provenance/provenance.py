@@ -30,12 +30,12 @@ class Provenance:
         return Provenance((*self.relations, relation))
 
     def below(self, variable: str) -> Relation | None:
-        """The relation that replaces `variable` by others, which a `Rename` does not."""
+        """Return the relation that replaces `variable` by others, which a `Rename` does not."""
         replacing = (r for r in self.relations if not isinstance(r, Rename))
         return next((r for r in replacing if variable in r.parents), None)
 
     def above(self, variable: str) -> Relation | None:
-        """The relation that made `variable`; None for an index of the notation."""
+        """Return the relation that made `variable`; None for an index of the notation."""
         return next((r for r in self.relations if variable in r.children), None)
 
     @property
@@ -56,7 +56,7 @@ class Provenance:
             yield relation
 
     def most(self, variable: str) -> int | None:
-        """How many values a variable has at most, where tiles and bounds alone say it."""
+        """Count how many values a variable has at most, where tiles and bounds alone say it."""
         relation = self.above(variable)
         match relation:
             case Split(parent=parent, inner=inner, size=size):
@@ -84,7 +84,7 @@ class Provenance:
         return {r.parent: r.child for r in renames if r.workspace == workspace}
 
     def leaves(self, variable: str) -> tuple[str, ...]:
-        """The variables of loops that `variable` is replaced by, itself if none."""
+        """Return the variables of loops that `variable` is replaced by, itself if none."""
         relation = self.below(variable)
         if relation is None:
             return (variable,)
@@ -92,12 +92,13 @@ class Provenance:
         return tuple(dict.fromkeys(found))
 
     def leaf(self, index: str, around: Container[str]) -> str:
-        """The variable that the loop over `index` stands for, inside loops over those `around`."""
+        """Return the variable that the loop over `index` stands for, inside loops over those
+        `around`."""
         leaves = self.leaves(index)
         return next((leaf for leaf in leaves if leaf not in around), leaves[-1])
 
     def roots(self, variable: str) -> tuple[str, ...]:
-        """The indices of the notation that `variable` derives from, outer ones first."""
+        """Return the indices of the notation that `variable` derives from, outer ones first."""
         relation = self.above(variable)
         if relation is None:
             return (variable,)
@@ -105,16 +106,16 @@ class Provenance:
         return tuple(dict.fromkeys(found))
 
     def variables(self, indices: Iterable[str]) -> tuple[str, ...]:
-        """The loops over these indices: leaves, each once."""
+        """Return the loops over these indices: leaves, each once."""
         return tuple(dict.fromkeys(leaf for index in indices for leaf in self.leaves(index)))
 
     def completed(self, variable: str, bound: frozenset[str]) -> tuple[str, ...]:
-        """The indices that are known with `variable` and were not with `bound` alone."""
+        """Return the indices that are known with `variable` and were not with `bound` alone."""
         now = bound | {variable}
         return tuple(root for root in self.roots(variable) if now.issuperset(self.leaves(root)))
 
     def loops(self, order: Iterable[str]) -> tuple[str, ...]:
-        """A loop order over leaves as the loops that are generated.
+        """Return a loop order over leaves as the loops that are generated.
 
         The last leaf of an index becomes the loop over the index itself, within the tiles that the
         leaves before it chose: `split(i,i0,i1,8)` in the order `i0, k, i1` gives `i0, k, i`. A leaf
@@ -133,8 +134,8 @@ class Provenance:
         return tuple(dict.fromkeys(found))
 
     def _stays(self, variable: str, indices: tuple[str, ...], bound: frozenset[str]) -> bool:
-        """Whether loops over the `indices` that a leaf completes cannot stand for the one over it:
-        it chooses tiles of others too, or `bound` leaves no interval of each, those before it
+        """Tell whether loops over the `indices` that a leaf completes cannot stand for the one over
+        it: it chooses tiles of others too, or `bound` leaves no interval of each, those before it
         known."""
         roots = self.roots(variable)
         return len(roots) > 1 and not (
@@ -148,7 +149,7 @@ class Provenance:
         )
 
     def goes_on(self, prefix: tuple[str, ...], variable: str) -> bool:
-        """Whether loops over `prefix` and then `variable` meet what they derive from in order.
+        """Tell whether loops over `prefix` and then `variable` meet what they derive from in order.
 
         They do where each tile lies in the one chosen before, from the largest to the smallest. A
         loop over tiles that are fused otherwise comes back to those that it has met.
@@ -161,7 +162,7 @@ class Provenance:
         return variable not in leaves or (*chosen, variable) == leaves[: len(chosen) + 1]
 
     def _fuses_in_order(self, variable: str) -> bool:
-        """Whether fused tiles of `variable` are neighbours, the larger of them outside."""
+        """Tell whether fused tiles of `variable` are neighbours, the larger of them outside."""
         tiles = tuple(self._tiles(variable))
         fusions = dict.fromkeys(f for f in map(self.below, tiles) if isinstance(f, Fuse))
         ways = ((f.outer, f.inner) for f in fusions if {f.outer, f.inner} <= set(tiles))
@@ -170,8 +171,8 @@ class Provenance:
         )
 
     def _tiles(self, variable: str) -> Iterator[str]:
-        """The tiles that `variable` is cut into, from the largest to the smallest, before they are
-        fused with others."""
+        """Yield the tiles that `variable` is cut into, from the largest to the smallest, before
+        they are fused with others."""
         relation = self.below(variable)
         if relation is None or isinstance(relation, Fuse):
             yield variable
@@ -180,7 +181,7 @@ class Provenance:
                 yield from self._tiles(child)
 
     def counts_ranges(self, variable: str) -> bool:
-        """Whether neighbouring values of `variable` are neighbouring ranges of one index."""
+        """Tell whether neighbouring values of `variable` are neighbouring ranges of one index."""
         relation = self.above(variable)
         if relation is None:
             return True
@@ -188,12 +189,12 @@ class Provenance:
         return cuts and self.counts_ranges(relation.parents[0])
 
     def is_chosen(self, variable: str, bound: frozenset[str]) -> bool:
-        """Whether a loop in `bound` is over a tile of `variable`, or over all of it."""
+        """Tell whether a loop in `bound` is over a tile of `variable`, or over all of it."""
         return not bound.isdisjoint(self.leaves(variable))
 
     def is_known(self, variable: str, bound: frozenset[str]) -> bool:
-        """Whether loops over `bound` determine `variable`: by what derives from it, or by what it
-        derives from."""
+        """Tell whether loops over `bound` determine `variable`: by what derives from it, or by what
+        it derives from."""
         if self.is_computed(variable, bound):
             return True
         relation = self.above(variable)
@@ -202,14 +203,14 @@ class Provenance:
         return all(self.is_known(parent, bound) for parent in relation.parents)
 
     def is_computed(self, variable: str, bound: frozenset[str]) -> bool:
-        """Whether loops over `bound` determine `variable` by what derives from it."""
+        """Tell whether loops over `bound` determine `variable` by what derives from it."""
         relation = self.below(variable)
         if variable in bound or relation is None or isinstance(relation, Pos | Coord):
             return variable in bound
         return all(self.is_computed(child, bound) for child in relation.children)
 
     def are_neighbours(self, variable: str, bound: frozenset[str]) -> bool:
-        """Whether the values of `variable` that loops over `bound` leave are one interval.
+        """Tell whether the values of `variable` that loops over `bound` leave are one interval.
 
         They are not where an inner tile is known before the outer one, and of the inner one of two
         fused variables before the outer one is known.
@@ -230,7 +231,7 @@ class Provenance:
         return self.above(variable) is not None
 
     def position_of(self, index: str) -> Pos | None:
-        """The `pos` through which `index`, or its innermost tile, is iterated."""
+        """Return the `pos` through which `index`, or its innermost tile, is iterated."""
         variable = index
         while (relation := self.below(variable)) is not None:
             if isinstance(relation, Pos):
@@ -249,7 +250,7 @@ class Provenance:
             yield from self.tiles_above(parent)
 
     def positions_above(self, variable: str) -> Pos | None:
-        """The nearest `pos` that `variable` derives from."""
+        """Return the nearest `pos` that `variable` derives from."""
         relation = self.above(variable)
         while relation is not None:
             if isinstance(relation, Pos):

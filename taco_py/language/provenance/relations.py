@@ -40,12 +40,12 @@ class Interval:
         return build.sub(self.hi, self.lo)
 
     def clipped(self, outer: Interval) -> Interval:
-        """The part that lies in `outer`."""
+        """Return the part that lies in `outer`."""
         return Interval(build.maximum(self.lo, outer.lo), build.minimum(self.hi, outer.hi))
 
 
 def point(value: Expr) -> Interval:
-    """`value` alone."""
+    """Return `value` alone."""
     return Interval(value, build.add(value, 1))
 
 
@@ -54,7 +54,7 @@ class Stored(Protocol):
 
     @property
     def segment(self) -> Interval:
-        """The positions."""
+        """Return the positions."""
         ...
 
     def coordinate(self, position: Expr) -> Expr:
@@ -62,7 +62,7 @@ class Stored(Protocol):
         ...
 
     def search(self, coordinate: Expr) -> Expr:
-        """The first position with this coordinate or a larger one, or the segment's end."""
+        """Return the first position with this coordinate or a larger one, or the segment's end."""
         ...
 
 
@@ -119,11 +119,11 @@ class Split(_Tiled):
     size: int
 
     def tile(self, parent: Interval) -> Expr:
-        """How many values of the parent a tile has."""
+        """Return how many values of the parent a tile has."""
         return build.const(self.size)
 
     def count(self, parent: Interval) -> Expr:
-        """How many tiles there are."""
+        """Return how many tiles there are."""
         return build.div(build.add(parent.length, self.size - 1), self.size)
 
     def __str__(self) -> str:
@@ -137,11 +137,11 @@ class Divide(_Tiled):
     parts: int
 
     def tile(self, parent: Interval) -> Expr:
-        """How many values of the parent a tile has."""
+        """Return how many values of the parent a tile has."""
         return build.div(build.add(parent.length, self.parts - 1), self.parts)
 
     def count(self, parent: Interval) -> Expr:
-        """How many tiles there are, the last ones perhaps empty."""
+        """Return how many tiles there are, the last ones perhaps empty."""
         return build.const(self.parts)
 
     def __str__(self) -> str:
@@ -165,7 +165,7 @@ class Fuse:
         return (self.fused,)
 
     def countable(self, outer: Interval, inner: Interval) -> Expr:
-        """Whether all values of the fused variable can be counted in 64-bit numbers."""
+        """Tell whether all values of the fused variable can be counted in 64-bit numbers."""
         most = build.div(LARGEST, build.maximum(inner.length, 1))
         return build.le(outer.hi, most)
 
@@ -184,7 +184,8 @@ class Pos(_Replaced):
     indices: tuple[str, ...] = ()
 
     def means(self, tensor: str, indices: tuple[str, ...], roots: tuple[str, ...]) -> bool:
-        """Whether it is about an access; `roots` are the indices that `parent` derives from."""
+        """Tell whether it is about an access; `roots` are the indices that `parent` derives
+        from."""
         named = not self.indices or self.indices == indices
         return tensor == self.tensor and named and set(roots) <= set(indices)
 
@@ -209,7 +210,7 @@ class Bound(_Replaced):
     kind: BoundKind
 
     def holds(self, range: Interval) -> Expr:
-        """Whether `range` is as promised."""
+        """Tell whether `range` is as promised."""
         match self.kind:
             case BoundKind.MIN_EXACT:
                 return build.eq(range.lo, self.value)
@@ -245,7 +246,7 @@ Relation = Split | Divide | Fuse | Pos | Coord | Bound | Rename
 def child_bounds(
     relation: Relation, child: str, parents: tuple[Interval, ...], stored: Stored | None = None
 ) -> Interval:
-    """The values that `child` runs over when its parents run over `parents`."""
+    """Return the values that `child` runs over when its parents run over `parents`."""
     zero = build.const(0)
     match relation:
         case Split() | Divide():
@@ -277,7 +278,7 @@ def parent_bounds(
     children: tuple[Interval, ...],
     stored: Stored | None = None,
 ) -> Interval:
-    """The values of `parent` that remain when the children lie in `children`.
+    """Return the values of `parent` that remain when the children lie in `children`.
 
     parents  the whole ranges; but for the inner parent of a fusion: the outer one's is its value
 
@@ -313,7 +314,7 @@ def parent_bounds(
 
 
 def fills(relation: Split | Divide, parent: Interval) -> bool:
-    """Whether it is known that every tile of `parent` is a full one."""
+    """Tell whether it is known that every tile of `parent` is a full one."""
     tile, length = relation.tile(parent), parent.length
     if not isinstance(tile, Const) or not isinstance(length, Const) or tile.value == 0:
         return False
@@ -334,7 +335,7 @@ def recover_parent(
     children: tuple[Expr, ...],
     stored: Stored | None = None,
 ) -> Expr:
-    """The value of `parent`, whose whole range is known, from its children's values."""
+    """Return the value of `parent`, whose whole range is known, from its children's values."""
     match relation:
         case Split() | Divide():
             (whole,) = parents
@@ -360,7 +361,7 @@ def recover_child(
     values: tuple[Expr, ...],
     stored: Stored | None = None,
 ) -> Expr:
-    """The value of `child` from its parents' `values`, whose whole ranges are `parents`."""
+    """Return the value of `child` from its parents' `values`, whose whole ranges are `parents`."""
     match relation:
         case Split() | Divide():
             (whole,) = parents
@@ -378,12 +379,13 @@ def recover_child(
 
 
 def _positions(coordinates: Interval, stored: Stored) -> Interval:
-    """The positions of the coordinates in an interval."""
+    """Return the positions of the coordinates in an interval."""
     return Interval(stored.search(coordinates.lo), stored.search(coordinates.hi))
 
 
 def _coordinates(positions: Interval, stored: Stored) -> Interval:
-    """The coordinates between the first and the last of some positions, none if there are none."""
+    """Return the coordinates between the first and the last of some positions, none if there are
+    none."""
     some = build.lt(positions.lo, positions.hi)
     first = stored.coordinate(positions.lo)
     last = stored.coordinate(build.sub(positions.hi, 1))

@@ -54,15 +54,15 @@ class Tree:
 
     @property
     def most(self) -> int:
-        """The factors of the step that has the most."""
+        """Return the factors of the step that has the most."""
         return max(map(len, self.path))
 
 
 def near_trees(
     stats: Statistics, product: Product, kept: tuple[str, ...], effort: Effort, memory: float
 ) -> tuple[Tree, ...]:
-    """The cheapest tree of pairs (opt_einsum's with costs that know nonzeros), and others that may
-    be cheaper by what it knows nothing of, such as copies and formats.
+    """Return the cheapest tree of pairs (opt_einsum's with costs that know nonzeros), and others
+    that may be cheaper by what it knows nothing of, such as copies and formats.
 
     These are all of three factors. Of more they are the cheapest with steps of more than two, and a
     few simple ones whose work is not more by as much as copies of all operands.
@@ -88,8 +88,8 @@ def best_pairs(stats: Statistics, product: Product, kept: tuple[str, ...], effor
 
 
 def simple_trees(stats: Statistics, product: Product, kept: tuple[str, ...]) -> tuple[Tree, ...]:
-    """Orders to try besides the cheapest of pairs: of three factors all, of more the cheapest with
-    steps of more than two, and a few simple ones."""
+    """Return orders to try besides the cheapest of pairs: of three factors all, of more the
+    cheapest with steps of more than two, and a few simple ones."""
     knows = _Nonzeros(stats, product, kept, inf)
     return (*knows.in_larger_steps(Effort()), *knows.simple())
 
@@ -111,7 +111,7 @@ class _Nonzeros:
         self.densities: dict[Group, float] = {}
 
     def open(self, group: Group) -> frozenset[str]:
-        """The indices that the product of `group` keeps."""
+        """Return the indices that the product of `group` keeps."""
         if group not in self.opens:
             inside = {i for k in group for i in self.indices[k]}
             others = (own for k, own in enumerate(self.indices) if k not in group)
@@ -119,15 +119,15 @@ class _Nonzeros:
         return self.opens[group]
 
     def nnz(self, group: Group) -> float:
-        """The expected nonzeros of the product of `group`, summed over what it may sum."""
+        """Return the expected nonzeros of the product of `group`, summed over what it may sum."""
         if group not in self.sizes:
             part = self.product.of(self.factors[k] for k in sorted(group))
             self.sizes[group] = result_size(self.stats, part, sorted(self.open(group)))
         return self.sizes[group]
 
     def step_cost(self, parts: Sequence[Group]) -> float:
-        """Expected multiplications of parts in one kernel, plus the temporary unless it is the
-        result; infinite where that is too large."""
+        """Return expected multiplications of parts in one kernel, plus the temporary unless it is
+        the result; infinite where that is too large."""
         loops = frozenset[str]().union(*map(self.open, parts))
         work = self.stats.volume(loops) * prod(map(self.density, parts))
         whole = frozenset[int]().union(*parts)
@@ -138,14 +138,15 @@ class _Nonzeros:
         return work + kept if stored <= self.memory else inf
 
     def density(self, group: Group) -> float:
-        """The expected share of the elements of the product of `group` that are nonzeros."""
+        """Return the expected share of the elements of the product of `group` that are nonzeros."""
         if group not in self.densities:
             volume = max(1.0, self.stats.volume(self.open(group)))
             self.densities[group] = self.nnz(group) / volume
         return self.densities[group]
 
     def path(self, effort: Effort) -> Steps:
-        """The pairs of the best order; of a good one where there are many or time runs out."""
+        """Return the pairs of the best order; of a good one where there are many or time runs
+        out."""
         groups = self.groups()
         found = None if groups is None else self.exact(groups, effort)
         if found is not None:
@@ -155,12 +156,12 @@ class _Nonzeros:
         return min(self._orders(), key=self.cost_of)
 
     def simple(self) -> tuple[Tree, ...]:
-        """The trees of a few orders that need no search, each once."""
+        """Return the trees of a few orders that need no search, each once."""
         return tuple(dict.fromkeys(self.tree(pairs) for pairs in self._orders()))
 
     def in_larger_steps(self, effort: Effort) -> Iterator[Tree]:
-        """The cheapest tree with steps of more than two; none where pairs are cheaper, one kernel
-        is, or there are too many orders."""
+        """Yield the cheapest tree with steps of more than two; none where pairs are cheaper, one
+        kernel is, or there are too many orders."""
         groups = self.groups() if len(self.factors) > 3 else None
         sampled = any(self.density(frozenset((k,))) < 1.0 for k in range(len(self.factors)))
         if groups is None or not sampled:
@@ -187,15 +188,16 @@ class _Nonzeros:
             yield from (self.from_left(), self.from_right())
 
     def of_network(self) -> Iterator[Steps]:
-        """opt_einsum's orders of many factors, taken for dense, and the cheapest pair first of
-        those that share an index."""
+        """Yield opt_einsum's orders of many factors, taken for dense, and the cheapest pair first
+        of those that share an index."""
         factors = tuple(map(tuple, self.indices))
         sizes = {i: int(self.stats.sizes[i]) for own in factors for i in own}
         yield from candidates(Network(factors, frozenset(self.kept), sizes))
         yield self.greedy_beside()
 
     def groups(self) -> tuple[int, ...] | None:
-        """The subsets to build products of, the smaller first, a bit a factor; None for too many.
+        """Return the subsets to build products of, the smaller first, a bit a factor; None for too
+        many.
 
         A product of what shares no index is larger than both, and seldom better than later.
         """
@@ -219,7 +221,7 @@ class _Nonzeros:
         return tuple(sorted(groups, key=lambda g: (g.bit_count(), sorted(self._factors_of(g)))))
 
     def _beside(self, k: int) -> int:
-        """The factors that share an index with one, a bit each."""
+        """Return the factors that share an index with one, a bit each."""
         mine = set(free_indices(self.factors[k]))
         touched = (j for j, f in enumerate(self.factors) if j != k and mine & set(free_indices(f)))
         return sum(1 << j for j in touched)
@@ -251,7 +253,7 @@ class _Nonzeros:
         return self._ssa(best)
 
     def options(self, best: Best, left: int, right: int, larger: bool) -> Iterator[tuple[int, ...]]:
-        """The parts of a step that makes the product of two groups: these, or where steps are
+        """Yield the parts of a step that makes the product of two groups: these, or where steps are
         `larger` those that one of them, or each, is made of in its own last step."""
         yield left, right
         if larger:
@@ -330,7 +332,7 @@ class _Nonzeros:
         return path
 
     def cost_of(self, path: Steps) -> float:
-        """The whole cost of a path in which each product has the next number."""
+        """Return the whole cost of a path in which each product has the next number."""
         groups = [frozenset((k,)) for k in range(len(self.factors))]
         total = 0.0
         for step in path:

@@ -68,16 +68,17 @@ class Rules:
     squared: frozenset[Expr] = frozenset()
 
     def is_of(self, dtype: DType, expr: Expr) -> bool:
-        """Whether an expression is computed in this type; not where an operator is not defined for
-        its operands, or they have no room for a number, as the sum had that it was a part of."""
+        """Tell whether an expression is computed in this type; not where an operator is not defined
+        for its operands, or they have no room for a number, as the sum had that it was a part
+        of."""
         try:
             return expression_dtype(expr, self.sizes.dtypes) == dtype
         except OperandTypeError:
             return False
 
     def terms(self, expr: Expr, whole: DType) -> tuple[Signed, ...]:
-        """The terms of a sum and of the sums in it: a - (b + c) → + a, - b, - c. Those of another
-        type are left, for they may wrap in it."""
+        """Return the terms of a sum and of the sums in it: a - (b + c) → + a, - b, - c. Those of
+        another type are left, for they may wrap in it."""
         return tuple(_terms(expr, lambda inner: self.is_of(whole, inner)))
 
     def parts(self, site: Call, whole: DType) -> tuple[Signed, ...]:
@@ -90,11 +91,12 @@ class Rules:
         return self._without_counterparts(terms, whole) if self.mixed else ()
 
     def loses_digits(self, site: Expr, terms: tuple[Signed, ...], whole: DType) -> bool:
-        """Whether products of the terms of a sum may cancel where the sum does not."""
+        """Tell whether products of the terms of a sum may cancel where the sum does not."""
         return loses_digits(terms, whole) or (rounds(whole) and site in self.squared)
 
     def is_sampled(self, expr: Expr, sum_: Expr) -> bool:
-        """Whether there is a sparse operand outside of all sums, in the term that has this one."""
+        """Tell whether there is a sparse operand outside of all sums, in the term that has this
+        one."""
         term = next(term for term in addends(expr) if has(term, sum_))
         inside = {id(access) for each in reductions(term) for access in accesses(each)}
         return any(
@@ -104,14 +106,14 @@ class Rules:
         )
 
     def is_mixed(self, site: Call, whole: DType) -> bool:
-        """Whether a sum is a difference of sparse and full terms."""
+        """Tell whether a sum is a difference of sparse and full terms."""
         terms = self.terms(site, whole)
         lossy = self.loses_digits(site, terms, whole)
         return lossy and bool(self._without_counterparts(terms, whole))
 
     def _without_counterparts(self, terms: tuple[Signed, ...], whole: DType) -> tuple[Signed, ...]:
-        """Full terms apart from the sparse ones, which meet them at few elements; none where there
-        are not both."""
+        """Return full terms apart from the sparse ones, which meet them at few elements; none where
+        there are not both."""
         full = tuple(term for term in terms if self.fill(term[1]) >= self.machine.full_share)
         sparse = tuple(term for term in terms if term not in full)
         few = all(self.fill(term) <= 1 / FEWER_ELEMENTS for _, term in sparse)
@@ -138,8 +140,8 @@ class Rules:
 
 
 def sites(expr: Expr) -> Iterator[Call]:
-    """The sums that a product, or the numerator of a quotient, has among its factors, where any
-    index is summed around or inside them: without loops more nothing is to be gained. And those
+    """Yield the sums that a product, or the numerator of a quotient, has among its factors, where
+    any index is summed around or inside them: without loops more nothing is to be gained. And those
     with a term that has not an index which is summed around them, or that is a product."""
     found: dict[int, Call] = {}
     for node in _open(expr):
@@ -158,7 +160,7 @@ def sites(expr: Expr) -> Iterator[Call]:
 
 
 def _open(expr: Expr) -> Iterator[Expr]:
-    """Every node outside sums over entries alone: these have few already."""
+    """Yield every node outside sums over entries alone: these have few already."""
     if not is_over_entries(expr):
         yield expr
         for child in children(expr):
@@ -166,8 +168,8 @@ def _open(expr: Expr) -> Iterator[Expr]:
 
 
 def _linear_in(node: Expr) -> Iterator[Expr]:
-    """The expressions directly below a product, a quotient or a sum over an index that it is linear
-    in."""
+    """Yield the expressions directly below a product, a quotient or a sum over an index that it is
+    linear in."""
     if isinstance(node, Reduce) and node.operator.additive:
         yield node.body
     elif isinstance(node, Call) and not node.operator.additive:
@@ -175,13 +177,14 @@ def _linear_in(node: Expr) -> Iterator[Expr]:
 
 
 def _is_summed(expr: Expr, site: Expr) -> bool:
-    """Whether there is a sum over an index around or beside a site, or in it."""
+    """Tell whether there is a sum over an index around or beside a site, or in it."""
     term = next(t for t in addends(expr) if has(t, site))
     return any(isinstance(node, Reduce) for node, _ in walk(term))
 
 
 def squared_sums(expr: Expr) -> frozenset[Expr]:
-    """The sums that an expression multiplies by themselves: x + q in (x + q) * w * (x + q)."""
+    """Return the sums that an expression multiplies by themselves: x + q in (x + q) * w * (x +
+    q)."""
     found: set[Expr] = set()
     for node, _ in walk(expr):
         factors = [each for each in _factors(node) if isinstance(each, Call)]
@@ -198,12 +201,12 @@ def _factors(expr: Expr) -> Iterator[Expr]:
 
 
 def is_divided(expr: Call) -> bool:
-    """Whether an operation divides by what may be 0."""
+    """Tell whether an operation divides by what may be 0."""
     return divides(expr) and not is_factor(expr.args[1])
 
 
 def divided_sums(expr: Expr) -> set[Expr]:
-    """The quotients of an expression with a sum in the numerator, by what may be 0."""
+    """Return the quotients of an expression with a sum in the numerator, by what may be 0."""
     return {
         node
         for node, _ in walk(expr)
@@ -212,7 +215,7 @@ def divided_sums(expr: Expr) -> set[Expr]:
 
 
 def _has_terms(expr: Expr) -> bool:
-    """Whether there is a sum that an expression is linear in."""
+    """Tell whether there is a sum that an expression is linear in."""
     if isinstance(expr, Call) and expr.operator.additive:
         return True
     return any(map(_has_terms, _linear_in(expr)))
@@ -225,7 +228,8 @@ def has(expr: Expr, site: Expr) -> bool:
 def _terms(
     expr: Expr, is_apart: Callable[[Call], bool] = lambda _: True, negative: bool = False
 ) -> Iterator[Signed]:
-    """The terms of nested sums: a - (b + c) → + a, - b, - c; of those that are taken apart."""
+    """Yield the terms of nested sums: a - (b + c) → + a, - b, - c; of those that are taken
+    apart."""
     if isinstance(expr, Call) and expr.operator.additive and is_apart(expr):
         for arg, sign in zip(expr.args, expr.operator.signs, strict=True):
             yield from _terms(arg, is_apart, negative != (sign < 0))
@@ -234,14 +238,14 @@ def _terms(
 
 
 def loses_digits(terms: Iterable[Signed], whole: DType) -> bool:
-    """Whether there are terms of both signs, in a type that is rounded."""
+    """Tell whether there are terms of both signs, in a type that is rounded."""
     signs = {minus != _is_negative(term) for minus, term in terms}
     return rounds(whole) and len(signs) > 1
 
 
 def _cancelling(terms: Iterable[Signed], whole: DType) -> Iterator[tuple[Signed, ...]]:
-    """Terms in groups that may cancel each other for all coordinates: of the same indices, or of
-    another sign; but one that has fewer indices goes with one group alone that has these too.
+    """Yield terms in groups that may cancel each other for all coordinates: of the same indices, or
+    of another sign; but one that has fewer indices goes with one group alone that has these too.
 
         - m[a] - r[i] + g  →  - m[a] + g,  - r[i]
         + t[a] - s[i]      →  + t[a] - s[i]
@@ -265,8 +269,8 @@ def _cancelling(terms: Iterable[Signed], whole: DType) -> Iterator[tuple[Signed,
 
 
 def _is_negative(expr: Expr) -> bool:
-    """Whether a product has an odd number of negative numbers among its factors, as far as the text
-    says."""
+    """Tell whether a product has an odd number of negative numbers among its factors, as far as the
+    text says."""
     match expr:
         case Literal(value):
             return not isinstance(value, complex) and value < 0
@@ -283,8 +287,9 @@ def _is_negative(expr: Expr) -> bool:
 
 
 def multiplied_out(expr: Expr, site: Call, rules: Rules) -> Expr | None:
-    """`expr` with one of its sums multiplied out, as far as the products and sums around it are
-    linear; None where that changes nothing, or a part is computed in another type than the whole.
+    """Return `expr` with one of its sums multiplied out, as far as the products and sums around it
+    are linear; None where that changes nothing, or a part is computed in another type than the
+    whole.
     """
     whole = computed_in(expr, site, rules)
     parts = rules.parts(site, whole)
@@ -294,9 +299,9 @@ def multiplied_out(expr: Expr, site: Call, rules: Rules) -> Expr | None:
 def moved_out(
     expr: Expr, site: Call, parts: tuple[Signed, ...], whole: DType, rules: Rules
 ) -> Expr | None:
-    """`expr` with a site's parts instead of it, as far out as they may be; no further than the sums
-    around it where nothing around these is sparse: what they are multiplied by has no loops to save
-    then."""
+    """Return `expr` with a site's parts instead of it, as far out as they may be; no further than
+    the sums around it where nothing around these is sparse: what they are multiplied by has no
+    loops to save then."""
     around = next((sum_ for sum_ in reductions(expr) if has(sum_, site)), None)
     if around is not None and around is not expr and not rules.is_sampled(expr, around):
         inner = moved_out(around, site, parts, whole, rules)
@@ -307,8 +312,8 @@ def moved_out(
 
 
 def computed_in(expr: Expr, site: Call, rules: Rules) -> DType:
-    """The type that sums have around a site: its term's, where terms of that type are added up in
-    the type of all of them without wrapping before, else that."""
+    """Return the type that sums have around a site: its term's, where terms of that type are added
+    up in the type of all of them without wrapping before, else that."""
     whole = expression_dtype(expr, rules.sizes.dtypes)
     own = expression_dtype(next(t for t in addends(expr) if has(t, site)), rules.sizes.dtypes)
     return whole if sum_wraps_alone(own, whole) else own
@@ -317,9 +322,9 @@ def computed_in(expr: Expr, site: Call, rules: Rules) -> DType:
 def _lifted(
     expr: Expr, site: Call, terms: tuple[Signed, ...], whole: DType, rules: Rules
 ) -> tuple[Signed, ...] | None:
-    """The terms that `expr` becomes: one where the site ends inside of what is not linear in it.
-    None where a product of one of them is of another type: `u` of int8 in `(B + u) * v` may have
-    been real beside B, and `u * v` would wrap."""
+    """Return the terms that `expr` becomes: one where the site ends inside of what is not linear in
+    it. None where a product of one of them is of another type: `u` of int8 in `(B + u) * v` may
+    have been real beside B, and `u * v` would wrap."""
     if expr is site:
         return terms
     below = children(expr)
@@ -342,7 +347,8 @@ def _lifted(
 def _lifted_inside(
     expr: Reduce, site: Call, terms: tuple[Signed, ...], whole: DType, rules: Rules
 ) -> tuple[Signed, ...] | None:
-    """A sum that multiplies out no further than the outermost sum inside it that has the site.
+    """Return a sum that multiplies out no further than the outermost sum inside it that has the
+    site.
 
     sum(i, m[k] * sum(j, (A[i,j] + m[j]) * x[j]))
     → sum(i, m[k] * (sum(j, A[i,j] * x[j]) + sum(j, m[j] * x[j])))
@@ -360,7 +366,7 @@ def _all_have(index: str, parts: Iterable[Signed]) -> bool:
 
 
 def _moves_through(expr: Expr, place: int, rules: Rules) -> bool:
-    """Whether `expr` of a sum is the sum of `expr` of its terms.
+    """Tell whether `expr` of a sum is the sum of `expr` of its terms.
 
     Over a divisor it is but for some that are 0: (3 - 1) / 0 is infinite, and 3 / 0 - 1 / 0 is NaN.
     """
@@ -372,7 +378,7 @@ def _moves_through(expr: Expr, place: int, rules: Rules) -> bool:
 
 
 def _with(expr: Expr, place: int, part: Expr, rules: Rules) -> Expr:
-    """`expr` with another of the expressions directly below it.
+    """Return `expr` with another of the expressions directly below it.
 
     A sum adds up one that has not its index as often as that has coordinates.
     """
@@ -386,7 +392,7 @@ def _with(expr: Expr, place: int, part: Expr, rules: Rules) -> Expr:
 
 
 def _joined(parts: tuple[Signed, ...], whole: DType, rules: Rules) -> Expr | None:
-    """The sum of terms; None where one is of another type than the whole."""
+    """Return the sum of terms; None where one is of another type than the whole."""
     (negative, first), *others = parts
     if others and not all(rules.is_of(whole, part) for _, part in parts):
         return None

@@ -28,7 +28,7 @@ ONE = Literal(1)
 
 
 def divide_last(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str], bool]) -> Expr:
-    """`expr`, a term, with divisors outside of sums over indices that they have not.
+    """Return `expr`, a term, with divisors outside of sums over indices that they have not.
 
         sum(j, x[j] * x[j] / d[i])  →  sum(j, x[j] * x[j]) / d[i]
 
@@ -57,8 +57,8 @@ def divide_last(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str]
 
 
 def as_factors(expr: Expr, dtypes: Mapping[str, DType], is_full: Callable[[str], bool]) -> Expr:
-    """`expr`, a term, with divisors that have an index of a sum around them which what they divide
-    has not as factors.
+    """Return `expr`, a term, with divisors that have an index of a sum around them which what they
+    divide has not as factors.
 
         sum(i, m[a] / (d[i] * e[a]))  →  sum(i, m[a] / e[a] * (1 / d[i]))
 
@@ -91,7 +91,7 @@ class _Inverses:
     is_full: Callable[[str], bool]
 
     def taken_out(self, expr: Expr) -> Expr:
-        """A product with those divisors of its factors; itself where there are none."""
+        """Return a product with those divisors of its factors; itself where there are none."""
         if not isinstance(expr, Call) or expression_dtype(expr, self.dtypes) != self.whole:
             return expr
         if expr.operator == MUL:
@@ -112,7 +112,7 @@ class _Inverses:
         return found
 
     def is_factor(self, part: Expr, product: Expr, parts: Iterable[Expr]) -> bool:
-        """Whether a part of a divisor is a factor, and loops of the others are none of its."""
+        """Tell whether a part of a divisor is a factor, and loops of the others are none of its."""
         own = frozenset(free_indices(part))
         if self.around.intersection(own) <= {*free_indices(product)}:
             return False
@@ -125,8 +125,8 @@ class _Inverses:
 def _without(
     expr: Expr, around: Iterable[str], whole: DType, dtypes: Mapping[str, DType]
 ) -> tuple[Expr, tuple[Expr, ...]]:
-    """A product without the divisors of its factors that have none of the indices around it, and
-    these; as far as all is computed in the type of the whole."""
+    """Return a product without the divisors of its factors that have none of the indices around it,
+    and these; as far as all is computed in the type of the whole."""
     if not isinstance(expr, Call) or expression_dtype(expr, dtypes) != whole:
         return expr, ()
     if expr.operator == MUL:
@@ -155,7 +155,7 @@ def _parts(divisor: Expr, whole: DType, dtypes: Mapping[str, DType]) -> list[Exp
 
 
 def _divided(expr: Expr, divisors: Iterable[Expr]) -> Expr:
-    """An expression divided by one after another."""
+    """Return an expression divided by one after another."""
     for divisor in divisors:
         expr = Call(DIV, (expr, divisor))
     return expr

@@ -29,13 +29,13 @@ from taco_py.planner.ir.nodes import Operand
 
 
 def without_gaps(assignment: Assignment, sizes: Sizes) -> Assignment:
-    """The assignment with such sums over entries alone; the same where there are none."""
+    """Return the assignment with such sums over entries alone; the same where there are none."""
     value = _rewritten(assignment.value, sizes)
     return assignment if value is assignment.value else replace(assignment, value=value)
 
 
 def is_over_entries(expr: Expr) -> bool:
-    """Whether an expression is a sum that goes over entries alone."""
+    """Tell whether an expression is a sum that goes over entries alone."""
     _, body = _sums_and_body(expr)
     first = body
     while isinstance(first, Call) and first.operator == MUL:
@@ -49,7 +49,7 @@ def _rewritten(expr: Expr, sizes: Sizes) -> Expr:
 
 
 def _over_entries(sum_: Reduce, sizes: Sizes) -> Expr | None:
-    """A sum, with those directly inside it, over the entries of one of its operands."""
+    """Return a sum, with those directly inside it, over the entries of one of its operands."""
     around, body = _sums_and_body(sum_)
     whole = expression_dtype(body, sizes.dtypes)
     if not rounds(whole):
@@ -80,7 +80,7 @@ def _over_entries(sum_: Reduce, sizes: Sizes) -> Expr | None:
 
 
 def _sums_and_body(expr: Expr) -> tuple[list[str], Expr]:
-    """The indices of sums directly inside each other, and what they add up."""
+    """Return the indices of sums directly inside each other, and what they add up."""
     around: list[str] = []
     while isinstance(expr, Reduce) and expr.operator == ADD:
         around.append(expr.index)
@@ -89,7 +89,7 @@ def _sums_and_body(expr: Expr) -> tuple[list[str], Expr]:
 
 
 def _sparse(body: Expr, operands: Mapping[str, Operand]) -> Iterator[Access]:
-    """The sparse operands of a body as they are accessed, but for those in sums inside it."""
+    """Yield the sparse operands of a body as they are accessed, but for those in sums inside it."""
     inside = {access for sum_ in reductions(body) for access in accesses(sum_)}
     for access in dict.fromkeys(accesses(body)):
         if access not in inside and is_sparse(operands[access.tensor].type.format):
@@ -97,7 +97,8 @@ def _sparse(body: Expr, operands: Mapping[str, Operand]) -> Iterator[Access]:
 
 
 def _is_polynomial(expr: Expr, access: Access) -> bool:
-    """Whether an expression has a finite value where the access is 0 and all else is finite."""
+    """Tell whether an expression has a finite value where the access is 0 and all else is
+    finite."""
     if not isinstance(expr, Call):
         return True
     ways = expr.operator.linear[: len(expr.args)]
@@ -109,7 +110,8 @@ def _is_polynomial(expr: Expr, access: Access) -> bool:
 
 
 def _at_zero(expr: Expr, access: Access, dtypes: Mapping[str, DType]) -> Expr | None:
-    """An expression where the access is 0, in the type that it has; None where it is 0 itself."""
+    """Return an expression where the access is 0, in the type that it has; None where it is 0
+    itself."""
     if expr == access:
         return None
     if not isinstance(expr, Call):

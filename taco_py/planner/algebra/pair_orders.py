@@ -56,12 +56,12 @@ class Network:
 
     @property
     def shared(self) -> int:
-        """The pairs of factors that share an index, once for each index that they share."""
+        """Return the pairs of factors that share an index, once for each index that they share."""
         holders = Counter(index for own in self.factors for index in own)
         return sum(comb(count, 2) for count in holders.values())
 
     def steps(self, pairs: Pairs) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-        """The indices that each step runs over, and those that its product keeps."""
+        """Yield the indices that each step runs over, and those that its product keeps."""
         groups = [frozenset(own) for own in self.factors]
         holders: dict[str, int] = {}
         for group in groups:
@@ -80,11 +80,12 @@ class Network:
             yield loops, made
 
     def volume(self, indices: frozenset[str]) -> float:
-        """The number of coordinate tuples over indices."""
+        """Return the number of coordinate tuples over indices."""
         return prod([self.sizes[index] for index in indices], start=1.0)
 
     def cost(self, pairs: Pairs, element_steps: float) -> tuple[float, float]:
-        """The multiplications of all steps with what it takes to keep their products, and alone."""
+        """Return the multiplications of all steps with what it takes to keep their products, and
+        alone."""
         kept = products = 0.0
         for loops, made in self.steps(pairs):
             volume = self.volume(loops)
@@ -93,7 +94,7 @@ class Network:
         return products + element_steps * kept, products
 
     def products(self, pairs: Pairs) -> float:
-        """The multiplications of all steps."""
+        """Return the multiplications of all steps."""
         return sum(self.volume(loops) for loops, _ in self.steps(pairs))
 
 
@@ -111,7 +112,8 @@ class Chosen:
 
 
 def cheapest_order(network: Network, effort: Effort, element_steps: float) -> Chosen:
-    """The order that costs least by multiplications and by what its products take to be kept.
+    """Return the order that costs least by multiplications and by what its products take to be
+    kept.
 
     element_steps  writing and reading an element of a product, in multiplications
     """
@@ -132,19 +134,19 @@ def cheapest_order(network: Network, effort: Effort, element_steps: float) -> Ch
 
 
 def candidates(network: Network) -> Iterator[Pairs]:
-    """The usual greedy order and, of few factors, random ones beside it."""
+    """Yield the usual greedy order and, of few factors, random ones beside it."""
     yield _greedy(network)
     for seed in range(_trials(network)):
         yield _greedy(network, seed)
 
 
 def _trials(network: Network) -> int:
-    """How many random greedy searches are made."""
+    """Count how many random greedy searches are made."""
     return min(MOST_TRIED, TRIED_PAIRS // (len(network.factors) + network.shared))
 
 
 def _searches(network: Network, cost: float, effort: Effort) -> Iterator[Callable[[], Pairs]]:
-    """The searches for further candidates.
+    """Yield the searches for further candidates.
 
     cost  of the usual greedy order
     """
@@ -160,7 +162,8 @@ def _searches(network: Network, cost: float, effort: Effort) -> Iterator[Callabl
 
 
 def _greedy(network: Network, seed: int | None = None) -> Pairs:
-    """The pair first that frees most memory; by a seed, one of those that free nearly as much."""
+    """Return the pair first that frees most memory; by a seed, one of those that free nearly as
+    much."""
     from opt_einsum.path_random import thermal_chooser
     from opt_einsum.paths import ssa_greedy_optimize
 
@@ -178,7 +181,7 @@ def _greedy(network: Network, seed: int | None = None) -> Pairs:
 
 
 def _exact(network: Network) -> Pairs:
-    """The order of least operations among those that never multiply what shares no index."""
+    """Return the order of least operations among those that never multiply what shares no index."""
     from opt_einsum.paths import DynamicProgramming, linear_to_ssa
 
     inputs = [frozenset(own) for own in network.factors]
@@ -187,7 +190,8 @@ def _exact(network: Network) -> Pairs:
 
 
 def _branched(network: Network) -> Pairs:
-    """The order that a depth-first search finds which knows what each order has cost so far."""
+    """Return the order that a depth-first search finds which knows what each order has cost so
+    far."""
     from opt_einsum.paths import branch, linear_to_ssa
 
     inputs = [frozenset(own) for own in network.factors]
@@ -196,7 +200,7 @@ def _branched(network: Network) -> Pairs:
 
 
 def _partitioned(network: Network, left: float) -> Pairs:
-    """The order of a recursive partition of the hypergraph of factors and indices.
+    """Return the order of a recursive partition of the hypergraph of factors and indices.
 
     left  the seconds that there are
     """
@@ -216,7 +220,7 @@ def _partitioned(network: Network, left: float) -> Pairs:
 
 
 def _few_connected(network: Network) -> bool:
-    """Whether few subsets of the factors are connected, and all factors are."""
+    """Tell whether few subsets of the factors are connected, and all factors are."""
     holders: dict[str, int] = {}
     for number, own in enumerate(network.factors):
         for index in own:

@@ -33,7 +33,7 @@ class Product:
     factors: tuple[Expr, ...]
 
     def of(self, factors: Iterable[Expr]) -> Expr:
-        """The product of other factors: `a * b * c`, to the left."""
+        """Return the product of other factors: `a * b * c`, to the left."""
         first, *others = factors
         return fold(lambda left, right: Call(self.operator, (left, right)), others, first)
 
@@ -42,12 +42,13 @@ class Product:
         return summed(expr, indices)
 
     def first(self, expr: Expr, indices: Iterable[str]) -> Expr:
-        """The same for a tensor of its own."""
+        """Return the same for a tensor of its own."""
         return self.over(expr, indices)
 
 
 def as_product(expr: Expr, dtypes: Mapping[str, DType]) -> Product | None:
-    """The factors of `expr` in the order in which they are written, None where it is no product.
+    """Return the factors of `expr` in the order in which they are written, None where it is no
+    product.
 
     as_product(a * (b * c)) = Product(MUL, (a, b, c))
 
@@ -74,9 +75,9 @@ def _factors(expr: Expr, operator: Operator, is_one: Callable[[Expr], bool]) -> 
 def typed_first(
     factors: Iterable[Expr], whole: DType, dtypes: Mapping[str, DType]
 ) -> tuple[Expr, ...]:
-    """Factors in an order in which each partial product has the type of the whole one: integers
-    beside each other would wrap, and the product of two numbers, or one number as an integer, may
-    be none that there is room for."""
+    """Return factors in an order in which each partial product has the type of the whole one:
+    integers beside each other would wrap, and the product of two numbers, or one number as an
+    integer, may be none that there is room for."""
     every = tuple(factors)
     last = bounds_literals(whole) or sum(map(is_weak, every)) > 1
 
@@ -89,7 +90,8 @@ def typed_first(
 
 
 def flatten(expr: Expr, dtypes: Mapping[str, DType], open_equal: bool = True) -> Expr:
-    """`sum(j, sum(k, B * C) * x)` → `sum(j, sum(k, B * C * x))`: one product under all its sums.
+    """Return `sum(j, sum(k, B * C) * x)` → `sum(j, sum(k, B * C * x))`: one product under all its
+    sums.
 
     The order of the sums is then free to choose. Integer sums of another type than the product's
     wrap by themselves and stay. Quotients of products are no obstacle (`quotients`).
@@ -106,7 +108,7 @@ def _sums(expr: Expr) -> Iterator[Reduce]:
 
 
 def _sums_around(expr: Expr, dtypes: Mapping[str, DType], kept: Container[Hashable]) -> Expr:
-    """The sums inside products around them, but for the factors whose keys are `kept`."""
+    """Return the sums inside products around them, but for the factors whose keys are `kept`."""
     match expr:
         case Reduce(operator, _, body) if operator.additive:
             return replace(expr, body=_sums_around(body, dtypes, kept))
@@ -131,7 +133,7 @@ def _sums_around(expr: Expr, dtypes: Mapping[str, DType], kept: Container[Hashab
 def _leaving(
     expr: Expr, other: Expr, sums: Sequence[Reduce], whole: DType, dtypes: Mapping[str, DType]
 ) -> Reduce | None:
-    """`expr`, if it is a sum that may be moved around its product with `other`."""
+    """Return `expr`, if it is a sum that may be moved around its product with `other`."""
     if not isinstance(expr, Reduce) or not expr.operator.additive:
         return None
     own = expression_dtype(expr, dtypes)
@@ -141,7 +143,7 @@ def _leaving(
 
 
 def push_in(expr: Expr, dtypes: Mapping[str, DType], only: Container[str] | None = None) -> Expr:
-    """`sum(j, sum(k, A[i,j] * B[i,k]))` → `sum(j, A[i,j]) * sum(k, B[i,k])`.
+    """Return `sum(j, sum(k, A[i,j] * B[i,k]))` → `sum(j, A[i,j]) * sum(k, B[i,k])`.
 
     An index that one factor alone has is summed there, so that its loop is beside those of the
     other factors and not around or inside them. Integer products of another type keep their sums.
@@ -170,7 +172,7 @@ def push_in(expr: Expr, dtypes: Mapping[str, DType], only: Container[str] | None
 
 
 def nest(expr: Expr, dtypes: Mapping[str, DType], size: Callable[[str], int]) -> Expr:
-    """`sum(i, sum(j, A[i,k] * B[i,j] * x[j]))` → `sum(i, A[i,k] * sum(j, B[i,j] * x[j]))`.
+    """Return `sum(i, sum(j, A[i,k] * B[i,j] * x[j]))` → `sum(i, A[i,k] * sum(j, B[i,j] * x[j]))`.
 
     Each sum is around those factors alone that have its index: the reverse of `flatten`. Those of
     fewest indices come first, then those inside fewest others, then those of fewest elements. A
@@ -207,7 +209,7 @@ def nest(expr: Expr, dtypes: Mapping[str, DType], size: Callable[[str], int]) ->
 
 
 def _depth(expr: Expr) -> int:
-    """How many sums are inside one another at most."""
+    """Count how many sums are inside one another at most."""
     return isinstance(expr, Reduce) + max(map(_depth, children(expr)), default=0)
 
 

@@ -43,7 +43,8 @@ class _Part:
 
 
 def open_products(expr: Expr, dtypes: Mapping[str, DType]) -> Expr:
-    """`expr`, a term, with quotients and negations of products under sums done to one factor."""
+    """Return `expr`, a term, with quotients and negations of products under sums done to one
+    factor."""
     if not any(_scales(node) for node, _ in walk(expr)):
         return expr
     for _ in range(MOVED_OPERATIONS):
@@ -59,7 +60,7 @@ def _scales(expr: Expr) -> bool:
 
 
 def _moves(expr: Expr, dtypes: Mapping[str, DType]) -> Iterator[Expr]:
-    """The expression with one operation moved to a factor, for each that may be."""
+    """Yield the expression with one operation moved to a factor, for each that may be."""
     found = _Product(dtypes, expression_dtype(expr, dtypes))
     found.visit(_Part(expr, (), {}))
     for opening in found.openings:
@@ -119,16 +120,16 @@ class _Product:
             self.factors.append(part)
 
     def multiplies(self, operator: Operator) -> bool:
-        """Whether an operator is the product's."""
+        """Tell whether an operator is the product's."""
         return operator.distributes and self.operator in (None, operator)
 
     def is_whole(self, expr: Expr) -> bool:
-        """Whether factors of an expression may be those of the product: not where it would wrap
-        by itself."""
+        """Tell whether factors of an expression may be those of the product: not where it would
+        wrap by itself."""
         return not sum_wraps_alone(expression_dtype(expr, self.dtypes), self.whole)
 
     def may_take(self, factor: _Part, opening: _Part) -> bool:
-        """Whether a factor has all indices of a divisor, bound by the same sums, and is of the
+        """Tell whether a factor has all indices of a divisor, bound by the same sums, and is of the
         product's type after it."""
         call = opening.expr
         assert isinstance(call, Call)
@@ -144,8 +145,8 @@ class _Product:
         return taken == self.whole and negates(taken)
 
     def divided_apart(self, opening: _Part) -> Expr | None:
-        """A quotient whose divisor is a product as one divided by each of its factors in turn,
-        where there are factors that may be divided by them."""
+        """Return a quotient whose divisor is a product as one divided by each of its factors in
+        turn, where there are factors that may be divided by them."""
         call = opening.expr
         assert isinstance(call, Call)
         found = call.args[0]
@@ -155,7 +156,8 @@ class _Product:
         return found if divisors else None
 
     def divisors(self, opening: _Part, divisor: Expr) -> tuple[Expr, ...]:
-        """The factors of a divisor that may each be taken by a factor; none where not all may."""
+        """Return the factors of a divisor that may each be taken by a factor; none where not all
+        may."""
         call = opening.expr
         assert isinstance(call, Call)
         quotient = replace(opening, expr=replace(call, args=(call.args[0], divisor)))
@@ -172,7 +174,7 @@ def _below(part: _Part, place: int, binders: Binders) -> _Part:
 
 
 def _done_to(call: Call, factor: Expr) -> Call:
-    """The same operation on one factor."""
+    """Return the same operation on one factor."""
     return replace(call, args=(factor, *call.args[1:]))
 
 
@@ -183,7 +185,7 @@ def _at(expr: Expr, path: Path) -> Expr:
 
 
 def _placed(expr: Expr, path: Path, new: Expr) -> Expr:
-    """`expr` with another expression at a path."""
+    """Return `expr` with another expression at a path."""
     if not path:
         return new
     part = _placed(children(expr)[path[0]], path[1:], new)

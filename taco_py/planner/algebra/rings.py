@@ -44,12 +44,12 @@ class RingProduct(Product):
     law: Law
 
     def of(self, factors: Iterable[Expr]) -> Expr:
-        """The product of other factors, absent where one of them is."""
+        """Return the product of other factors, absent where one of them is."""
         first, *others = factors
         return fold(lambda left, right: multiplied(self.operator, left, right), others, first)
 
     def over(self, expr: Expr, indices: Iterable[str]) -> Expr:
-        """The sum of a product over indices: the zero where there is none."""
+        """Return the sum of a product over indices: the zero where there is none."""
         if self.zero is not None:
             expr = Call(FILLED, (expr, self.zero))
         for index in reversed(tuple(indices)):
@@ -57,7 +57,7 @@ class RingProduct(Product):
         return expr
 
     def first(self, expr: Expr, indices: Iterable[str]) -> Expr:
-        """The same for a tensor of its own, which is absent where no product is."""
+        """Return the same for a tensor of its own, which is absent where no product is."""
         found, zero = self.over(expr, indices), self.zero
         if zero is None:
             return found
@@ -65,13 +65,13 @@ class RingProduct(Product):
         return Call(FILLED, (found, replace(zero, value=nothing)))
 
     def zero_annihilates(self, dtype: DType) -> bool:
-        """Whether the product with the semiring's zero, stored as any number, is the zero."""
+        """Tell whether the product with the semiring's zero, stored as any number, is the zero."""
         zero = 0 if self.zero is None else self.zero.value
         return self.law.is_annihilated(zero, self.add, dtype)
 
 
 def sum_of_products(expr: Expr, dtypes: DTypes) -> tuple[Term, RingProduct] | None:
-    """The products that a reduction by another operator than + adds up, under all its sums.
+    """Return the products that a reduction by another operator than + adds up, under all its sums.
 
     min(k, filled(add(filled(min(j, filled(add(A, B), inf)), 0), x), inf))
     → min over k and j of the product of A, B and x
@@ -127,7 +127,7 @@ def _annihilated_by(part: RingProduct, tensor: str, reader: Expr, known: DTypes)
 
 
 def _unfilled(expr: Expr) -> tuple[Expr, Literal | None]:
-    """A product, and what is in its place where it is absent."""
+    """Return a product, and what is in its place where it is absent."""
     match expr:
         case Call(operator, (inside, Literal() as zero)) if operator == FILLED:
             return inside, zero
@@ -145,7 +145,7 @@ class _Flat:
     dtype: DType
 
     def of(self, expr: Expr) -> tuple[tuple[Expr, ...], tuple[str, ...]]:
-        """The factors of an expression and the indices that it adds up over."""
+        """Return the factors of an expression and the indices that it adds up over."""
         if product_wraps_alone(expression_dtype(expr, self.dtypes), self.dtype):
             return (expr,), ()
         if isinstance(expr, Call) and self.multiplies(expr):
@@ -168,7 +168,7 @@ class _Flat:
         return factors, (*term.reduced, *indices)
 
     def multiplies(self, expr: Expr) -> bool:
-        """Whether an expression is a product of the semiring."""
+        """Tell whether an expression is a product of the semiring."""
         own = self.multiply
         return (
             isinstance(expr, Call)

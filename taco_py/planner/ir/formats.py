@@ -20,7 +20,7 @@ COMPRESSED = Level(LevelKind.COMPRESSED)
 def compressed_indices(
     assignment: Assignment, levels: Mapping[Access, Mapping[str, Iterator]]
 ) -> frozenset[str]:
-    """The indices of the result that every term restricts by a level in `levels`."""
+    """Return the indices of the result that every term restricts by a level in `levels`."""
     regions = Regions(levels, frozenset())
     return frozenset(
         index
@@ -32,7 +32,7 @@ def compressed_indices(
 def levels_of(
     assignment: Assignment, formats: Mapping[str, Format], every: bool
 ) -> dict[Access, dict[str, Iterator]]:
-    """The iterators of each access.
+    """Return the iterators of each access.
 
     every  all levels of sparse operands count, not only their sparse ones
     """
@@ -48,7 +48,7 @@ def levels_of(
 
 
 def default_format(assignment: Assignment, formats: Mapping[str, Format]) -> Format:
-    """The format of the result when nobody asks for one.
+    """Return the format of the result when nobody asks for one.
 
     An index is compressed when every term restricts it by a compressed level, else dense. Modes
     are stored in the order in which the sparse operands store their indices, as far as these agree.
@@ -63,8 +63,8 @@ def default_format(assignment: Assignment, formats: Mapping[str, Format]) -> For
 
 
 def temporary_format(assignment: Assignment, formats: Mapping[str, Format]) -> Format:
-    """The format of a temporary: as that of a result, but dense only at its root and where no
-    operand leaves coordinates out.
+    """Return the format of a temporary: as that of a result, but dense only at its root and where
+    no operand leaves coordinates out.
 
     T[i,k] = sum(j, A[i,j] * B[j,k]) of a coordinate list and a CSC matrix is ss, not sd: rows that
     are there have few of all k.
@@ -82,13 +82,14 @@ def temporary_format(assignment: Assignment, formats: Mapping[str, Format]) -> F
 
 
 def listed(access: Access, form: Format) -> dict[str, Iterator]:
-    """The levels that store coordinates, or that have some below that do."""
+    """Return the levels that store coordinates, or that have some below that do."""
     indices = form.stored(access.indices)[: form.depth]
     return {index: Iterator(access, level) for level, index in enumerate(indices)}
 
 
 def storage_order(assignment: Assignment, formats: Mapping[str, Format]) -> tuple[str, ...]:
-    """The result's indices in an order that agrees with all sparse operands, else as written.
+    """Return the result's indices in an order that agrees with all sparse operands, else as
+    written.
 
     Indices that no sparse operand stores come last.
     """
@@ -113,7 +114,7 @@ def storage_order(assignment: Assignment, formats: Mapping[str, Format]) -> tupl
 
 
 def appendable(form: Format) -> Format:
-    """`form` with every level that stores coordinates compressed and free of duplicates.
+    """Return `form` with every level that stores coordinates compressed and free of duplicates.
 
     A kernel can append to it level by level; what is made is then converted.
     """
@@ -125,7 +126,8 @@ def appendable(form: Format) -> Format:
 
 
 def with_dense_root(form: Format) -> Format | None:
-    """`form` with a dense root above compressed levels in place of a sparse one, where it has that.
+    """Return `form` with a dense root above compressed levels in place of a sparse one, where it
+    has that.
 
     with_dense_root(DCSR) = with_dense_root(COO(2)) = CSR
     """
@@ -138,26 +140,28 @@ def with_dense_root(form: Format) -> Format | None:
 
 
 def with_chain(form: Format, depth: int) -> Format:
-    """`form` with the levels from `depth` on as a coordinate list below each position."""
+    """Return `form` with the levels from `depth` on as a coordinate list below each position."""
     below = (Level(LevelKind.SINGLETON, unique=False),) * len(form.levels[depth + 1 :])
     chain = (Level(LevelKind.COMPRESSED, unique=False), *below)
     return replace(form, levels=form.levels[:depth] + chain)
 
 
 def all_dense(form: Format) -> Format:
-    """`form` with dense levels, in the same order of the modes."""
+    """Return `form` with dense levels, in the same order of the modes."""
     return replace(form, levels=(DENSE,) * form.order)
 
 
 def without_modes(form: Format, order: int) -> Format:
-    """The format of what is left of a tensor in `form` when all but `order` modes are taken off."""
+    """Return the format of what is left of a tensor in `form` when all but `order` modes are taken
+    off."""
     return dense(order) if not is_sparse(form) or order == 0 else COO(order)
 
 
 def reordered(
     form: Format, access: Access, order: Sequence[str], empty: bool, looked_up: int = 1
 ) -> Format:
-    """The format of a copy of `access`'s tensor that loops in `order` can walk from the root down.
+    """Return the format of a copy of `access`'s tensor that loops in `order` can walk from the root
+    down.
 
     empty      whether most coordinates of the first loop's mode have no entries
     looked_up  how many levels from the root are dense, where the root is
@@ -172,7 +176,7 @@ def reordered(
 
 
 def unordered_last(form: Format) -> Format:
-    """`form` whose last level may be left in any order."""
+    """Return `form` whose last level may be left in any order."""
     *_, last = form.levels or (DENSE,)
     if last.kind is not LevelKind.COMPRESSED:
         return form

@@ -65,8 +65,8 @@ class Request:
     machine: Machine = NOMINAL
 
     def statistics(self, assignment: Assignment, operands: Mapping[str, Operand]) -> Statistics:
-        """`statistics`; of operands as they are where what is stored has a limit, for that counts
-        elements."""
+        """Return `statistics`; of operands as they are where what is stored has a limit, for that
+        counts elements."""
         known = statistics if self.memory == inf else real_statistics
         return known(assignment, operands, self.machine)
 
@@ -75,7 +75,7 @@ class Request:
         return self if self.machine.target == target else replace(self, machine=MACHINES[target])
 
     def order_of(self, target: str, term: int, indices: Iterable[str]) -> tuple[str, ...] | None:
-        """The loops that are asked for of a term over these indices, None for none."""
+        """Return the loops that are asked for of a term over these indices, None for none."""
         wanted = {*indices}
         found = (order for name, place, order in self.orders if (name, place) == (target, term))
         return next((order for order in found if {*order} == wanted), None)
@@ -89,7 +89,8 @@ class Request:
 def statistics(
     assignment: Assignment, operands: Mapping[str, Operand], machine: Machine = NOMINAL
 ) -> Statistics:
-    """Sizes and patterns of one assignment's operands, those of a tiny problem taken for small.
+    """Return sizes and patterns of one assignment's operands, those of a tiny problem taken for
+    small.
 
     The best order of a kernel that takes microseconds does not matter; that it is the order of the
     next larger operands does, for the kernel is compiled then already.
@@ -105,7 +106,7 @@ def statistics(
 def real_statistics(
     assignment: Assignment, operands: Mapping[str, Operand], machine: Machine = NOMINAL
 ) -> Statistics:
-    """Sizes and patterns of one assignment's operands as they are."""
+    """Return sizes and patterns of one assignment's operands as they are."""
     return _statistics(assignment, operands, 1, machine)
 
 
@@ -131,7 +132,7 @@ def _statistics(
 def problem_of(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request
 ) -> Problem:
-    """`assignment` over the types of its operands."""
+    """Return `assignment` over the types of its operands."""
     types = tuple((name, operands[name].type) for name in operand_names(assignment))
     vast = vast_indices(assignment, operands, request.machine)
     return Problem(assignment, types, request.type, request.static, vast)
@@ -140,7 +141,7 @@ def problem_of(
 def vast_indices(
     assignment: Assignment, operands: Mapping[str, Operand], machine: Machine
 ) -> tuple[str, ...]:
-    """The indices that have far more coordinates than all operands have entries.
+    """Return the indices that have far more coordinates than all operands have entries.
 
     Both are compared as numbers of bits, for problems of one size class share plans.
     """
@@ -153,7 +154,8 @@ def vast_indices(
 
 
 def draft_of(assignment: Assignment, operands: Mapping[str, Operand], request: Request) -> Problem:
-    """`problem_of` with a result that a kernel can append to, before loop orders are known."""
+    """Return `problem_of` with a result that a kernel can append to, before loop orders are
+    known."""
     problem = problem_of(assignment, operands, request)
     if copies_pattern(problem):
         return problem

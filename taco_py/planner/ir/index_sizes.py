@@ -61,7 +61,7 @@ class Sizes:
         return cls(places, dict(operands), dtypes, names, sized)
 
     def factor(self, index: str, dtype: DType) -> Access:
-        """The size of `index` as a number of this type; as it wraps there, or is rounded."""
+        """Return the size of `index` as a number of this type; as it wraps there, or is rounded."""
         place = (*self.places[index], dtype.name)
         if place not in self.steps:
             name = self.names.fresh(f"size_{index}")
@@ -71,17 +71,17 @@ class Sizes:
         return Access(self.steps[place].target, ())
 
     def size(self, index: str) -> int:
-        """The size of `index`, as far as it is known."""
+        """Return the size of `index`, as far as it is known."""
         tensor, mode = self.places[index]
         return self.operands[tensor].shape[mode]
 
     def product(self, indices: Iterable[str], dtype: DType) -> Expr:
-        """The number of elements along these indices, one at least, in this type."""
+        """Return the number of elements along these indices, one at least, in this type."""
         factors: Iterator[Expr] = (self.factor(index, dtype) for index in indices)
         return reduce(lambda number, size: Call(MUL, (number, size)), factors)
 
     def are_exact(self, indices: Iterable[str], dtype: DType) -> bool:
-        """Whether a type of real numbers has every number of elements along these indices."""
+        """Tell whether a type of real numbers has every number of elements along these indices."""
         limit = 2 / float(np.finfo(dtype).eps)
         if not self.sized:
             return limit > UNCOUNTED_ELEMENTS

@@ -54,7 +54,7 @@ class Log:
     )
 
     def next_decision(self, rule: str, target: str) -> Decision:
-        """The decision that comes next about a rule and a tensor."""
+        """Return the decision that comes next about a rule and a tensor."""
         return rule, target, self._decided[rule, target]
 
     def decide(self, decision: Decision, entry: Entry) -> None:
@@ -71,5 +71,5 @@ class Log:
             self.entries.append(entry)
 
     def of(self, rule: str, taken: bool = True) -> Iterator[Entry]:
-        """The entries of one rule."""
+        """Yield the entries of one rule."""
         return (each for each in self.entries if each.rule == rule and each.taken is taken)

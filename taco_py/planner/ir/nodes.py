@@ -36,7 +36,7 @@ class Operand:
 
     @property
     def stored(self) -> float:
-        """The elements that it takes memory for."""
+        """Return the elements that it takes memory for."""
         return float(prod(self.shape)) if is_full(self.type.format) else self.nnz
 
 
@@ -251,7 +251,7 @@ class KernelStep:
 
     @property
     def may_merge(self) -> bool:
-        """Whether two accesses leave coordinates out, so that a loop may walk both."""
+        """Tell whether two accesses leave coordinates out, so that a loop may walk both."""
         dense = {name for name, type in self.problem.operands if is_full(type.format)}
         return sum(a.tensor not in dense for a in accesses(self.problem.assignment)) > 1
 
@@ -260,7 +260,7 @@ class KernelStep:
         return Recipe(self.problem, self.schedule, phase)
 
     def source(self, operand: str) -> str:
-        """The tensor that the kernel's `operand` is."""
+        """Return the tensor that the kernel's `operand` is."""
         return dict(self.sources).get(operand, operand)
 
 

@@ -39,7 +39,7 @@ _SHOWN = "program_text shows what a program looks like"
 
 
 def parse_program(text: str) -> Program:
-    """The program that `text` spells. Raises NotationError that names the line."""
+    """Return the program that `text` spells. Raises NotationError that names the line."""
     given: dict[str, Operand] = {}
     steps: list[Node] = []
     made: list[Operand] = []
@@ -87,7 +87,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _step(line: str) -> tuple[Node, Operand]:
-    """The step of a line, and the facts of the tensor that it makes."""
+    """Return the step of a line, and the facts of the tensor that it makes."""
     move, _, made = line.rpartition(ARROW)
     found = _MOVE.fullmatch(move)
     if found and found["verb"] in VERBS:
@@ -101,14 +101,14 @@ def _step(line: str) -> tuple[Node, Operand]:
 
 
 def _kernel(assignment: Assignment, facts: Operand, schedule: str) -> tuple[KernelStep, Operand]:
-    """The kernel of a line, to which the lines below it are added (`_with_detail`)."""
+    """Return the kernel of a line, to which the lines below it are added (`_with_detail`)."""
     problem = Problem(assignment, (), facts.type)
     commands = Schedule(parse_commands(schedule, planned=True))
     return KernelStep(assignment.target.tensor, problem, commands, ()), facts
 
 
 def _with_detail(step: Node, line: str) -> Node:
-    """The kernel with what a line below it says."""
+    """Return the kernel with what a line below it says."""
     if not isinstance(step, KernelStep):
         raise ValueError(f"Expected a kernel above the line {line}, found {step}")
     word, _, rest = line.partition(" ")
@@ -140,7 +140,7 @@ def _with_detail(step: Node, line: str) -> Node:
 
 
 def _with_sizes(problem: Problem, word: str, rest: str) -> Problem:
-    """The problem with what a line says of sizes."""
+    """Return the problem with what a line says of sizes."""
     match word:
         case "static":
             static = tuple((index, int(size)) for index, size in _pairs(rest))
@@ -165,7 +165,7 @@ def _move(found: re.Match[str]) -> Transformation:
 
 
 def parse_facts(text: str) -> Operand:
-    """The type, the shape and the number of entries of a tensor (`printer.facts_text`)."""
+    """Return the type, the shape and the number of entries of a tensor (`printer.facts_text`)."""
     found = _FACTS.fullmatch(text)
     if found is None:
         raise ValueError(f"Expected the type, the shape and the entries of a tensor, found {text}")
@@ -175,7 +175,7 @@ def parse_facts(text: str) -> Operand:
 
 
 def parse_type(text: str) -> TensorType:
-    """The type of a tensor (`printer.type_text`): "ds/float64 from float32/int64"."""
+    """Return the type of a tensor (`printer.type_text`): "ds/float64 from float32/int64"."""
     form, values, *rest = text.split("/")
     dtype, _, stored = values.partition(" from ")
     fills = [word for word in rest if word.startswith(FILL_WORD)]
@@ -188,7 +188,8 @@ def parse_type(text: str) -> TensorType:
 
 
 def parse_format(text: str) -> Format:
-    """The format of its letters, where a mark stands before levels that come in any order."""
+    """Return the format of its letters, where a mark stands before levels that come in any
+    order."""
     marks = re.findall(rf"({ANY_ORDER}?)[^{ANY_ORDER}]", text.partition(":")[0])
     form = Format.parse(text.replace(ANY_ORDER, ""))
     levels = (
@@ -198,7 +199,7 @@ def parse_format(text: str) -> Format:
 
 
 def _unescaped(text: str) -> str:
-    r"""The text whose backslashes and ends of lines are written as `\\` and `\n`."""
+    r"""Return the text whose backslashes and ends of lines are written as `\\` and `\n`."""
     return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
 
 
@@ -206,7 +207,7 @@ def _unescaped(text: str) -> str:
 
 
 def _number(expr: Expr) -> Expr:
-    """A negative number as one literal, as the compiler's own operators have it."""
+    """Return a negative number as one literal, as the compiler's own operators have it."""
     match expr:
         case Call(operator, (Literal(value, span, None),)) if operator == NEG:
             return Literal(-value, span)
@@ -214,7 +215,7 @@ def _number(expr: Expr) -> Expr:
 
 
 def parse_typed(text: str) -> Assignment:
-    """The assignment whose numbers may have dtypes: "y[i] = int8(0) - A[i]"."""
+    """Return the assignment whose numbers may have dtypes: "y[i] = int8(0) - A[i]"."""
     return _TypedParser(tokenize(text)).assignment()
 
 
@@ -243,7 +244,7 @@ class _TypedParser(Parser):
         return replace(self._typed_number(), dtype=np.dtype(word).name)
 
     def _typed_number(self) -> Literal:
-        """The number in the parentheses that come next: -2, inf, True, (1+2j)."""
+        """Return the number in the parentheses that come next: -2, inf, True, (1+2j)."""
         start = self.take()
         depth, words = 1, list[str]()
         while depth and self.token.kind is not TokenKind.END:
@@ -265,7 +266,7 @@ def _truth(text: str) -> bool:
 
 
 def _is_dtype(word: str) -> bool:
-    """Whether a word is NumPy's name of a type of numbers."""
+    """Tell whether a word is NumPy's name of a type of numbers."""
     try:
         return np.dtype(word).name == word
     except TypeError:

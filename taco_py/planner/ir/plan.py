@@ -47,5 +47,5 @@ class Plan:
 
     @property
     def kernels(self) -> tuple[KernelStep, ...]:
-        """The steps that are kernels."""
+        """Return the steps that are kernels."""
         return tuple(self.program.kernels)

@@ -44,7 +44,7 @@ ANY_ORDER = "~"
 
 
 def verb(kind: type) -> str:
-    """The word of a kind of step: TakeDiagonal → take_diagonal."""
+    """Return the word of a kind of step: TakeDiagonal → take_diagonal."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
 
 
@@ -53,7 +53,7 @@ VERBS: Mapping[str, type] = {verb(kind): kind for kind in get_args(Transformatio
 
 
 def program_text(program: Program) -> str:
-    """The program, a line for each given tensor and each step."""
+    """Return the program, a line for each given tensor and each step."""
     return "\n".join(_lines(program))
 
 
@@ -76,7 +76,7 @@ def _lines(program: Program) -> Iterator[str]:
 
 
 def _step(step: Node, program: Program) -> str:
-    """The line of one step."""
+    """Return the line of one step."""
     facts = facts_text(program.facts[step.target])
     match step:
         case Define(assignment, note):
@@ -96,7 +96,7 @@ def kernel_line(step: KernelStep, facts: str) -> str:
 
 
 def _kernel_details(step: KernelStep) -> Iterator[str]:
-    """The lines below a kernel: what goes by another name in it, types, sizes, reasons."""
+    """Yield the lines below a kernel: what goes by another name in it, types, sizes, reasons."""
     problem = step.problem
     if step.target != problem.assignment.target.tensor:
         yield f"makes {step.target}"
@@ -120,7 +120,7 @@ def _kernel_details(step: KernelStep) -> Iterator[str]:
 
 
 def move_text(step: Transformation) -> str:
-    """A step that is no kernel, with its arguments by name.
+    """Return a step that is no kernel, with its arguments by name.
 
     Squeeze("B", "A", (0,))  →  B = squeeze(source='A', axes=(0,))
     """
@@ -134,7 +134,7 @@ def _literal(value: Any) -> str:
 
 
 def facts_text(facts: Operand) -> str:
-    """The type, the shape and the number of entries of a tensor.
+    """Return the type, the shape and the number of entries of a tensor.
 
     joined=(True, False)  →  … , joined yes no
     """
@@ -147,7 +147,7 @@ def facts_text(facts: Operand) -> str:
 
 
 def type_text(type: TensorType) -> str:
-    """The type of a tensor: format, values, and what differs from the usual.
+    """Return the type of a tensor: format, values, and what differs from the usual.
 
     ds/float64/int32    d/float64    d/float64/strided    ds/float64 from float32/int64
     ds/float64/int32/fill=-inf
@@ -160,7 +160,7 @@ def type_text(type: TensorType) -> str:
 
 
 def format_text(form: Format) -> str:
-    """The letters of a format, with a mark where coordinates may come in any order.
+    """Return the letters of a format, with a mark where coordinates may come in any order.
 
     ds:1,0    d~s
     """
@@ -173,24 +173,24 @@ def format_text(form: Format) -> str:
 
 
 def assignment_text(assignment: Assignment) -> str:
-    """The assignment, with the dtype of each number that has one: int8(0) - A[i]."""
+    """Return the assignment, with the dtype of each number that has one: int8(0) - A[i]."""
     return to_text(
         Assignment(assignment.target, _with_dtypes(assignment.value), assignment.operator)
     )
 
 
 def _with_dtypes(expr: Expr) -> Expr:
-    """The expression with a call of its dtype around each number that has one."""
+    """Return the expression with a call of its dtype around each number that has one."""
     if isinstance(expr, Literal) and expr.dtype is not None:
         return Call(Operator(expr.dtype, expr.dtype, 1, "", 4), (Literal(expr.value),))
     return map_children(expr, _with_dtypes)
 
 
 def number(value: float) -> str:
-    """A number that reads back equal: 168, 0.5, inf."""
+    """Return a number that reads back equal: 168, 0.5, inf."""
     return str(int(value)) if value == value // 1 and abs(value) < 2**53 else repr(float(value))
 
 
 def escaped(text: str) -> str:
-    r"""Text in one line: backslashes and ends of lines as `\\` and `\n`."""
+    r"""Return text in one line: backslashes and ends of lines as `\\` and `\n`."""
     return text.replace("\\", "\\\\").replace("\n", "\\n")

@@ -39,7 +39,7 @@ class Define:
 
     @property
     def target(self) -> str:
-        """The tensor that it makes."""
+        """Return the tensor that it makes."""
         return self.assignment.target.tensor
 
 
@@ -48,7 +48,7 @@ Node = Define | Step
 
 
 def reads(step: Node) -> Iterator[str]:
-    """The tensors that a step reads."""
+    """Yield the tensors that a step reads."""
     match step:
         case Define(assignment):
             yield from operand_names(assignment)
@@ -120,60 +120,60 @@ class Program:
 
     @property
     def result(self) -> str:
-        """The tensor that is wanted, of a program of one result."""
+        """Return the tensor that is wanted, of a program of one result."""
         (target,) = self.results
         return target
 
     @property
     def defines(self) -> Iterator[Define]:
-        """The assignments whose kernels are yet to be planned."""
+        """Yield the assignments whose kernels are yet to be planned."""
         return (step for step in self.steps if isinstance(step, Define))
 
     def define(self, target: str) -> Define:
-        """The assignment to one tensor."""
+        """Return the assignment to one tensor."""
         backwards = reversed(self.steps)  # the last one is asked for most
         return next(s for s in backwards if isinstance(s, Define) and s.target == target)
 
     @property
     def kernels(self) -> Iterator[KernelStep]:
-        """The kernels that are planned."""
+        """Yield the kernels that are planned."""
         return (step for step in self.steps if isinstance(step, KernelStep))
 
     def kernel(self, target: str) -> KernelStep:
-        """The kernel that makes one tensor."""
+        """Return the kernel that makes one tensor."""
         return next(each for each in self.kernels if each.target == target)
 
     def with_kernel(self, kernel: KernelStep) -> Program:
-        """The program with another kernel for the same tensor."""
+        """Return the program with another kernel for the same tensor."""
         same = (isinstance(s, KernelStep) and s.target == kernel.target for s in self.steps)
         steps = zip(self.steps, same, strict=True)
         return replace(self, steps=tuple(kernel if found else step for step, found in steps))
 
     @property
     def last(self) -> Assignment:
-        """The assignment that makes the result."""
+        """Return the assignment that makes the result."""
         return self.define(self.result).assignment
 
     @property
     def temporaries(self) -> tuple[Define, ...]:
-        """The assignments but for those that make results."""
+        """Return the assignments but for those that make results."""
         return tuple(each for each in self.defines if each.target not in self.results)
 
     @property
     def result_type(self) -> TensorType:
-        """How the result is stored."""
+        """Return how the result is stored."""
         return self.facts[self.result].type
 
     def only(self, target: str) -> Program:
-        """The program of one assignment alone, whose target is the result."""
+        """Return the program of one assignment alone, whose target is the result."""
         return replace(self, steps=(self.define(target),), results=(target,))
 
     def only_of(self, assignment: Assignment) -> Program:
-        """The program of an assignment to one of the tensors, which is the result."""
+        """Return the program of an assignment to one of the tensors, which is the result."""
         return replace(self, steps=(Define(assignment),), results=(assignment.target.tensor,))
 
     def spliced(self, part: Program) -> Program:
-        """The program with the steps of `part` in place of the assignment to its result.
+        """Return the program with the steps of `part` in place of the assignment to its result.
 
         part  what `only` gave, rewritten
         """
@@ -182,57 +182,59 @@ class Program:
         return replace(self, steps=steps, facts={**self.facts, **part.facts})
 
     def _place(self, target: str) -> int:
-        """The place of the assignment to one tensor among the steps."""
+        """Return the place of the assignment to one tensor among the steps."""
         places = reversed(range(len(self.steps)))
         steps = self.steps
         return next(k for k in places if isinstance(steps[k], Define) and steps[k].target == target)
 
     def with_parts(self, part: Program) -> Program:
-        """The program with the temporaries of `part` before its result."""
+        """Return the program with the temporaries of `part` before its result."""
         steps = part.temporaries
         facts = {step.target: part.facts[step.target] for step in steps}
         return self.before(self.result, steps, facts) if steps else self
 
     def readers(self, tensor: str) -> Iterator[Define]:
-        """The assignments that read a tensor."""
+        """Yield the assignments that read a tensor."""
         return (each for each in self.defines if tensor in operand_names(each.assignment))
 
     @property
     def dtypes(self) -> Mapping[str, DType]:
-        """The dtype of every tensor."""
+        """Return the dtype of every tensor."""
         return _DTypes(self.facts)
 
     def is_full(self, tensor: str) -> bool:
-        """Whether a tensor stores every coordinate."""
+        """Tell whether a tensor stores every coordinate."""
         return is_full(self.facts[tensor].type.format)
 
     def is_sparse(self, access: Access) -> bool:
-        """Whether a tensor leaves coordinates out."""
+        """Tell whether a tensor leaves coordinates out."""
         return not self.is_full(access.tensor)
 
     def lists(self, access: Access) -> int:
-        """How many levels of a tensor leave coordinates out."""
+        """Count how many levels of a tensor leave coordinates out."""
         return count_lists(self.facts[access.tensor].type.format)
 
     def usual_format(self, assignment: Assignment) -> Format:
-        """The format of a temporary where no other is better."""
+        """Return the format of a temporary where no other is better."""
         return temporary_format(assignment, {n: f.type.format for n, f in self.facts.items()})
 
     def problem(self, assignment: Assignment, value: Expr) -> Problem:
-        """`value` assigned to the target of `assignment`, a tensor stored as the result is."""
+        """Return `value` assigned to the target of `assignment`, a tensor stored as the result
+        is."""
         names = dict.fromkeys(access.tensor for access in accesses(value))
         types = tuple((name, self.facts[name].type) for name in names)
         return Problem(replace(assignment, value=value), types, self.result_type, self.static)
 
     def fresh(self, wish: str) -> str:
-        """A name like `wish` that no tensor has."""
+        """Return a name like `wish` that no tensor has."""
         return Names(self.facts).fresh(wish)
 
     # ------------------------------------------------------------ rewriting
 
     @property
     def without_entries(self) -> Program:
-        """The program without the coordinates of its operands, which are the user's memory."""
+        """Return the program without the coordinates of its operands, which are the user's
+        memory."""
         facts = {
             name: each if each.entries is None else replace(each, entries=None)
             for name, each in self.facts.items()
@@ -241,13 +243,14 @@ class Program:
 
     @property
     def without_unread(self) -> Program:
-        """The program without facts of tensors that no step reads or makes."""
+        """Return the program without facts of tensors that no step reads or makes."""
         used = {name for step in self.steps for name in (step.target, *reads(step))}
         return replace(self, facts={n: each for n, each in self.facts.items() if n in used})
 
     @property
     def with_after(self) -> Program:
-        """The program with the assignments that come after all others; they make the results."""
+        """Return the program with the assignments that come after all others; they make the
+        results."""
         if not self.after:
             return self
         read = {access.tensor for each in self.after for access in accesses(each.assignment.value)}
@@ -255,7 +258,8 @@ class Program:
         return replace(self, steps=(*self.steps, *self.after), results=results, after=())
 
     def corrected(self, value: Expr, correct: Callable[[Access], Expr], why: str) -> Program:
-        """The program that makes another value first, and its result of that once all is split.
+        """Return the program that makes another value first, and its result of that once all is
+        split.
 
         y[i] = written   →   y_0[i] = value,   and after all others   y[i] = correct(y_0[i])
         """
@@ -272,11 +276,11 @@ class Program:
         )
 
     def with_facts(self, facts: Mapping[str, Operand]) -> Program:
-        """The program with facts of more tensors, or other ones."""
+        """Return the program with facts of more tensors, or other ones."""
         return replace(self, facts={**self.facts, **facts})
 
     def with_assignment(self, assignment: Assignment) -> Program:
-        """The program with another assignment to the same tensor.
+        """Return the program with another assignment to the same tensor.
 
         T[k] = B[k,j] * x[j]  →  T[k] = x[j] * B[k,j]
         """
@@ -290,7 +294,7 @@ class Program:
         return replace(self, steps=steps)
 
     def noted(self, target: str, note: str) -> Program:
-        """The program with another note beside the assignment to one tensor."""
+        """Return the program with another note beside the assignment to one tensor."""
         steps = tuple(
             replace(step, note=note) if isinstance(step, Define) and step.target == target else step
             for step in self.steps
@@ -298,7 +302,7 @@ class Program:
         return replace(self, steps=steps)
 
     def before(self, target: str, steps: Sequence[Node], facts: Mapping[str, Operand]) -> Program:
-        """The program with more steps right before the assignment to `target`."""
+        """Return the program with more steps right before the assignment to `target`."""
         place = self._place(target)
         whole = (*self.steps[:place], *steps, *self.steps[place:])
         return replace(self, steps=whole, facts={**self.facts, **facts})

@@ -54,7 +54,7 @@ def result_format(assignment: Assignment, formats: Mapping[str, Format]) -> Form
 def _restricting(
     assignment: Assignment, formats: Mapping[str, Format]
 ) -> dict[Access, dict[str, Iterator]]:
-    """The levels that leave coordinates out, or have some below that do.
+    """Return the levels that leave coordinates out, or have some below that do.
 
     All levels of an operand that has the result's indices and no others: its entries are those of
     the result, and blocks of them are not spread over other coordinates.
@@ -70,7 +70,7 @@ def _restricting(
 def _is_held(
     assignment: Assignment, formats: Mapping[str, Format], above: tuple[str, ...], within: bool
 ) -> bool:
-    """Whether operands have a position for each coordinate of the last index below the others.
+    """Tell whether operands have a position for each coordinate of the last index below the others.
 
     within  whether others are compressed: each term has an operand that does, else any operand that
             stores all of them densely
@@ -85,7 +85,7 @@ def _is_held(
 
 
 def _holds(access: Access, form: Format, above: tuple[str, ...], within: bool) -> bool:
-    """Whether an operand stores these indices first, the last of them, or all, densely."""
+    """Tell whether an operand stores these indices first, the last of them, or all, densely."""
     depth = len(above)
     if not is_sparse(form) or depth > form.order:
         return False

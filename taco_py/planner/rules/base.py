@@ -50,7 +50,7 @@ class Numbers(Flag):
 
     @property
     def words(self) -> str:
-        """The changes in words, for users."""
+        """Return the changes in words, for users."""
         return "; ".join(_CHANGES[change] for change in self) or "nothing"
 
 
@@ -72,7 +72,7 @@ class Gain(Enum):
     SIMPLER = "1 / detour_gain"
 
     def pays(self, before: float, after: float, machine: Machine) -> bool:
-        """Whether the price `after` is enough less than the price `before`."""
+        """Tell whether the price `after` is enough less than the price `before`."""
         if self is Gain.SIMPLER:
             return after < before * machine.detour_gain
         gain: float = getattr(machine, self.value)
@@ -91,14 +91,14 @@ class Site:
     path: tuple[int, ...] = ()
 
     def term(self, program: Program) -> Expr:
-        """The term at the site."""
+        """Return the term at the site."""
         expr = program.define(self.target).assignment.value
         for place in self.path:
             expr = children(expr)[place]
         return expr
 
     def put(self, program: Program, term: Expr) -> Program:
-        """The program with another term at the site."""
+        """Return the program with another term at the site."""
         assignment = program.define(self.target).assignment
         value = _put(assignment.value, self.path, term)
         if value is assignment.value:
@@ -179,32 +179,32 @@ class Rule:
 
 
 def result(program: Program) -> Iterator[Site]:
-    """The assignment that makes the result."""
+    """Yield the assignment that makes the result."""
     yield Site(program.result)
 
 
 def whole(program: Program) -> Iterator[Site]:
-    """The program as a whole, at its last result."""
+    """Yield the program as a whole, at its last result."""
     yield Site(program.results[-1])
 
 
 def assignments(program: Program) -> Iterator[Site]:
-    """Every assignment whose kernel is yet to be planned, in order."""
+    """Yield every assignment whose kernel is yet to be planned, in order."""
     return iter([Site(each.target) for each in program.defines])
 
 
 def kernels(program: Program) -> Iterator[Site]:
-    """Every kernel that is planned."""
+    """Yield every kernel that is planned."""
     return iter([Site(each.target) for each in program.kernels])
 
 
 def temporaries(program: Program) -> Iterator[Site]:
-    """The assignments that make temporaries, in order."""
+    """Yield the assignments that make temporaries, in order."""
     return iter([Site(each.target) for each in program.temporaries])
 
 
 def terms(program: Program) -> Iterator[Site]:
-    """Each additive term of the assignment that makes the result, with its sums.
+    """Yield each additive term of the assignment that makes the result, with its sums.
 
     y[i] = a[i] - sum(j, A[i,j])  →  a[i], sum(j, A[i,j])
     """
@@ -223,7 +223,7 @@ def _terms(expr: Expr, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
 
 
 def on_terms(rewrite: Callable[[Program, Expr], Expr]) -> Apply:
-    """An `apply` that rewrites the term at a site, and makes nothing else."""
+    """Return an `apply` that rewrites the term at a site, and makes nothing else."""
 
     def apply(program: Program, site: Site, context: Context) -> Outcome:
         term = site.term(program)
@@ -253,12 +253,12 @@ class StepsBefore:
     after: float | None = None
 
     def rewrite(self, program: Program, target: str) -> Rewrite:
-        """The program with the steps before the assignment to a tensor."""
+        """Return the program with the steps before the assignment to a tensor."""
         changed = program.before(target, self.steps, self.facts)
         return Rewrite(changed.with_assignment(self.assignment), self.why)
 
     def outcome(self, program: Program, target: str) -> Outcome:
-        """The rewrite, or the candidate where it has prices."""
+        """Return the rewrite, or the candidate where it has prices."""
         if self.before is None or self.after is None:
             return self.rewrite(program, target)
         return Candidate(self.before, self.after, lambda: self.rewrite(program, target))
@@ -269,7 +269,7 @@ MakeFirst = Callable[[Assignment, Mapping[str, Operand], Request, Names], StepsB
 
 
 def with_steps_before(make_first: MakeFirst) -> Apply:
-    """An `apply` that makes tensors first, which the assignment at a site then reads."""
+    """Return an `apply` that makes tensors first, which the assignment at a site then reads."""
 
     def apply(program: Program, site: Site, context: Context) -> Outcome:
         assignment = program.define(site.target).assignment

@@ -28,7 +28,7 @@ This page is generated from the catalogue: `python -m taco_py.planner.rules.page
 
 
 def page() -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     rules = list(dict.fromkeys(rule for rule, _ in CATALOGUE))
     return HEAD + "".join(map(_row, rules)) + "".join(map(_section, rules))
 
@@ -49,13 +49,13 @@ def _section(rule: Rule) -> str:
 
 
 def summary(rule: Rule) -> str:
-    """The first sentence of the docstring of a rule's file."""
+    """Return the first sentence of the docstring of a rule's file."""
     first, *_ = docstring(rule).split("\n\n")
     return " ".join(first.split())
 
 
 def _paragraphs(rule: Rule) -> Iterator[str]:
-    """The docstring in paragraphs: text in one line each, code in fences."""
+    """Yield the docstring in paragraphs: text in one line each, code in fences."""
     for part in docstring(rule).split("\n\n"):
         if part.startswith("    "):
             yield f"```text\n{cleandoc(part)}\n```"
@@ -69,7 +69,7 @@ def docstring(rule: Rule) -> str:
 
 
 def module_of(rule: Rule) -> str:
-    """The module that defines a rule, found by its name: one rule a file."""
+    """Return the module that defines a rule, found by its name: one rule a file."""
     (name,) = (
         name
         for name in sys.modules

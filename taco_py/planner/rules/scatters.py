@@ -47,13 +47,14 @@ class Scatter:
 
     @property
     def is_exact(self) -> bool:
-        """Whether its reduction is the same, bit by bit, in any grouping."""
+        """Tell whether its reduction is the same, bit by bit, in any grouping."""
         dtype = self.kernel.problem.result.dtype
         return self.term.operator.idempotent or computes_exactly(dtype)
 
 
 def scatter_of(program: Program, site: Site, context: Context) -> Scatter | None:
-    """The kernel as a scatter that threads could share, of which none of its loops are shared."""
+    """Return the kernel as a scatter that threads could share, of which none of its loops are
+    shared."""
     kernel = program.kernel(site.target)
     problem, machine = kernel.problem, context.goal.machine
     terms, orders = split_terms(problem.assignment.value), kernel.schedule.orders

@@ -46,7 +46,7 @@ SEARCH = 2 / 3
 def with_estimates(
     found: Frontier, operands: Mapping[str, Operand], request: Request, until: float = inf
 ) -> Frontier:
-    """The frontier with what each of its schedules is expected to cost, the cheapest first.
+    """Return the frontier with what each of its schedules is expected to cost, the cheapest first.
 
     A fused one runs through its loops as one kernel. Where its loops have no single order, it is
     compared to kernels in turn whose temporaries are over the loops around them too, without what
@@ -142,7 +142,7 @@ def sequence_cost(
 
 
 def _as_filled(made: Operand, kernel: ScheduledKernel) -> Operand:
-    """A temporary that is stored as its kernel's loops come to it."""
+    """Return a temporary that is stored as its kernel's loops come to it."""
     indices = kernel.assignment.target.indices
     form = made.type.format
     level = dict(zip(form.mode_order, form.levels, strict=True))
@@ -165,19 +165,19 @@ def kernel_cost(
 
 
 def _order(kernel: ScheduledKernel, term: Term) -> Order:
-    """The kernel's loop order as far as it concerns one term."""
+    """Return the kernel's loop order as far as it concerns one term."""
     used = {*kernel.assignment.target.indices, *(i for a in accesses(term.body) for i in a.indices)}
     return tuple(i for i in _loops(kernel) if i in used)
 
 
 def _loops(kernel: ScheduledKernel) -> Order:
-    """The loops of a kernel, the outermost first."""
+    """Return the loops of a kernel, the outermost first."""
     named = [i for c in kernel.schedule.commands if isinstance(c, Reorder) for i in c.indices]
     return tuple(dict.fromkeys((*named, *all_indices(kernel.assignment))))
 
 
 def _sizes(kernels: Sequence[ScheduledKernel], operands: Mapping[str, Operand]) -> dict[str, float]:
-    """The size of each index, of those that given operands have."""
+    """Return the size of each index, of those that given operands have."""
     return {
         index: float(size)
         for kernel in kernels

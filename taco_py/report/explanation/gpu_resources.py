@@ -24,7 +24,7 @@ NOT_COMPILED = 'emulated; target="cuda" has registers and what runs at once'
 
 
 def told_resources(kernel: CompiledKernel, target: str) -> Iterator[str]:
-    """A line for each kernel, or why there is none."""
+    """Yield a line for each kernel, or why there is none."""
     blocks = dict(kernel.report.blocks)
     if not blocks:
         return

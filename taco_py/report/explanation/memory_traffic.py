@@ -29,7 +29,7 @@ def told_traffic(
     target: Target,
     machine: Machine = NOMINAL,
 ) -> str:
-    """A line for a kernel whose way knows; nothing where an operand is not known."""
+    """Return a line for a kernel whose way knows; nothing where an operand is not known."""
     known = {n: (tensors or {}).get(step.source(n)) for n, _ in step.problem.operands}
     found = {name: data for name, data in known.items() if data is not None}
     if not known or len(found) < len(known) or not step.schedule.orders[0]:
@@ -56,7 +56,7 @@ def _of_loops(
 def _read(
     step: KernelStep, access: Access, data: TensorData, work: int, cache: int, line: int
 ) -> int:
-    """The bytes of an operand that come into a cache of so many, with lines of so many."""
+    """Return the bytes of an operand that come into a cache of so many, with lines of so many."""
     order = step.schedule.orders[0]
     stored = data.format.stored(access.indices)
     size = bytes_of(data)

@@ -42,7 +42,8 @@ def explain(
     limit: int = 1,
     tensors: Mapping[str, TensorData] | None = None,
 ) -> str:
-    """Every step, with the notation, iteration graph, loops, formats and workspaces of its kernel.
+    """Return every step, with the notation, iteration graph, loops, formats and workspaces of its
+    kernel.
 
     kernels  the compiled kernel of each KernelStep, in order
     copies   what is copied besides, because of the data at hand
@@ -83,7 +84,7 @@ def _together(plan: Plan, limit: int) -> Iterator[str]:
 
 
 def _with_copies(plan: Plan, tensors: Mapping[str, TensorData]) -> Mapping[str, TensorData]:
-    """The operands, and as many entries of the same shapes for copies of them."""
+    """Return the operands, and as many entries of the same shapes for copies of them."""
     known = dict(tensors)
     for step in plan.steps:
         if isinstance(step, KernelStep) or step.source not in known:
@@ -140,7 +141,8 @@ def _kernel(
 
 
 def _order(step: KernelStep) -> str:
-    """The loops of each term; that nobody chose them, where a schedule derives others from them."""
+    """Return the loops of each term; that nobody chose them, where a schedule derives others from
+    them."""
     order = "; ".join(",".join(order) for order in step.schedule.orders)
     written = step.schedule.orders == textual_orders(step.problem.assignment)
     asked = step.schedule.shapes and not (step.looked_up or step.added or step.why)

@@ -23,7 +23,7 @@ from taco_py.planner.ir.plan import Plan
 
 
 def schedule_of(plan: Plan, asked: Schedule | None) -> Schedule:
-    """Commands that lead to the same kernels again.
+    """Return commands that lead to the same kernels again.
 
     What was asked for, and what was chosen besides: the order of loops, how they meet operands, the
     loop that threads share. Choices that no command makes, such as several kernels in place of one,
@@ -51,12 +51,12 @@ _CHOSEN = Precompute | MergeBy | Fission
 
 
 def graphs_of(plan: Plan) -> tuple[IterationGraph, ...]:
-    """The iteration graph of each kernel. Raises ScheduleError."""
+    """Return the iteration graph of each kernel. Raises ScheduleError."""
     return tuple(graph_of(step.recipe()) for step in plan.kernels)
 
 
 def reordering(assignment: Assignment, orders: tuple[Order, ...]) -> tuple[Command, ...] | None:
-    """Commands from the order of the text to `orders`; None where there are none.
+    """Return commands from the order of the text to `orders`; None where there are none.
 
     Terms with the same indices cannot be told apart by a command.
     """
@@ -71,7 +71,7 @@ def reordering(assignment: Assignment, orders: tuple[Order, ...]) -> tuple[Comma
 
 
 def _sharing(kernel: KernelStep, wanted: Schedule) -> tuple[Command, ...]:
-    """The loop that threads share where nobody said which."""
+    """Return the loop that threads share where nobody said which."""
     if wanted.serial or wanted.parallel is not None:
         return ()
     graph = graph_of(kernel.recipe())

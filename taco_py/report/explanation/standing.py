@@ -78,8 +78,8 @@ class Verdict:
 
 
 def chosen_nests(chosen: Chosen, request: Request) -> Nests | None:
-    """The kernels of a plan as one statement; None where one runs over other indices than its text:
-    over modes that were fused, or over values alone."""
+    """Return the kernels of a plan as one statement; None where one runs over other indices than
+    its text: over modes that were fused, or over values alone."""
     program, loops = chosen.program, chosen.loops
     parts = (*program.temporaries, program.define(program.result))
     if any(loops.get(part.target) is None for part in parts):
@@ -105,7 +105,7 @@ def chosen_nests(chosen: Chosen, request: Request) -> Nests | None:
 
 
 def _kind(type: TensorType) -> WorkspaceKind:
-    """The workspace that a temporary is like."""
+    """Return the workspace that a temporary is like."""
     if type.format.order == 0:
         return WorkspaceKind.SCALAR
     return WorkspaceKind.DENSE if type.format.is_dense else WorkspaceKind.HASH
@@ -122,12 +122,12 @@ class _Kernel:
 
     @property
     def problem(self) -> Problem:
-        """The assignment over the types of its operands."""
+        """Return the assignment over the types of its operands."""
         type = self.program.facts[self.assignment.target.tensor].type
         return draft_of(self.assignment, self.program.facts, replace(self.request, type=type))
 
     def cost(self) -> float:
-        """The expected cost of the loops."""
+        """Return the expected cost of the loops."""
         problem, machine = self.problem, self.request.machine
         stats = statistics(self.assignment, self.program.facts, machine)
         terms = split_terms(self.assignment.value)
@@ -137,8 +137,8 @@ class _Kernel:
         return sum(order_cost(problem, term, stats, order) for term, order in pairs)
 
     def nest(self) -> Statement:
-        """The loops: terms share the loops with which all begin, and have nests of their own inside
-        them."""
+        """Return the loops: terms share the loops with which all begin, and have nests of their own
+        inside them."""
         terms, orders, target = (
             split_terms(self.assignment.value),
             self.orders,
@@ -157,12 +157,13 @@ class _Kernel:
 
 
 def _any_sum(term: Term) -> bool:
-    """Whether a term has a sum inside it."""
+    """Tell whether a term has a sum inside it."""
     return any(True for _ in reductions(term.body))
 
 
 def _in_turn(statement: Statement) -> bool:
-    """Whether there are loops one after another that add up one result: no frontier has such."""
+    """Tell whether there are loops one after another that add up one result: no frontier has
+    such."""
     match statement:
         case Forall(_, body):
             return _in_turn(body)
@@ -180,7 +181,8 @@ def verdict(
     scope: Scope = Scope.ALL,
     budget: float = inf,
 ) -> Verdict | None:
-    """How the chosen kernels compare with the frontier; None where there was no time to tell.
+    """Return how the chosen kernels compare with the frontier; None where there was no time to
+    tell.
 
     budget  seconds after which no more ways to meet operands are looked for
     """
@@ -206,8 +208,8 @@ def verdict(
 
 
 def work(stats: Statistics, cost: Cost, sparse: Iterable[Access]) -> float:
-    """The tasks of a cost that are expected where entries are spread evenly, with the reading of
-    the sparse operands."""
+    """Return the tasks of a cost that are expected where entries are spread evenly, with the
+    reading of the sparse operands."""
     reading = sum(stats.patterns[access.tensor].nnz for access in sparse)
     return reading + sum(query_size(stats, query) for query in cost.queries)
 
@@ -219,9 +221,9 @@ def report(
     plan: Plan,
     budget: float,
 ) -> str:
-    """The schedules of an assignment, and where the kernels of its plan stand among them, half of
-    the `budget` (seconds) for each, with the estimates; why not, where the model of costs does not
-    cover them."""
+    """Return the schedules of an assignment, and where the kernels of its plan stand among them,
+    half of the `budget` (seconds) for each, with the estimates; why not, where the model of costs
+    does not cover them."""
     every = (assignment.target, *accesses(assignment))
     twice = [a.tensor for a in every if len(set(a.indices)) < len(a.indices)]
     if twice:
@@ -272,7 +274,8 @@ def _below(costs: Costs, union: Union, frontier: Iterable[tuple[Cost, Union]]) -
 def _least(
     costs: Costs, nests: Nests, sparse: Sequence[Access], scope: Scope, end: float
 ) -> tuple[Union, ...]:
-    """The least costs of a statement over all choices of protocols, as far as found by the `end`.
+    """Return the least costs of a statement over all choices of protocols, as far as found by the
+    `end`.
 
     Protocols are chosen for one access after the other; with those left open known and free, a cost
     that is no less than one found already has nothing less below it.

@@ -64,7 +64,7 @@ def summary(plan: Plan, limit: int) -> Iterator[str]:
 
 
 def _limit(plan: Plan, limit: int) -> str:
-    """The most threads that there are."""
+    """Return the most threads that there are."""
     if plan.machine.is_gpu:
         return f"{CUDA.most_threads} threads and {CUDA.shared_bytes} shared bytes a block"
     return _count(limit, "thread")
@@ -93,7 +93,7 @@ def _count(number: int, one: str, several: str = "") -> str:
 
 
 def _expected(plan: Plan) -> str:
-    """The expected seconds of the program and of the text's own loops."""
+    """Return the expected seconds of the program and of the text's own loops."""
     chosen = plan.chosen
     if chosen is None:
         return "not estimated: a schedule says which loops there are"
@@ -130,7 +130,7 @@ def expected_of(plan: Plan, facts: Mapping[str, Operand]) -> float | None:
 
 
 def _resized(plan: Plan, facts: Mapping[str, Operand]) -> Program | None:
-    """The chosen program over operands with these facts; None where it makes temporaries."""
+    """Return the chosen program over operands with these facts; None where it makes temporaries."""
     assert plan.chosen is not None
     program = plan.chosen.program
     if len(program.steps) != 1 or [*program.kernels]:
@@ -143,7 +143,7 @@ def _resized(plan: Plan, facts: Mapping[str, Operand]) -> Program | None:
 
 
 def _prices_on_gpu(plan: Plan) -> Iterator[float | None]:
-    """The expected seconds of each kernel, None where there are no figures."""
+    """Yield the expected seconds of each kernel, None where there are no figures."""
     for kernel in plan.kernels:
         names = (name for name, _ in kernel.problem.operands)
         facts = {name: plan.program.facts[kernel.source(name)] for name in names}
@@ -153,7 +153,8 @@ def _prices_on_gpu(plan: Plan) -> Iterator[float | None]:
 
 
 def _expected_on_gpu(plan: Plan) -> str:
-    """The expected seconds of kernels, of which there are figures for dense results alone."""
+    """Return the expected seconds of kernels, of which there are figures for dense results
+    alone."""
     prices = [*_prices_on_gpu(plan)]
     known = [seconds for seconds in prices if seconds is not None]
     if not known:
@@ -188,7 +189,8 @@ def _planned(program: Program, machine: Machine) -> float:
 
 
 def _planned_seconds(kernel: KernelStep, program: Program, machine: Machine) -> float:
-    """The expected seconds of a kernel that was planned when its step was made: all of it dense."""
+    """Return the expected seconds of a kernel that was planned when its step was made: all of it
+    dense."""
     shapes = {name: program.facts[kernel.source(name)].shape for name, _ in kernel.problem.operands}
     products = prod(float(shapes[name][mode]) for _, name, mode in kernel.sizes)
     steps = machine.quickest_steps if way_of(kernel.schedule.make).reuses else 1.0
@@ -196,7 +198,7 @@ def _planned_seconds(kernel: KernelStep, program: Program, machine: Machine) -> 
 
 
 def _largest(chosen: Chosen | None) -> str:
-    """The largest temporary tensor."""
+    """Return the largest temporary tensor."""
     if chosen is None:
         return "no temporary"
     temporaries = (step.target for step in chosen.program.temporaries)

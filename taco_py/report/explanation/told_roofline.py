@@ -54,7 +54,7 @@ def whole_roofline(
     tensors: Mapping[str, TensorData] | None,
     limit: int,
 ) -> Roofline:
-    """The bounds of a plan, with what is expected of it and what was measured last.
+    """Return the bounds of a plan, with what is expected of it and what was measured last.
 
     Raises CompilerError where the processor cannot be measured.
     """
@@ -71,7 +71,7 @@ def timed_roofline(
     limit: int,
     call: Callable[[], object] | None,
 ) -> Roofline:
-    """The same with the time of a call, which explain() knows from then on.
+    """Return the same with the time of a call, which explain() knows from then on.
 
     call  made again and again, where there is one
     """
@@ -81,7 +81,7 @@ def timed_roofline(
 
 
 def _least_time(call: Callable[[], object]) -> float:
-    """The seconds of the fastest call of some, after one that is not timed."""
+    """Return the seconds of the fastest call of some, after one that is not timed."""
     call()
     best, end = inf, perf_counter() + SECONDS
     while perf_counter() < end or best == inf:
@@ -92,6 +92,6 @@ def _least_time(call: Callable[[], object]) -> float:
 
 
 def _rate(found: Roofline, seconds: float) -> str:
-    """Operations a second, of those that do none bytes a second."""
+    """Return operations a second, of those that do none bytes a second."""
     amount, unit = (found.flops, "F/s") if found.flops else (found.bytes, "B/s")
     return shown(amount / seconds if seconds else 0.0, unit)

@@ -74,7 +74,7 @@ class Ceilings:
     roofs: tuple[Roof, ...]
 
     def peak(self, dtype: str, threads: int = 1) -> float | None:
-        """Operations a second on a type of elements, None where they were not measured."""
+        """Return operations a second on a type of elements, None where they were not measured."""
         lanes = LANES.get(dtype)
         if lanes is None:
             return None
@@ -87,7 +87,8 @@ class Ceilings:
 
 
 def higher(found: Ceilings, before: Ceilings) -> Ceilings:
-    """The ceilings with the higher of both figures each; others where the caches are not alike."""
+    """Return the ceilings with the higher of both figures each; others where the caches are not
+    alike."""
     alike = [roof.name for roof in found.roofs] == [roof.name for roof in before.roofs]
     if not alike:
         return found

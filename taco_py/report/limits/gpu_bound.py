@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 
 def gpu_here() -> GpuCeilings | None:
-    """The GPU of this machine, the nominal one if there is none; None if it is not in the table."""
+    """Return the GPU of this machine, the nominal one if there is none; None if it is not in the
+    table."""
     if devices().why_not("cuda"):
         return GPUS[NOMINAL_GPU]
     facts = getattr(device_of("cuda"), "facts", None)
@@ -39,7 +40,7 @@ def gpu_bound(
     gpu: GpuCeilings,
     memory: Mapping[str, str] | None = None,
 ) -> Bound:
-    """The least seconds of a kernel on a GPU.
+    """Return the least seconds of a kernel on a GPU.
 
     memory  behind each of its operands, None if each has its own
     """
@@ -69,7 +70,7 @@ def _limits(step: KernelStep, work: Work, gpu: GpuCeilings) -> list[Limit]:
 
 
 def _balance(step: KernelStep, work: Work, gpu: GpuCeilings) -> tuple[float, str]:
-    """The share of a GPU that blocks of tiles can keep busy, and why."""
+    """Return the share of a GPU that blocks of tiles can keep busy, and why."""
     way = way_of(step.schedule.make)
     if way.in_loops or not way.on_gpu:
         return 1.0, ""

@@ -41,7 +41,8 @@ class GpuCeilings:
         return MULTIPROCESSORS[self.architecture]
 
     def peak(self, dtype: str) -> float | None:
-        """Operations a second on a type of elements; None where the data sheet says nothing."""
+        """Return operations a second on a type of elements; None where the data sheet says
+        nothing."""
         return {
             "float32": self.floats,
             "complex64": self.floats,
@@ -69,7 +70,7 @@ NOMINAL_GPU = "H100"
 
 
 def gpu_named(device: str) -> GpuCeilings | None:
-    """The GPU of a device's name, None where it is none of the table.
+    """Return the GPU of a device's name, None where it is none of the table.
 
     >>> gpu_named("NVIDIA A100-SXM4-80GB").name
     'A100 80GB'

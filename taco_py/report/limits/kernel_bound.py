@@ -77,7 +77,7 @@ def bound(
     threads: int = 1,
     memory: Mapping[str, str] | None = None,
 ) -> Bound:
-    """The least seconds of a kernel of the CPU on operands with these facts.
+    """Return the least seconds of a kernel of the CPU on operands with these facts.
 
     threads  that run it, at most
     memory   behind each of its operands, None if each has its own
@@ -88,7 +88,7 @@ def bound(
 
 
 def shape_of(step: KernelStep, work: Work) -> LoopNest | TileNest | None:
-    """The loops of a kernel as far as they are known before anything is compiled."""
+    """Return the loops of a kernel as far as they are known before anything is compiled."""
     way = way_of(step.schedule.make)
     if way.in_loops:
         return nest_of(step, work)
@@ -98,7 +98,7 @@ def shape_of(step: KernelStep, work: Work) -> LoopNest | TileNest | None:
 def bound_of_work(
     work: Work, shape: LoopNest | TileNest | None, ceilings: Ceilings, threads: int
 ) -> Bound:
-    """The least seconds of some work in a nest of loops, or in any."""
+    """Return the least seconds of some work in a nest of loops, or in any."""
     nest = shape.nest if isinstance(shape, TileNest) else shape
     if nest is not None and nest.shared_at == len(nest.loops):
         threads = 1
@@ -121,7 +121,7 @@ def _peak(
     ceilings: Ceilings,
     threads: int,
 ) -> Iterator[Limit]:
-    """Operations in registers: on the thread that has most of them, in whole vectors."""
+    """Yield operations in registers: on the thread that has most of them, in whole vectors."""
     dtype = work.problem.result.dtype
     one = ceilings.peak(dtype)
     if one is None or not work.flops:
@@ -147,8 +147,8 @@ def _told_peak(work: Work, share: float, threads: int, full: float) -> str:
 
 
 def _full_vectors(nest: LoopNest | None, lanes: int) -> float:
-    """The share of vectors' lanes that an innermost loop fills: of few iterations, or one alone
-    where it meets elements that are no neighbours, for nothing gathers them."""
+    """Return the share of vectors' lanes that an innermost loop fills: of few iterations, or one
+    alone where it meets elements that are no neighbours, for nothing gathers them."""
     if nest is None or not nest.loops:
         return 1.0
     if any(not widely_read(nest, each) for each in nest.arrays):
@@ -165,8 +165,8 @@ def _full_vectors(nest: LoopNest | None, lanes: int) -> float:
 
 
 def _loads(nest: LoopNest, ceilings: Ceilings, threads: int) -> Iterator[Limit]:
-    """Loads of elements one by one, where no vectors can be read; and the turns of loops, each of
-    which takes an instruction as fast as these at least."""
+    """Yield loads of elements one by one, where no vectors can be read; and the turns of loops,
+    each of which takes an instruction as fast as these at least."""
     rate = ceilings.loads.of(threads, ceilings.threads)
     each = max(shares(nest.loops, threads) / ceilings.loads.one, 1.0 / rate)
     loads = single_loads(nest, float(ceilings.registers))

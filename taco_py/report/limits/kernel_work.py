@@ -60,7 +60,7 @@ class Counted:
 
     @property
     def bytes(self) -> float:
-        """The bytes that are read or written, at least once."""
+        """Return the bytes that are read or written, at least once."""
         return self.item * (self.entries if self.sparse else prod(self.extents))
 
 
@@ -86,7 +86,7 @@ class Work:
 
     @property
     def bytes(self) -> float:
-        """The bytes that move at least: each array once."""
+        """Return the bytes that move at least: each array once."""
         most: dict[str, float] = {}
         for each in self.arrays:
             most[each.tensor] = max(most.get(each.tensor, 0.0), each.bytes)
@@ -120,7 +120,7 @@ def work_of_step(
 
 
 def _in_memory(arrays: Sequence[Counted], memory: Mapping[str, str]) -> tuple[Counted, ...]:
-    """The arrays by the names of their memory, without dense ones of no certain extent."""
+    """Return the arrays by the names of their memory, without dense ones of no certain extent."""
     named = (replace(each, tensor=memory.get(each.tensor, each.tensor)) for each in arrays)
     return tuple(each for each in named if each.tensor or each.sparse)
 
@@ -128,7 +128,7 @@ def _in_memory(arrays: Sequence[Counted], memory: Mapping[str, str]) -> tuple[Co
 def _walked(
     problem: Problem, access: Access, every: Sequence[Access], known: Mapping[str, Operand]
 ) -> Counted:
-    """The entries of the only sparse operand."""
+    """Return the entries of the only sparse operand."""
     type, operand = problem.type_of(access.tensor), known[access.tensor]
     indices = problem.stored(access)
     listed = _needs_coordinates(problem, access, every)
@@ -143,7 +143,7 @@ def _walked(
 
 
 def _needs_coordinates(problem: Problem, access: Access, every: Sequence[Access]) -> bool:
-    """Whether loops over entries have to read the last level's coordinates: a dense operand or
+    """Tell whether loops over entries have to read the last level's coordinates: a dense operand or
     result has the index, and the level lists them.
 
     y[i] = A[i,j]  no        y[j] = A[i,j]  yes        y[i] = A[i,j] * x[j]  yes
@@ -159,7 +159,8 @@ def _needs_coordinates(problem: Problem, access: Access, every: Sequence[Access]
 
 
 def _rows(operand: Operand) -> tuple[float, ...]:
-    """The positions of each level; of those that nobody has counted, what sizes and entries say."""
+    """Return the positions of each level; of those that nobody has counted, what sizes and entries
+    say."""
     form, shape = operand.type.format, operand.shape
     sizes = [float(shape[mode]) for mode in form.mode_order]
     if operand.entries is not None:
@@ -171,7 +172,7 @@ def _rows(operand: Operand) -> tuple[float, ...]:
 
 
 def _counts(entries: Entries, sizes: Sequence[float]) -> Iterator[float]:
-    """The positions of each level of data that are there."""
+    """Yield the positions of each level of data that are there."""
     count = 1.0
     last = len(sizes) - 1
     for at, (size, level) in enumerate(zip(sizes, entries.data.levels, strict=True)):
@@ -188,7 +189,7 @@ def _met(
     sizes: Mapping[str, float],
     known: Mapping[str, Operand],
 ) -> dict[str, float]:
-    """How many coordinates of each index are met, at least.
+    """Count how many coordinates of each index are met, at least.
 
     All of an index that no sparse operand has; of its others those that store something, or as many
     as a row has on average. A row that may be empty is not met, be it that a dense level has it.
@@ -217,7 +218,7 @@ def _met(
 def _counted(
     problem: Problem, access: Access, met: Mapping[str, float], listed: frozenset[str]
 ) -> Counted:
-    """A dense array; of several indices of a sparse operand no more is certain than of one.
+    """Return a dense array; of several indices of a sparse operand no more is certain than of one.
 
     A[i,j] * D[i,j] with A diagonal   →   n elements of D, though all i and all j are met
     """
@@ -230,15 +231,15 @@ def _counted(
 
 
 def _flops(problem: Problem, sizes: Mapping[str, float], walked: Counted | None) -> float:
-    """Operations of all terms, at least."""
+    """Return operations of all terms, at least."""
     each = COMPLEX if is_complex(problem.result.dtype) else 1
     whole = sums_outside(problem.assignment)
     return each * sum(_of_term(term, sizes, walked) for term in split_terms(whole.value))
 
 
 def _of_term(term: Term, sizes: Mapping[str, float], walked: Counted | None) -> float:
-    """A product and its sum for each point of the two factors that meet in most points; of other
-    terms an operation for each point of what is largest.
+    """Return a product and its sum for each point of the two factors that meet in most points; of
+    other terms an operation for each point of what is largest.
 
     sum(k, sum(l, T[i,k,l] * C[k,r] * D[l,r]))   →   2 · entries of T · size of r
     """
@@ -259,8 +260,8 @@ def _of_term(term: Term, sizes: Mapping[str, float], walked: Counted | None) -> 
 
 
 def _restricts(body: Expr, walked: Counted) -> bool:
-    """Whether the only sparse operand is a factor of a product, so that the entries are all that
-    counts."""
+    """Tell whether the only sparse operand is a factor of a product, so that the entries are all
+    that counts."""
     return _is_product(body) and any(a.tensor == walked.tensor for a in accesses(body))
 
 
@@ -270,7 +271,8 @@ def _is_product(body: Expr) -> bool:
 
 
 def _points(indices: Sequence[str], sizes: Mapping[str, float], walked: Counted | None) -> float:
-    """The points over indices, of which those that the sparse operand has are its entries."""
+    """Return the points over indices, of which those that the sparse operand has are its
+    entries."""
     whole = set(indices)
     if walked is None:
         return prod(sizes[index] for index in whole)

@@ -55,12 +55,12 @@ class LoopNest:
 
     @property
     def walked(self) -> Counted | None:
-        """The sparse operand whose entries the loops run over, if there is one."""
+        """Return the sparse operand whose entries the loops run over, if there is one."""
         return next((array for array in self.arrays if array.sparse), None)
 
     @property
     def shared_at(self) -> int:
-        """The depth of the loop that threads share; beyond all where none is."""
+        """Return the depth of the loop that threads share; beyond all where none is."""
         depths = (depth for depth, loop in enumerate(self.loops) if loop.shared)
         return next(depths, len(self.loops))
 
@@ -94,7 +94,7 @@ def segments(nest: LoopNest) -> Iterator[Segment]:
 
 
 def bytes_into(nest: LoopNest, holds: float, line: int, threads: int = 1) -> float:
-    """The bytes that enter caches of so many bytes each, one a thread, at least.
+    """Return the bytes that enter caches of so many bytes each, one a thread, at least.
 
     line  bytes that come together
     """
@@ -107,7 +107,7 @@ def bytes_into(nest: LoopNest, holds: float, line: int, threads: int = 1) -> flo
 
 
 def touched_bytes(nest: LoopNest, segment: Segment, line: int) -> float:
-    """The bytes of all arrays that one segment touches, in whole lines."""
+    """Return the bytes of all arrays that one segment touches, in whole lines."""
     most: dict[str, float] = {}
     for array in nest.arrays:
         touched = _touched(nest, array, segment, line)
@@ -135,7 +135,7 @@ def _touched(nest: LoopNest, array: Counted, segment: Segment, line: int) -> flo
 
 
 def _share_of_entries(nest: LoopNest, array: Counted, segment: Segment) -> float:
-    """The share of a sparse operand's entries that one segment meets."""
+    """Return the share of a sparse operand's entries that one segment meets."""
     share = 1.0
     for depth, loop in enumerate(nest.loops):
         if loop.index not in array.indices:
@@ -148,7 +148,7 @@ def _share_of_entries(nest: LoopNest, array: Counted, segment: Segment) -> float
 
 
 def inside_of(nest: LoopNest, index: str, segment: Segment) -> float:
-    """The coordinates of an index that one segment runs over."""
+    """Return the coordinates of an index that one segment runs over."""
     found = 1.0
     for depth, loop in enumerate(nest.loops):
         if loop.index == index and depth >= segment.depth:
@@ -157,8 +157,8 @@ def inside_of(nest: LoopNest, index: str, segment: Segment) -> float:
 
 
 def met_inside(nest: LoopNest, index: str, segment: Segment) -> float:
-    """The coordinates of an index that one segment meets: of what a sparse operand lists, those
-    that the segment's rows have together, where that is known, or as many as one row has.
+    """Return the coordinates of an index that one segment meets: of what a sparse operand lists,
+    those that the segment's rows have together, where that is known, or as many as one row has.
 
     Tiles of the index part them, so that each tile has its share on average.
     """
@@ -178,8 +178,8 @@ def met_inside(nest: LoopNest, index: str, segment: Segment) -> float:
 
 
 def widely_read(nest: LoopNest, array: Counted) -> bool:
-    """Whether an array may be read in vectors: its neighbours lie along the innermost loop, or the
-    innermost loop reads the same element again."""
+    """Tell whether an array may be read in vectors: its neighbours lie along the innermost loop, or
+    the innermost loop reads the same element again."""
     if array.sparse or not nest.loops:
         return True
     inner = _innermost(nest)
@@ -189,7 +189,8 @@ def widely_read(nest: LoopNest, array: Counted) -> bool:
 
 
 def _innermost(nest: LoopNest) -> set[str]:
-    """The indices of loops that may become vectors: the last one, and those around short ones."""
+    """Return the indices of loops that may become vectors: the last one, and those around short
+    ones."""
     found: set[str] = set()
     together = 1.0
     for loop in reversed(nest.loops):
@@ -201,8 +202,8 @@ def _innermost(nest: LoopNest) -> set[str]:
 
 
 def single_loads(nest: LoopNest, registers: float) -> float:
-    """Loads of single elements, of arrays that no vectors can be read of, at least; `registers` is
-    how many elements all registers hold."""
+    """Return loads of single elements, of arrays that no vectors can be read of, at least;
+    `registers` is how many elements all registers hold."""
     narrow = [replace_item(each) for each in nest.arrays if not widely_read(nest, each)]
     if not narrow:
         return 0.0
@@ -211,9 +212,9 @@ def single_loads(nest: LoopNest, registers: float) -> float:
 
 
 def loop_turns(nest: LoopNest) -> float:
-    """How many turns all loops take, but for those that may be written out; of the innermost one,
-    which may run in vectors, one each time, and where others inside are written out, as many as are
-    left if a compiler joins some.
+    """Count how many turns all loops take, but for those that may be written out; of the innermost
+    one, which may run in vectors, one each time, and where others inside are written out, as many
+    as are left if a compiler joins some.
 
     for i in 100, k in 20, j in 64   →   100 turns over i, and 2000 over k
     """
@@ -230,8 +231,8 @@ def loop_turns(nest: LoopNest) -> float:
 
 
 def entry_loads(nest: LoopNest, vector_bytes: int) -> float:
-    """Loads of entries of a sparse operand, at least: its value, and the coordinate if something
-    needs it, each time that loops meet one.
+    """Return loads of entries of a sparse operand, at least: its value, and the coordinate if
+    something needs it, each time that loops meet one.
 
     Where they do so innermost, or around written-out loops that fill no vector, vectors load
     neighbours together, and compilers may join turns of the loop around.
@@ -255,12 +256,12 @@ def entry_loads(nest: LoopNest, vector_bytes: int) -> float:
 
 
 def replace_item(array: Counted) -> Counted:
-    """The same array with elements of one byte, to count them."""
+    """Return the same array with elements of one byte, to count them."""
     return Counted(array.tensor, array.indices, array.extents, 1, unit=array.unit)
 
 
 def shares(loops: Sequence[NestLoop], threads: int) -> float:
-    """The share of all iterations that the thread with most of them has.
+    """Return the share of all iterations that the thread with most of them has.
 
     9 iterations, 2 threads  →  5/9
     """

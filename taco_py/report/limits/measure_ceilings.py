@@ -60,7 +60,7 @@ def _kept(name: str) -> Ceilings | None:
 
 
 def _measured() -> Ceilings:
-    """The ceilings, measured now."""
+    """Return the ceilings, measured now."""
     threads = core_count()
     try:
         target = native_target()
@@ -88,7 +88,8 @@ def _measured() -> Ceilings:
 
 
 def array_bytes(caches: tuple[int, ...], threads: int) -> tuple[list[int], list[int]]:
-    """The bytes of a thread's array in each cache and beyond: of one thread, of several together.
+    """Return the bytes of a thread's array in each cache and beyond: of one thread, of several
+    together.
 
     >>> array_bytes((32768, 1 << 20, 1 << 25), 2)[0]
     [16384, 524288, 4194304, 67108864]
@@ -113,7 +114,7 @@ def _ceilings(
     vector_bytes: int,
     registers: int,
 ) -> Ceilings:
-    """The figures by their names. A cache is read from no slower than what is behind it."""
+    """Return the figures by their names. A cache is read from no slower than what is behind it."""
     half = len(figures) // 2
     one, many = figures[:half], figures[half:]
     if not all(math.isfinite(figure) and figure >= 0 for figure in figures) or not all(one[:3]):

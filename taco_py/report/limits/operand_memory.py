@@ -30,7 +30,8 @@ class OperandMemory:
     others: str | None = None
 
     def of(self, operand: str) -> str:
-        """The name of an operand's memory, FOLDED where its elements may lie upon each other."""
+        """Return the name of an operand's memory, FOLDED where its elements may lie upon each
+        other."""
         return self.names.get(operand, operand if self.others is None else self.others)
 
 
@@ -76,14 +77,14 @@ def step_memory(step: KernelStep, plan: Plan, memory: OperandMemory) -> dict[str
 
 
 def _arrays(data: TensorData) -> Iterator[Array]:
-    """All arrays of a tensor."""
+    """Yield all arrays of a tensor."""
     yield data.values
     for level in data.levels:
         yield from (each for each in (level.pos, level.crd) if each is not None)
 
 
 def _span(array: Array) -> tuple[int, int] | None:
-    """The addresses of the first byte and behind the last; None where there are none."""
+    """Return the addresses of the first byte and behind the last; None where there are none."""
     if not isinstance(array, np.ndarray) or not array.size:
         return None
     ways = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
@@ -93,7 +94,8 @@ def _span(array: Array) -> tuple[int, int] | None:
 
 
 def _is_folded(array: Array) -> bool:
-    """Whether elements of an array may lie upon each other, or nobody can see where they lie."""
+    """Tell whether elements of an array may lie upon each other, or nobody can see where they
+    lie."""
     if not isinstance(array, np.ndarray):
         return True
     reach = array.itemsize

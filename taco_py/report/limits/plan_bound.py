@@ -51,7 +51,7 @@ def plan_bound(
     ceilings: Ceilings | None = None,
     memory: OperandMemory = APART,
 ) -> Bound:
-    """The least seconds of the kernels of a plan, and what says so of the longest.
+    """Return the least seconds of the kernels of a plan, and what says so of the longest.
 
     memory  behind the operands; by default each has its own, which facts do not tell
 
@@ -79,8 +79,8 @@ def plan_bound(
 
 
 def whole_seconds(plan: Plan, seconds: Mapping[str, float]) -> float:
-    """The least seconds of kernels by their results: in turn, but for groups that may run beside
-    each other.
+    """Return the least seconds of kernels by their results: in turn, but for groups that may run
+    beside each other.
 
     T, U and then y, of 1, 2 and 4 seconds, T and U together   →   6
     """
@@ -100,8 +100,8 @@ def step_bound(
     ceilings: Ceilings | None = None,
     memory: OperandMemory = APART,
 ) -> Bound | None:
-    """The least seconds of one kernel of a plan; None where facts of an operand are not known, or
-    the figures of a GPU."""
+    """Return the least seconds of one kernel of a plan; None where facts of an operand are not
+    known, or the figures of a GPU."""
     if any(step.source(name) not in facts for name, _ in step.problem.operands):
         return None
     behind = step_memory(step, plan, memory)

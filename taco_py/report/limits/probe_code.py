@@ -41,12 +41,13 @@ class Probe:
 
     @property
     def chains(self) -> int:
-        """Sums in flight: more than a processor's latency times its units, within its registers."""
+        """Return sums in flight: more than a processor's latency times its units, within its
+        registers."""
         return 24 if self.registers >= 32 else 12
 
 
 def probe_source(probe: Probe) -> str:
-    """The text of the program for a processor."""
+    """Return the text of the program for a processor."""
     chains = range(probe.chains)
     lines = {
         "BYTES": str(max(16, probe.vector_bytes)),

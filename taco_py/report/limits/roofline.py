@@ -65,23 +65,24 @@ class Roofline:
 
     @property
     def flops(self) -> float:
-        """Operations of all kernels."""
+        """Return operations of all kernels."""
         return fsum(each.bound.flops for each in self.kernels)
 
     @property
     def bytes(self) -> float:
-        """Bytes that all kernels move at least."""
+        """Return bytes that all kernels move at least."""
         return fsum(each.bound.bytes for each in self.kernels)
 
     @property
     def limiting(self) -> Bound | None:
-        """The bound of the kernel that takes longest."""
+        """Return the bound of the kernel that takes longest."""
         bounds = (each.bound for each in self.kernels)
         return max(bounds, key=lambda each: each.seconds, default=None)
 
 
 def facts_with(plan: Plan, tensors: Mapping[str, TensorData] | None) -> Mapping[str, Operand]:
-    """The facts of all tensors of a plan: of those that are there, and as they were planned."""
+    """Return the facts of all tensors of a plan: of those that are there, and as they were
+    planned."""
     return {**plan.program.facts, **_facts_of(tensors)}
 
 
@@ -129,7 +130,7 @@ def _on_gpu(
     facts: Mapping[str, Operand],
     behind: Sequence[Mapping[str, str]],
 ) -> Roofline:
-    """The same of a GPU, by its data sheet; no roofs where we have none."""
+    """Return the same of a GPU, by its data sheet; no roofs where we have none."""
     gpu, dtype = gpu_here(), plan.result.dtype
     if gpu is None:
         return Roofline("a GPU without figures", "", 0, dtype, None, (), ())
@@ -142,7 +143,7 @@ def _on_gpu(
 def _standings(
     plan: Plan, steps: Sequence[KernelStep], bounds: Sequence[Bound]
 ) -> tuple[tuple[Standing, ...], float]:
-    """Each kernel, and the least seconds of all."""
+    """Return each kernel, and the least seconds of all."""
     pairs = [*zip(steps, bounds, strict=True)]
     seconds = {step.target: each.seconds for step, each in pairs}
     return tuple(Standing(_text(step), each) for step, each in pairs), whole_seconds(plan, seconds)
@@ -163,7 +164,7 @@ def _threads(
     tensors: Mapping[str, TensorData] | None,
     limit: int,
 ) -> int:
-    """The threads that really run a kernel, as far as it is known."""
+    """Return the threads that really run a kernel, as far as it is known."""
     if not (kernel.threaded or kernel.routine):
         return 1
     known = {name: (tensors or {}).get(step.source(name)) for name, _ in step.problem.operands}

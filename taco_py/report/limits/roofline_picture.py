@@ -53,17 +53,17 @@ class Axis:
     length: float
 
     def at(self, value: float) -> float:
-        """The pixel of a number."""
+        """Return the pixel of a number."""
         return self.start + self.length * (log10(value) - log10(self.low)) / self.decades
 
     @property
     def decades(self) -> float:
-        """How many powers of ten it spans."""
+        """Count how many powers of ten it spans."""
         return log10(self.high) - log10(self.low)
 
     @property
     def ticks(self) -> list[float]:
-        """Powers of ten; of a short axis their doubles and halves too."""
+        """Return powers of ten; of a short axis their doubles and halves too."""
         steps = STEPS if self.decades < 2.2 else (1,)
         powers = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
         every = [step * 10.0**power for power in powers for step in steps]
@@ -87,7 +87,7 @@ def draw_roofline(found: Roofline) -> Drawing:
 
 
 def as_text(found: Roofline) -> str:
-    """The same in words, a line for each roof and each mark."""
+    """Return the same in words, a line for each roof and each mark."""
     lines = [f"{_title(found)}", f"{'processor':<12}{_where(found)}"]
     if found.peak is not None:
         lines.append(f"{'peak':<12}{shown(found.peak, 'F/s')}")
@@ -101,7 +101,7 @@ def as_text(found: Roofline) -> str:
 
 
 def shown(rate: float, unit: str) -> str:
-    """An amount with its unit: "78.9 GF/s"."""
+    """Return an amount with its unit: "78.9 GF/s"."""
     for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if rate >= size:
             return f"{rate / size:.3g} {prefix}{unit}"
@@ -165,7 +165,7 @@ def _diagram(found: Roofline) -> Iterator[str]:
 
 
 def _axes(found: Roofline) -> tuple[Axis, Axis]:
-    """Axes with room for every roof's edge and every mark."""
+    """Return axes with room for every roof's edge and every mark."""
     peak = found.peak or 1.0
     edges = [peak / roof.rate for roof in found.roofs]
     places = [*edges, _intensity(found)]
@@ -182,7 +182,7 @@ def _intensity(found: Roofline) -> float:
 
 
 def _grid(across: Axis, up: Axis) -> Iterator[str]:
-    """Lines at the ticks, with their numbers."""
+    """Yield lines at the ticks, with their numbers."""
     right, bottom = across.start + across.length, up.start
     for tick in across.ticks:
         x = across.at(tick)
@@ -221,7 +221,7 @@ def _roofs(found: Roofline, across: Axis, up: Axis) -> Iterator[str]:
 
 
 def _along(x1: float, y1: float, x2: float, y2: float, text: str, colour: str) -> str:
-    """Words above a rising line, along it."""
+    """Return words above a rising line, along it."""
     share = 0.04
     x, y = x1 + share * (x2 - x1), y1 + share * (y2 - y1)
     turn = degrees(atan2(y2 - y1, x2 - x1))
@@ -232,7 +232,7 @@ def _along(x1: float, y1: float, x2: float, y2: float, text: str, colour: str) -
 
 
 def _column(found: Roofline, across: Axis, up: Axis) -> Iterator[str]:
-    """The marks of all kernels above one another, joined by a dotted line."""
+    """Yield the marks of all kernels above one another, joined by a dotted line."""
     x = across.at(_intensity(found))
     marks = sorted(_marks(found), key=lambda mark: -mark.rate)
     yield _line(x, up.start, x, up.at(max(mark.rate for mark in marks)), KERNEL, 1.2, "2 4")
@@ -247,7 +247,7 @@ def _column(found: Roofline, across: Axis, up: Axis) -> Iterator[str]:
 
 
 def _apart(places: Sequence[float], least: float = 16.0) -> list[float]:
-    """The heights of words that stand no nearer than their letters are high."""
+    """Return the heights of words that stand no nearer than their letters are high."""
     found: list[float] = []
     for place in places:
         found.append(max(place, found[-1] + least) if found else place)
@@ -268,7 +268,7 @@ def _mark(mark: Mark, x: float, y: float) -> Iterator[str]:
 
 
 def _bars(found: Roofline) -> Iterator[str]:
-    """A bar for each roof, and the marks as lines across all of them."""
+    """Yield a bar for each roof, and the marks as lines across all of them."""
     marks = [*_marks(found)]
     rates = [*(roof.rate for roof in found.roofs), *(mark.rate for mark in marks)]
     if not rates:
@@ -305,7 +305,7 @@ def _bars(found: Roofline) -> Iterator[str]:
 
 
 def _legend(found: Roofline) -> Iterator[str]:
-    """Why no more is possible, below the diagram."""
+    """Say why no more is possible, below the diagram."""
     limiting = found.limiting
     if limiting is None or not found.seconds:
         return

@@ -18,7 +18,7 @@ from taco_py.report.limits.loop_nest import LoopNest, NestLoop
 
 
 def nest_of(step: KernelStep, work: Work) -> LoopNest | None:
-    """The loops of a kernel, None where they are no nest of counted ones."""
+    """Return the loops of a kernel, None where they are no nest of counted ones."""
     if work.several or len(step.schedule.orders) != 1:
         return None
     try:
@@ -29,7 +29,7 @@ def nest_of(step: KernelStep, work: Work) -> LoopNest | None:
 
 
 def nest_of_graph(graph: IterationGraph, work: Work) -> LoopNest | None:
-    """The same of an iteration graph."""
+    """Return the same of an iteration graph."""
     loops: list[NestLoop] = []
     outer: tuple[str, ...] = ()
     for loop in graph.loops:
@@ -49,7 +49,7 @@ def nest_of_graph(graph: IterationGraph, work: Work) -> LoopNest | None:
 
 
 def _is_fixed(graph: IterationGraph, loop: Loop, work: Work) -> bool:
-    """Whether a loop's rounds are a number that a split has, or a size that is compiled in."""
+    """Tell whether a loop's rounds are a number that a split has, or a size that is compiled in."""
     variable = _variable(graph, loop, work)
     root = graph.provenance.roots(variable)[0]
     if work.walked is not None and root in work.walked.indices:
@@ -68,12 +68,12 @@ def _variable(graph: IterationGraph, loop: Loop, work: Work) -> str:
 
 
 def _rounds(graph: IterationGraph, loop: Loop, work: Work) -> float | None:
-    """How often a loop runs each time, on average."""
+    """Return how often a loop runs each time, on average."""
     return _extent(graph, _variable(graph, loop, work), work)
 
 
 def _extent(graph: IterationGraph, variable: str, work: Work) -> float | None:
-    """How many values a variable has each time: of the entries of rows, on average."""
+    """Count how many values a variable has each time: of the entries of rows, on average."""
     relation = graph.provenance.above(variable)
     if relation is None:
         return _walked(variable, work)
@@ -103,7 +103,7 @@ def _of_tiles(
 
 
 def _walked(index: str, work: Work) -> float | None:
-    """The coordinates of an index in a row of what is walked, or all of them."""
+    """Return the coordinates of an index in a row of what is walked, or all of them."""
     walked = work.walked
     if walked is None or index not in walked.indices:
         return work.sizes[index]

@@ -40,13 +40,14 @@ class TileNest:
     waits: int
 
     def vector_share(self, lanes: int) -> float:
-        """The share of a processor's vector lanes, and of its time, that products can fill."""
+        """Return the share of a processor's vector lanes, and of its time, that products can
+        fill."""
         filled = self.columns / (ceil(self.columns / self.lanes) * self.lanes)
         return filled * min(1.0, self.lanes / lanes) * min(1.0, self.accumulators / self.waits)
 
 
 def tile_nest_of(step: KernelStep, work: Work) -> TileNest | None:
-    """The loops of a contraction in tiles; None where there are too few rows for them."""
+    """Return the loops of a contraction in tiles; None where there are too few rows for them."""
     from polyhedral.products.contraction_plan import plan_contraction
     from polyhedral.products.register_tile import ISSUE, LATENCY
 

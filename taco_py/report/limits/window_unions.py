@@ -29,7 +29,7 @@ class Unions:
     entries: Entries
 
     def distinct(self, level: int, rows: float) -> float:
-        """The coordinates of a level in so many neighbouring rows, on average, at least."""
+        """Return the coordinates of a level in so many neighbouring rows, on average, at least."""
         count = max(1, round(rows))
         return self.entries.recall(("union", level, count), lambda: self._distinct(level, count))
 
@@ -43,12 +43,12 @@ class Unions:
         return len(np.unique(keys)) / ceil(data.shape[modes[0]] / rows)
 
     def _middle(self, level: int) -> NDArray[Any]:
-        """The coordinates of a level, of the entries that are looked at."""
+        """Return the coordinates of a level, of the entries that are looked at."""
         return self.entries.recall(("middle", level), lambda: _middle(self.entries, level))
 
 
 def _middle(entries: Entries, level: int) -> NDArray[Any]:
-    """The coordinates of a level of the entries in the middle."""
+    """Return the coordinates of a level of the entries in the middle."""
     every = expand(entries.data)[level]
     start = max(0, (every.size - COUNTED) // 2)
     return np.asarray(every[start : start + COUNTED])

@@ -66,7 +66,7 @@ class Drawing:
 
 
 def draw(graphs: Sequence[IterationGraph]) -> Drawing:
-    """The graphs of kernels that run one after another."""
+    """Return the graphs of kernels that run one after another."""
     return Drawing("\n\n".join(map(as_text, graphs)), as_svg(graphs))
 
 
@@ -74,7 +74,7 @@ def draw(graphs: Sequence[IterationGraph]) -> Drawing:
 
 
 def as_text(graph: IterationGraph) -> str:
-    """The assignment, then each graph with a line for each edge or loop."""
+    """Return the assignment, then each graph with a line for each edge or loop."""
     blocks = (
         ("assignment", [to_text(graph.problem.assignment)]),
         ("provenance", list(_provenance_lines(graph))),
@@ -90,7 +90,8 @@ def as_text(graph: IterationGraph) -> str:
 
 
 def _provenance_lines(graph: IterationGraph) -> Iterator[str]:
-    """Each relation, below those that its parents come from; indices that stay are named last."""
+    """Yield each relation, below those that its parents come from; indices that stay are named
+    last."""
     provenance = graph.provenance
     depths = layers(graph)
     for relation in provenance.relations:
@@ -103,7 +104,7 @@ def _provenance_lines(graph: IterationGraph) -> Iterator[str]:
 
 
 def label(relation: Relation) -> str:
-    """A relation's name, and what it has besides variables: `split 16`, `pos A`."""
+    """Return a relation's name, and what it has besides variables: `split 16`, `pos A`."""
     name, _, arguments = str(relation).removesuffix(")").partition("(")
     variables = {*relation.parents, *relation.children}
     words = re.split(r",(?![^(]*\))", arguments)  # not at those inside an access
@@ -127,7 +128,7 @@ def _name_words(graph: IterationGraph, loop: Loop) -> Iterator[str]:
 
 
 def _assembly_lines(graph: IterationGraph) -> Iterator[str]:
-    """How a sparse result is assembled, where that has been said or chosen."""
+    """Yield how a sparse result is assembled, where that has been said or chosen."""
     if graph.assembly is not None:
         yield f"{graph.problem.assignment.target.tensor}: {ASSEMBLIES[graph.assembly]}"
 
@@ -140,7 +141,7 @@ ASSEMBLIES = {
 
 
 def mode_words(mode: Mode) -> Iterator[str]:
-    """How a loop is carried out, unless it is one iteration after another, step by step."""
+    """Yield how a loop is carried out, unless it is one iteration after another, step by step."""
     if mode.parallel is not None:
         races = "" if mode.parallel is Race.NONE else f" ({mode.parallel.value})"
         word = "threads" if mode.unit is Unit.CORE else mode.unit.value
@@ -160,7 +161,7 @@ def _path_lines(graph: IterationGraph) -> Iterator[str]:
 
 
 def paths(graph: IterationGraph) -> tuple[Access, ...]:
-    """The operands' accesses that have indices, each once."""
+    """Return the operands' accesses that have indices, each once."""
     return tuple(dict.fromkeys(a for a in accesses(graph.problem.assignment.value) if a.indices))
 
 
@@ -174,7 +175,7 @@ def levels_of(problem: Problem, access: Access) -> tuple[tuple[str, LevelKind], 
 
 
 def layers(graph: IterationGraph) -> dict[str, int]:
-    """How many relations lie above each variable of the provenance graph."""
+    """Count how many relations lie above each variable of the provenance graph."""
     depths = dict.fromkeys(all_indices(graph.problem.assignment), 0)
     for relation in graph.provenance.relations:
         below = 1 + max(depths[parent] for parent in relation.parents)
@@ -200,7 +201,7 @@ class Part:
 
 
 def as_svg(graphs: Sequence[IterationGraph]) -> str:
-    """The whole picture, one kernel above the other. Every text in it is escaped."""
+    """Return the whole picture, one kernel above the other. Every text in it is escaped."""
     kernels = [_kernel_part(graph) for graph in graphs]
     width = max((part.width for part in kernels), default=0) + 2 * MARGIN
     height = sum(part.height for part in kernels) + 2 * MARGIN
@@ -221,7 +222,7 @@ def _placed(part: Part, x: float, y: float) -> tuple[str, ...]:
 
 
 def _kernel_part(graph: IterationGraph) -> Part:
-    """The assignment, and below it the two graphs side by side."""
+    """Return the assignment, and below it the two graphs side by side."""
     title = "; ".join((to_text(graph.problem.assignment), *_assembly_lines(graph)))
     left, right = _provenance_part(graph), _loops_part(graph)
     shapes = (
@@ -259,7 +260,8 @@ def _places(graph: IterationGraph) -> dict[str, tuple[float, float]]:
 
 
 def _relation_shapes(relation: Relation, places: dict[str, tuple[float, float]]) -> Iterator[str]:
-    """Lines from the parents to the relation's name, and arrows from there to the children."""
+    """Yield lines from the parents to the relation's name, and arrows from there to the
+    children."""
     joined = [places[name] for name in (*relation.parents, *relation.children)]
     x = sum(place[0] for place in joined) / len(joined)
     y = min(places[name][1] for name in relation.children) - ROW * 0.7
@@ -273,7 +275,7 @@ def _relation_shapes(relation: Relation, places: dict[str, tuple[float, float]])
 
 
 def _loops_part(graph: IterationGraph) -> Part:
-    """The loops as boxes inside one another, and beside them the operands' paths."""
+    """Return the loops as boxes inside one another, and beside them the operands' paths."""
     shapes: list[str] = []
     depth = max((len(loop.outer) for loop in graph.loops), default=0)
     lines = list(_loop_lines(graph))
@@ -296,7 +298,7 @@ def _loops_part(graph: IterationGraph) -> Part:
 
 
 def _path_shapes(graph: IterationGraph, access: Access, x: float, colour: str) -> Iterator[str]:
-    """An operand's name above a line through the rows of its levels' loops."""
+    """Yield an operand's name above a line through the rows of its levels' loops."""
     yield _words(x, 4, access.tensor, colour=colour, weight="bold")
     last: float = 8
     for index, kind in levels_of(graph.problem, access):
@@ -311,7 +313,7 @@ def _path_shapes(graph: IterationGraph, access: Access, x: float, colour: str) -
 
 
 def _row_of(loops: Sequence[Loop], access: Access, index: str) -> int | None:
-    """The first loop over an index of the notation in which `access` is read."""
+    """Return the first loop over an index of the notation in which `access` is read."""
     rows = (row for row, loop in enumerate(loops) if loop.index == index)
     return next((row for row in rows if access in read_in(loops[row].body)), None)
 

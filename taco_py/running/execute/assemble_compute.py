@@ -31,7 +31,7 @@ from taco_py.running.execute.run import (
 
 
 def assemble(plan: Plan, execution: Execution) -> TensorData:
-    """The structure of the result, with values of zero."""
+    """Return the structure of the result, with values of zero."""
     last = _before_last(plan, execution)
     if last is None:
         whole = run(plan, execution)
@@ -40,7 +40,7 @@ def assemble(plan: Plan, execution: Execution) -> TensorData:
 
 
 def recompute(plan: Plan, execution: Execution, pattern: TensorData) -> TensorData:
-    """The values of the result for the structure `pattern`, whose index arrays it shares.
+    """Return the values of the result for the structure `pattern`, whose index arrays it shares.
 
     Raises StructureError where the operands make another structure.
     """
@@ -62,7 +62,7 @@ def recompute(plan: Plan, execution: Execution, pattern: TensorData) -> TensorDa
 
 
 def _before_last(plan: Plan, execution: Execution) -> KernelStep | None:
-    """The kernel that makes a sparse result, when all that it needs has been made; None and
+    """Return the kernel that makes a sparse result, when all that it needs has been made; None and
     nothing done where there is no such kernel."""
     *before, last = plan.steps
     if not isinstance(last, KernelStep) or last.problem.result.format.is_dense:
@@ -74,7 +74,7 @@ def _before_last(plan: Plan, execution: Execution) -> KernelStep | None:
 
 
 def _as_counted(last: KernelStep, execution: Execution, pattern: TensorData) -> TensorData:
-    """The pattern in the index type that the kernel will have."""
+    """Return the pattern in the index type that the kernel will have."""
     wanted = last.problem.result.index_dtype
     if wanted != index_dtype_of(pattern) == "int64":
         execution.wide.add(last.target)
@@ -83,7 +83,7 @@ def _as_counted(last: KernelStep, execution: Execution, pattern: TensorData) -> 
 
 
 def _on_pattern(whole: TensorData, pattern: TensorData) -> TensorData:
-    """The values of `whole` with the index arrays of `pattern`, which say the same."""
+    """Return the values of `whole` with the index arrays of `pattern`, which say the same."""
     require_fill(pattern, whole.fill)
     if pattern.shape != whole.shape or str(pattern.format) != str(whole.format):
         raise _of_another_kind(whole.shape, str(whole.format), pattern)

@@ -19,7 +19,7 @@ from taco_py.planner.ir.nodes import KernelStep
 def assembled(
     kernel: CompiledKernel, step: KernelStep, shape: tuple[int, ...], grown: tuple[Array, ...]
 ) -> TensorData:
-    """The arrays a kernel has grown, as a tensor."""
+    """Return the arrays a kernel has grown, as a tensor."""
     return of_grown(shape, grown, **assembly(kernel, step))
 
 
@@ -55,5 +55,6 @@ def known_order(kernel: CompiledKernel, step: KernelStep) -> tuple[bool | None, 
 
 
 def plain(form: Format) -> Format:
-    """The format without permissions to leave levels unordered: that is a fact of the data then."""
+    """Return the format without permissions to leave levels unordered: that is a fact of the data
+    then."""
     return replace(form, levels=tuple(replace(level, ordered=True) for level in form.levels))

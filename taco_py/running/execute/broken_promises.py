@@ -92,7 +92,7 @@ class _Known:
         return child_bounds(relation, variable, tuple(map(self.range, relation.parents)))
 
     def entries(self, pos: Pos) -> int:
-        """How many positions the last of an operand's levels has that `pos` runs over."""
+        """Count how many positions the last of an operand's levels has that `pos` runs over."""
         roots = self.provenance.roots(pos.parent)
         (access,) = {
             access

@@ -9,7 +9,8 @@ from taco_py.data.storage.tensor_data import TensorData
 
 
 def first_room(source: Source | None, operands: Mapping[str, TensorData]) -> int:
-    """Elements to reserve: what the sparse operands store together, never less than their union.
+    """Return elements to reserve: what the sparse operands store together, never less than their
+    union.
 
     A kernel that makes more, as products do, enlarges the array; what is left over is given back.
     Room that is not used costs addresses only (`codegen.runtime.memory.memory_pool`), while an

@@ -68,7 +68,7 @@ Term = tuple[Factor | Meeting, ...]
 
 
 def least_terms(problem: Problem) -> tuple[Term, ...]:
-    """Each of which the number of a sparse result's entries is at least."""
+    """Return each of which the number of a sparse result's entries is at least."""
     return tuple(_terms(problem.assignment.value, problem))
 
 
@@ -82,7 +82,7 @@ def _terms(value: Expr, problem: Problem) -> list[Term]:
 
 
 def _products(value: Expr, problem: Problem) -> list[tuple[Access, ...]]:
-    """The tensors of some products, each of which has entries only where `value` has some.
+    """Return the tensors of some products, each of which has entries only where `value` has some.
 
     (a[i] + 2) * y[j]   →   a * y,  y
     """
@@ -109,7 +109,8 @@ def _is_dense(value: Expr, problem: Problem) -> bool:
 
 
 def _product(found: tuple[Access, ...], problem: Problem) -> Term | None:
-    """The entries of a product of tensors, where at most two sparse ones share an index, one."""
+    """Return the entries of a product of tensors, where at most two sparse ones share an index,
+    one."""
     target = problem.assignment.target.indices
     sparse = [access for access in found if not problem.type_of(access.tensor).format.is_dense]
     uses = Counter(index for access in sparse for index in access.indices)
@@ -131,14 +132,14 @@ def _product(found: tuple[Access, ...], problem: Problem) -> Term | None:
 
 
 def entry_bytes(type: TensorType) -> int:
-    """Bytes that each entry of a sparse result takes at least."""
+    """Return bytes that each entry of a sparse result takes at least."""
     last = type.format.levels[-1]
     index = np.dtype(type.index_dtype).itemsize if "crd" in last.arrays else 0
     return int(np.dtype(type.dtype).itemsize) + index
 
 
 def _position_bytes(type: TensorType, shape: tuple[int, ...]) -> int:
-    """Bytes of the first array of positions, whose length is known from the shape alone."""
+    """Return bytes of the first array of positions, whose length is known from the shape alone."""
     stored = tuple(type.format.stored(shape))
     first = next(n for n, level in enumerate(type.format.levels) if not level.full)
     return (prod(stored[:first]) + 1) * int(np.dtype(type.index_dtype).itemsize)
@@ -166,7 +167,7 @@ def check_sparse(
 
 
 def _operands(part: Factor | Meeting) -> tuple[str, ...]:
-    """The sparse operands that are counted."""
+    """Return the sparse operands that are counted."""
     factors = (part,) if isinstance(part, Factor) else (part.one, part.other)
     return tuple(factor.operand for factor in factors if factor.operand)
 
@@ -174,7 +175,7 @@ def _operands(part: Factor | Meeting) -> tuple[str, ...]:
 def _most(
     part: Factor | Meeting, operands: Mapping[str, TensorData], sizes: Mapping[str, int]
 ) -> int:
-    """A bound from above that costs nothing, for `_count`."""
+    """Return a bound from above that costs nothing, for `_count`."""
     if isinstance(part, Factor):
         return _count(part, operands, sizes)
     return prod(operands[name].nnz for name in _operands(part))
@@ -183,7 +184,7 @@ def _most(
 def _count(
     part: Factor | Meeting, operands: Mapping[str, TensorData], sizes: Mapping[str, int]
 ) -> int:
-    """The number of entries that a part of a term says."""
+    """Return the number of entries that a part of a term says."""
     if isinstance(part, Meeting):
         return _meetings(part, operands, sizes)
     volume = prod(sizes[index] for index in part.sizes)
@@ -191,7 +192,8 @@ def _count(
 
 
 def _meetings(part: Meeting, operands: Mapping[str, TensorData], sizes: Mapping[str, int]) -> int:
-    """How many pairs of entries agree in an index: of all its coordinates, or of the fullest."""
+    """Count how many pairs of entries agree in an index: of all its coordinates, or of the
+    fullest."""
     size = sizes[part.index]
     if size > sum(operands[name].nnz for name in _operands(part)):
         return 0  # where nearly all are empty, nobody counts
@@ -238,7 +240,7 @@ def check_plan(plan: Plan, tensors: Mapping[str, TensorData], out: bool) -> None
 
 
 def _needs(plan: Plan, tensors: Mapping[str, TensorData]) -> Iterator[Need]:
-    """The dense tensors that the plan makes, as far as shapes are known before it runs."""
+    """Yield the dense tensors that the plan makes, as far as shapes are known before it runs."""
     shapes = {name: data.shape for name, data in tensors.items()}
     sizes: dict[str, int] = {}
     for step in plan.steps:

@@ -46,7 +46,8 @@ def independent_groups(plan: Plan) -> tuple[tuple[int, ...], ...]:
 
 
 def _may_join(step: Step) -> bool:
-    """Whether a step may run before or beside kernels that precede it and that it does not read."""
+    """Tell whether a step may run before or beside kernels that precede it and that it does not
+    read."""
     if not isinstance(step, KernelStep):
         return isinstance(step, VIEWS)
     return step.problem.result.format.is_dense and way_of(step.schedule.make).routine is None

@@ -79,22 +79,22 @@ class Moment:
 
     @property
     def amounts(self) -> tuple[Amount, ...]:
-        """All of it, the largest first."""
+        """Return all of it, the largest first."""
         found = (self.made, *self.held, *self.inside)
         return tuple(sorted((a for a in found if a.most), key=lambda a: a.most, reverse=True))
 
     @property
     def least(self) -> int:
-        """Bytes that it takes at least."""
+        """Return bytes that it takes at least."""
         return sum(a.least for a in self.amounts)
 
     @property
     def most(self) -> int:
-        """Bytes that it takes at most."""
+        """Return bytes that it takes at most."""
         return sum(a.most for a in self.amounts)
 
     def parts(self, most: bool) -> list[Part]:
-        """The largest amounts and the sum of the others, for people.
+        """Return the largest amounts and the sum of the others, for people.
 
         most  whether the most that they may be
         """
@@ -109,7 +109,7 @@ class Moment:
         return [*shown, Part(f"{len(rest)} others", size, up_to)]
 
     def spare(self, limit: int) -> int:
-        """Bytes that are left for the result of the step."""
+        """Return bytes that are left for the result of the step."""
         return max(0, limit - sum(a.most for a in (*self.held, *self.inside)))
 
 
@@ -165,7 +165,7 @@ class _Memory:
     unread: set[str]
 
     def freed(self, names: Iterable[str]) -> Iterator[str]:
-        """The tensors whose memory is free once these are read no more either."""
+        """Yield the tensors whose memory is free once these are read no more either."""
         self.unread.update(names)
         for owner in {self.owners.get(name, name) for name in names}:
             views = {view for view, own in self.owners.items() if own == owner}
@@ -203,7 +203,7 @@ def owners_of(plan: Plan) -> dict[str, str]:
 
 
 def last_reads(plan: Plan) -> dict[int, list[str]]:
-    """The temporaries that no step reads any more, by the number of the last that does."""
+    """Return the temporaries that no step reads any more, by the number of the last that does."""
     made = {step.target for step in plan.steps} - {*plan.program.results}
     last = {
         name: number
@@ -300,7 +300,7 @@ def _extents_besides(step: KernelStep, known: Mapping[str, Extent]) -> dict[str,
 
 
 def _besides(target: str, number: int) -> str:
-    """A name for what the kernel of `target` stores besides, which no tensor has."""
+    """Return a name for what the kernel of `target` stores besides, which no tensor has."""
     return f"{target}/{number}"
 
 
@@ -316,7 +316,7 @@ def _of_side(step: TakeSide, known: Mapping[str, Extent]) -> Made | None:
 def _inside(
     kernel: CompiledKernel, operands: Mapping[str, Extent], sizes: Mapping[str, int], threads: int
 ) -> tuple[Amount, ...]:
-    """The arrays of a kernel's own, those of all threads together."""
+    """Return the arrays of a kernel's own, those of all threads together."""
     values = {"threads": threads}
     for parameter, source in kernel.parameters:
         if source is not None and source.what == "size":
@@ -337,7 +337,7 @@ def _inside(
 
 
 def most_entries(problem: Problem, operands: Mapping[str, Extent], sizes: Mapping[str, int]) -> int:
-    """How many entries a sparse result has at most.
+    """Count how many entries a sparse result has at most.
 
     A[i,k] * B[k,j]   →   the least of nnz(A) · nnz(B), nnz(A) · j, i · j
     """
@@ -357,7 +357,8 @@ def most_entries(problem: Problem, operands: Mapping[str, Extent], sizes: Mappin
 def _entries(
     value: Expr, problem: Problem, operands: Mapping[str, Extent], sizes: Mapping[str, int]
 ) -> int | None:
-    """How many elements of a result differ from its fill value at most; None where that is unknown.
+    """Count how many elements of a result differ from its fill value at most; None where that is
+    unknown.
 
     kept(sum(k, Q[i,k] * K[j,k]), stored(M[i,j]))   →   nnz(M)
     """
@@ -386,7 +387,7 @@ def _entries(
 
 
 def replaced(problem: Problem, value: Expr) -> Problem:
-    """The problem of one term alone."""
+    """Return the problem of one term alone."""
     return replace(problem, assignment=replace(problem.assignment, value=value))
 
 
@@ -398,12 +399,12 @@ def _most(
 
 
 def _iterations(problem: Problem, operands: Mapping[str, Extent], sizes: Mapping[str, int]) -> int:
-    """How many iterations its loops have at most."""
+    """Count how many iterations its loops have at most."""
     return _most(bounds(problem), operands, sizes)
 
 
 def _factors(value: Expr, problem: Problem) -> list[Access] | None:
-    """The sparse factors of a product; None for anything else."""
+    """Return the sparse factors of a product; None for anything else."""
     if isinstance(value, Reduce):
         return _factors(value.body, problem)
     if isinstance(value, Access):
@@ -422,8 +423,8 @@ def _covered(
     operands: Mapping[str, Extent],
     sizes: Mapping[str, int],
 ) -> int | None:
-    """The product of entries of factors that have all indices of the target between them, and of
-    the sizes of those that none has."""
+    """Return the product of entries of factors that have all indices of the target between them,
+    and of the sizes of those that none has."""
     left, count = set(target), 1
     for access in sorted(factors, key=lambda a: operands[a.tensor].most):
         if not left.isdisjoint(access.indices):

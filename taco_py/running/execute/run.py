@@ -95,12 +95,12 @@ class Execution:
 
     @property
     def fits(self) -> bool:
-        """Whether other operands of these sizes fit too, whatever they store."""
+        """Tell whether other operands of these sizes fit too, whatever they store."""
         return self.watch is not None and self.watch.fits
 
 
 def run(plan: Plan, execution: Execution) -> TensorData:
-    """The result of a plan of one result, with the modes that the assignment says.
+    """Return the result of a plan of one result, with the modes that the assignment says.
 
     Raises OutOfMemoryError before anything is done where its dense tensors cannot fit.
     """
@@ -111,7 +111,7 @@ def run(plan: Plan, execution: Execution) -> TensorData:
 
 
 def run_all(plan: Plan, execution: Execution) -> dict[str, TensorData]:
-    """Every result of the plan, by name. Raises OutOfMemoryError as `run` does."""
+    """Return every result of the plan, by name. Raises OutOfMemoryError as `run` does."""
     begin(plan, execution)
     unread = last_reads(plan)
     for number, step in enumerate(plan.steps, 1):
@@ -203,7 +203,8 @@ def compute(
 
 
 def widened(step: KernelStep, execution: Execution) -> KernelStep:
-    """`step` with the index types that its operands have by now, and int64 for a wide result."""
+    """Return `step` with the index types that its operands have by now, and int64 for a wide
+    result."""
     operands = tuple(
         (name, replace(type, index_dtype=index_dtype_of(execution.tensors[step.source(name)])))
         for name, type in step.problem.operands
@@ -215,7 +216,7 @@ def widened(step: KernelStep, execution: Execution) -> KernelStep:
 
 
 def index_dtype_of(data: TensorData) -> str:
-    """The type of the index arrays; int32 where there are none."""
+    """Return the type of the index arrays; int32 where there are none."""
     stored = [array for level in data.levels for array in (level.pos, level.crd)]
     return next((array.dtype.name for array in stored if array is not None), "int32")
 
@@ -315,7 +316,7 @@ def _computed(
 
 
 def _residence(kernel: CompiledKernel, execution: Execution) -> Residence | None:
-    """The memory of the device that a kernel runs on, None for the host's."""
+    """Return the memory of the device that a kernel runs on, None for the host's."""
     if kernel.target == "c":
         return None
     if execution.there is None:
@@ -355,7 +356,7 @@ def _side_results(
 
 
 def _kernel(step: KernelStep, execution: Execution, phase: str) -> CompiledKernel:
-    """The step's kernel, compiled when it is first needed."""
+    """Return the step's kernel, compiled when it is first needed."""
     recipe = step.recipe(phase)
     if execution.wide:
         return compile_recipe(recipe)
@@ -384,7 +385,7 @@ def _check_keys(
 def _prepared(
     kernel: CompiledKernel, step: KernelStep, execution: Execution
 ) -> Mapping[str, TensorData]:
-    """The operands, sorted and summed where the kernel relies on it and they are not."""
+    """Return the operands, sorted and summed where the kernel relies on it and they are not."""
     operands = {name: execution.tensors[step.source(name)] for name, _ in step.problem.operands}
     for name, ordered, unique in kernel.requirements:
         data = execution.inform(step.source(name), operands[name])
@@ -438,12 +439,12 @@ def _arguments(
 
 
 def sizes_of(step: KernelStep, tensors: Mapping[str, TensorData]) -> dict[str, int]:
-    """The size of each index."""
+    """Return the size of each index."""
     return {index: tensors[name].shape[mode] for index, name, mode in step.sizes}
 
 
 def shape_of(step: KernelStep, tensors: Mapping[str, TensorData]) -> tuple[int, ...]:
-    """The shape of the kernel's result."""
+    """Return the shape of the kernel's result."""
     sizes = sizes_of(step, tensors)
     return tuple(sizes[i] for i in step.problem.assignment.target.indices)
 

@@ -24,7 +24,7 @@ def shape_made(
     entries: int,
     shapes: Mapping[str, tuple[int, ...]],
 ) -> tuple[int, ...] | None:
-    """The shape of the target of a step that is no kernel; None where it is not known.
+    """Return the shape of the target of a step that is no kernel; None where it is not known.
 
     source   the shape of its source
     entries  that the source has at most

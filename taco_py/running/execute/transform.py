@@ -26,7 +26,7 @@ from taco_py.planner.ir.nodes import (
 
 
 def unfused(step: Unfuse, data: TensorData, tensors: Mapping[str, TensorData]) -> TensorData:
-    """A view with the modes of the step's target."""
+    """Return a view with the modes of the step's target."""
     return dense_of(data.values.reshape([tensors[name].shape[mode] for name, mode in step.sizes]))
 
 
@@ -43,7 +43,8 @@ def gathered(step: Gather, data: TensorData, pattern: TensorData) -> TensorData:
 
 
 def transform_of(step: Transformation) -> tuple[str, dict[str, Any]]:  # noqa: C901 - a table
-    """The function of `transforms` that does what a step says, and its arguments but tensors."""
+    """Return the function of `transforms` that does what a step says, and its arguments but
+    tensors."""
     match step:
         case Reformat(_, _, format, _, index_dtype):
             return "reformatted", {"format": format, "index_dtype": index_dtype}

@@ -59,7 +59,7 @@ class Watch:
 
 
 def bytes_held(data: TensorData) -> int:
-    """Bytes of a tensor's arrays."""
+    """Return bytes of a tensor's arrays."""
     return sum(array.nbytes for array in arrays_of(data))
 
 
@@ -91,8 +91,8 @@ def watch(
 
 
 def exceeds(plan: Plan, tensors: Mapping[str, TensorData], threads: int, limit: int) -> bool:
-    """Whether a plan surely takes more than `limit` bytes at once, as far as is known before its
-    kernels are compiled."""
+    """Tell whether a plan surely takes more than `limit` bytes at once, as far as is known before
+    its kernels are compiled."""
     return any(moment.least > limit for moment in moments(plan, tensors, {}, threads, False))
 
 

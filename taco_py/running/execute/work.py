@@ -39,8 +39,8 @@ def bounds(problem: Problem) -> tuple[Bound, ...]:
 
 
 def _bounds(problem: Problem, term: Term) -> Iterator[Bound]:
-    """Sums inside it are beside its own loops, but for those over the result's indices, where they
-    do not depend on them: what restricts these restricts the sums too.
+    """Yield sums inside it are beside its own loops, but for those over the result's indices, where
+    they do not depend on them: what restricts these restricts the sums too.
 
     T[i,j] = A[i,j] * sum(k, U[i,k] * V[j,k]) with A sparse  ->  entries of A * size of k
     """
@@ -71,14 +71,15 @@ def _restricted(problem: Problem, expr: Expr, loops: Iterable[str]) -> Iterator[
 
 
 def _within(problem: Problem, expr: Expr) -> tuple[Access, ...] | None:
-    """Sparse accesses of which one is stored wherever `expr` is not 0; None where there are none:
-    a sum with a full term is not 0 anywhere."""
+    """Return sparse accesses of which one is stored wherever `expr` is not 0; None where there are
+    none: a sum with a full term is not 0 anywhere."""
     found, fill = _differing(problem, expr)
     return found if found and fill is not None and fill == 0 else None
 
 
 def _differing(problem: Problem, expr: Expr) -> tuple[tuple[Access, ...] | None, Number | None]:
-    """Sparse accesses of which one is stored wherever `expr` is not its fill value, and that."""
+    """Return sparse accesses of which one is stored wherever `expr` is not its fill value, and
+    that."""
     match expr:
         case Access(name):
             full = problem.type_of(name).format.is_dense
@@ -114,7 +115,7 @@ def _together(parts: Sequence[tuple[Access, ...] | None]) -> tuple[Access, ...] 
 def useful_threads(
     problem: Problem, tensors: Mapping[str, TensorData], limit: int, machine: Machine
 ) -> int:
-    """`limit`, or 1 where the work is too little to share."""
+    """Return `limit`, or 1 where the work is too little to share."""
     if limit == 1 or work_of(problem, tensors) >= machine.parallel_iterations:
         return limit
     return 1
@@ -134,7 +135,7 @@ def work_of(problem: Problem, tensors: Mapping[str, TensorData]) -> int:
 def told_threads(
     step: KernelStep, tensors: Mapping[str, TensorData] | None, limit: int, machine: Machine
 ) -> str:
-    """How many threads run a kernel with a loop to share, and why, for explain().
+    """Return how many threads run a kernel with a loop to share, and why, for explain().
 
     tensors  what is known of its operands, by their names in the plan; None for nothing
     limit    the most that the call may use

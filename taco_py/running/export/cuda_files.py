@@ -28,13 +28,14 @@ PAIRS = {"complex64": "taco_complex64", "complex128": "taco_complex128"}
 
 
 def source_text(recipe: Recipe, name: str) -> str:
-    """The kernels of a recipe and its host program, without the function that others call."""
+    """Return the kernels of a recipe and its host program, without the function that others
+    call."""
     kernels, host = make_cuda_program(recipe, name)
     return f"{kernels}\n{HOST.format(name=name, host=host.rstrip())}"
 
 
 def cuda_files(name: str, kernels: tuple[Exported, ...]) -> dict[str, str]:
-    """The .cu file of each kernel, and their header."""
+    """Return the .cu file of each kernel, and their header."""
     files = {
         f"{each.name}.cu": each.source.replace(INCLUDED.format(each.name), INCLUDED.format(name))
         + f"\n{_entry(each)}\n{_entry_on_device(each)}"
@@ -51,7 +52,7 @@ def cuda_files(name: str, kernels: tuple[Exported, ...]) -> dict[str, str]:
 
 
 def _entry(each: Exported) -> str:
-    """Operands over, the host program, results back."""
+    """Return operands over, the host program, results back."""
     given = [p for p in each.signature.parameters if p.kind is not Kind.THREADS]
     arrays = (p for p in given if p.kind is not Kind.SCALAR)
     body = [f"taco::Memory {MEMORY};", *(_there(p, each) for p in arrays)]
@@ -62,7 +63,7 @@ def _entry(each: Exported) -> str:
 
 
 def _entry_on_device(each: Exported) -> str:
-    """The host program alone, over buffers of the caller's."""
+    """Return the host program alone, over buffers of the caller's."""
     given = [p for p in each.signature.parameters if p.kind is not Kind.THREADS]
     growing = [p for p in given if p.kind is Kind.GROWING]
     body = [_there(p, each) for p in growing]
@@ -72,13 +73,13 @@ def _entry_on_device(each: Exported) -> str:
 
 
 def _guarded(prototype: str, body: Lines) -> str:
-    """A function of C that returns the status of what it does."""
+    """Return a function of C that returns the status of what it does."""
     lines = ["{", *indent(["return taco::run([&] {", *indent(body), "});"]), "}"]
     return "\n".join((f'extern "C" {prototype}', *lines)) + "\n"
 
 
 def _own(p: Parameter) -> str:
-    """A parameter of the function as the host program takes it."""
+    """Return a parameter of the function as the host program takes it."""
     if p.kind is Kind.GROWING:
         return f"{p.name}_there"
     const = "const " if p.kind is Kind.INPUT else ""
@@ -87,7 +88,7 @@ def _own(p: Parameter) -> str:
 
 
 def _there(p: Parameter, each: Exported) -> str:
-    """An array of the device for one of the host."""
+    """Return an array of the device for one of the host."""
     type = element_text(p.element)
     if p.kind is Kind.GROWING:
         return f'taco::Growing<{type}> {p.name}_there("{p.name}");'
@@ -99,7 +100,7 @@ def _there(p: Parameter, each: Exported) -> str:
 
 
 def _back(p: Parameter) -> str:
-    """A result back to the host."""
+    """Return a result back to the host."""
     if p.kind is Kind.OUTPUT:
         return f'taco::fetch({p.name}, {p.name}_there, {p.name}_length, "{p.name}");'
     return f"taco::fetch({p.name}_array, {p.name}_there);" if p.kind is Kind.GROWING else ""
@@ -143,7 +144,7 @@ def _declaration(name: str, declared: list[str]) -> str:
 
 
 def _declared(p: Parameter) -> Iterator[str]:
-    """A parameter; of an array with the length behind it."""
+    """Yield a parameter; of an array with the length behind it."""
     type = CUDA.type_of(p.element)
     match p.kind:
         case Kind.INPUT | Kind.OUTPUT:

@@ -25,7 +25,7 @@ def example(
     static: Mapping[str, int],
     bounds: Sequence[Bound],
 ) -> dict[str, TensorData]:
-    """An operand of each type; of a sparse one a third of the values is stored.
+    """Return an operand of each type; of a sparse one a third of the values is stored.
 
     static  sizes that are compiled in
     bounds  what the operands have to keep
@@ -40,7 +40,7 @@ def example(
 
 
 def _promised(bounds: Sequence[Bound]) -> dict[str, int]:
-    """The size of each index that is said to end somewhere, as small as may be."""
+    """Return the size of each index that is said to end somewhere, as small as may be."""
     found = {b.parent: b.value for b in bounds if b.kind is BoundKind.MAX_EXACT}
     for bound in bounds:
         if bound.kind is BoundKind.MAX_CONSTRAINT:

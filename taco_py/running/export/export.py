@@ -107,7 +107,7 @@ def export(
 
 
 def _c_files(name: str, kernels: tuple[Exported, ...]) -> dict[str, str]:
-    """The C file of each kernel, and their header."""
+    """Return the C file of each kernel, and their header."""
     files = {f"{each.name}.c": _source(name, each) for each in kernels}
     if any(each.makes_arrays for each in kernels):
         files[f"{kernels[0].name}.c"] += f"\n{release_text(name)}"
@@ -146,7 +146,7 @@ def _check_own(path: Path) -> None:
 def exported(
     plan: Plan, compiled: tuple[CompiledKernel, ...], name: str, kind: FileKind
 ) -> tuple[Exported, ...]:
-    """Each kernel of the plan with its text. Raises FormatError or OperandError."""
+    """Return each kernel of the plan with its text. Raises FormatError or OperandError."""
     named = isinstance(name, str) and identifier(name) == name and not is_reserved(name)
     if not named or (kind is _CUDA and is_reserved_on_devices(name)):
         raise OperandError(
@@ -189,7 +189,7 @@ def _check_names(kernels: tuple[Exported, ...], used: frozenset[str]) -> None:
 def in_order(
     kernels: tuple[Exported, ...], operands: Mapping[str, TensorData]
 ) -> dict[str, TensorData]:
-    """The operands, sorted and without duplicates where a kernel relies on it.
+    """Return the operands, sorted and without duplicates where a kernel relies on it.
 
     Raises FormatError where it relies on it of what another kernel makes in any order.
     """
@@ -236,7 +236,7 @@ def check_example(operands: Mapping[str, TensorData]) -> None:
 
 
 def _source(name: str, each: Exported) -> str:
-    """The kernel's text, which includes its own prototype."""
+    """Return the kernel's text, which includes its own prototype."""
     include = f'#include "{RUNTIME}"'
     apart = f"{WITHOUT_MASKED_PAIRS}\n" if reads_pairs(each.source) else ""
     more = f'{apart}{include}\n\n#include "{name}.h"\n\n{PRAGMAS}'
@@ -248,7 +248,7 @@ def _c_source(recipe: Recipe, name: str) -> str:
 
 
 def _buffer_definition(runtime: str) -> str:
-    """The definition of taco_buffer in the runtime header's text."""
+    """Return the definition of taco_buffer in the runtime header's text."""
     found = re.search(r"typedef struct \{[^{}]*\} taco_buffer;", runtime)
     if found is None:
         raise InternalError("The runtime header does not define taco_buffer")

@@ -73,7 +73,7 @@ class Program:
 def used_words(
     kernels: tuple[Exported, ...], operands: Mapping[str, TensorData], language: Language
 ) -> frozenset[str]:
-    """The words that mean something in main.c already, whatever the kernels are called."""
+    """Return the words that mean something in main.c already, whatever the kernels are called."""
     numbered = tuple(replace(each, name=f"{k}") for k, each in enumerate(kernels))
     text = program_text("0", numbered, operands, language)
     code = re.sub(r'/\*.*?\*/|"[^"]*"', "", text, flags=re.DOTALL)
@@ -160,7 +160,7 @@ C = Language(TEMPLATE, "taco_buffer {} = {{0}};")
 
 
 def _arrays_of(name: str, data: TensorData) -> Iterator[tuple[str, Array]]:
-    """The arrays of an operand, by what programs call them."""
+    """Yield the arrays of an operand, by what programs call them."""
     for number, level in enumerate(data.levels):
         for what, array in (("pos", level.pos), ("crd", level.crd)):
             if array is not None:
@@ -181,13 +181,13 @@ def _definition(name: str, array: Array, language: Language) -> str:
 
 
 def pair_literal(number: Any, element: ScalarType) -> str:
-    """A complex number as a pair of real ones."""
+    """Return a complex number as a pair of real ones."""
     part = SCALARS["float32" if element.bits == 64 else "float64"]
     return f"{{{literal(number.real, part)}, {literal(number.imag, part)}}}"
 
 
 def literal(number: Any, element: ScalarType) -> str:
-    """A number as C writes it."""
+    """Return a number as C writes it."""
     match element.kind:
         case "complex":
             part = SCALARS["float32" if element.bits == 64 else "float64"]
@@ -261,7 +261,7 @@ def _argument(
 
 
 def _with_length(program: Program, name: str, parameter: Parameter) -> str:
-    """An array as an argument, with its length behind it where the language asks for it."""
+    """Return an array as an argument, with its length behind it where the language asks for it."""
     array = name
     if name in program.buffers:
         type = program.language.type_of(parameter.element)
@@ -270,7 +270,7 @@ def _with_length(program: Program, name: str, parameter: Parameter) -> str:
 
 
 def _tensor(step: KernelStep, source: Source) -> str:
-    """The tensor of the plan that a kernel calls by a name of its own."""
+    """Return the tensor of the plan that a kernel calls by a name of its own."""
     target = step.problem.assignment.target.tensor
     return step.target if source.tensor == target else step.source(source.tensor)
 
@@ -283,7 +283,7 @@ def _array_name(step: KernelStep, source: Source) -> str:
 
 
 def _stride(step: KernelStep, source: Source, shape: tuple[int, ...]) -> int:
-    """Elements from one to the next along a level of a dense tensor without gaps."""
+    """Return elements from one to the next along a level of a dense tensor without gaps."""
     order = step.problem.type_of(source.tensor).format.mode_order
     inner = [shape[mode] for mode in order[source.level + 1 :]]
     return prod(inner)

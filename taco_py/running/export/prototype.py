@@ -45,7 +45,7 @@ def header_text(name: str, kernels: tuple[Exported, ...], buffer: str) -> str:
 
 
 def release_text(name: str) -> str:
-    """The definition of the function that gives an array back."""
+    """Return the definition of the function that gives an array back."""
     return f"void {name}_release(taco_buffer *buffer)\n{{\n    taco_release(buffer);\n}}\n"
 
 
@@ -77,7 +77,7 @@ CONVENTIONS = """\
 
 
 def documented(exported: Exported, declaration: str, made: str = "buffer") -> str:
-    """The declaration of a function, behind a line about each parameter.
+    """Return the declaration of a function, behind a line about each parameter.
 
     made  what ends the names of arrays that it makes
     """
@@ -95,7 +95,7 @@ def documented(exported: Exported, declaration: str, made: str = "buffer") -> st
 
 
 def prototype(signature: Signature) -> str:
-    """The declaration of a function, without the semicolon."""
+    """Return the declaration of a function, without the semicolon."""
     parameters = ",\n    ".join(map(_declared, signature.parameters)) or "void"
     return f"int32_t {signature.name}(\n    {parameters})"
 
@@ -140,7 +140,7 @@ def _verb(p: Parameter) -> str:
 
 
 def _type(exported: Exported, tensor: str) -> str:
-    """The format, and of a dense result whether it must be zero before."""
+    """Return the format, and of a dense result whether it must be zero before."""
     problem = exported.step.problem
     written = tensor == problem.assignment.target.tensor
     zeros = written and problem.result.format.is_dense and not exported.kernel.covers

@@ -102,7 +102,7 @@ def _difference(program: Program, statement: Statement) -> str:
 def _differing_element(
     program: Program, statement: Statement, trial: int
 ) -> tuple[int, ...] | None:
-    """The first element at which two results differ."""
+    """Return the first element at which two results differ."""
     atoms, type = Atoms(), statement.result
     leaves = dict(_leaves(statement, trial, atoms))
     own = {name: _squeezed(name, terms, statement.squeezed) for name, terms in leaves.items()}
@@ -117,14 +117,14 @@ def _differing_element(
 
 
 def _same(atoms: Atoms, wanted: Term, found: Term) -> bool:
-    """Whether two terms are equal, and no part of the second one is rougher."""
+    """Tell whether two terms are equal, and no part of the second one is rougher."""
     if key_of(wanted) != key_of(found):
         return key_of(spread(atoms, wanted)) == key_of(spread(atoms, found))
     return all(found[product][1] >= size for product, (_, size) in wanted.items())
 
 
 def _result(terms: Terms, type: TensorType, atoms: Atoms) -> Any:
-    """The elements of a result; those that are not stored have its fill value."""
+    """Return the elements of a result; those that are not stored have its fill value."""
     if is_full(type.format):
         return terms.array
     absent = atoms.number(as_number(type.fill, np.dtype(type.dtype))) if type.fill else NOTHING
@@ -137,7 +137,7 @@ def _result(terms: Terms, type: TensorType, atoms: Atoms) -> Any:
 
 
 def _leaves(statement: Statement, trial: int, atoms: Atoms) -> Iterator[tuple[str, Terms]]:
-    """Each operand as an array of symbols."""
+    """Yield each operand as an array of symbols."""
     numbers = np.random.default_rng(trial)
     for name, shape in _shapes(statement, trial).items():
         type = statement.operands[name].type
@@ -155,15 +155,15 @@ def _leaves(statement: Statement, trial: int, atoms: Atoms) -> Iterator[tuple[st
 
 
 def _trials(program: Program, statement: Statement) -> int:
-    """How many comparisons there are: any two indices differ in size in one of them, and no index
-    has one size in all of them where a step counts it."""
+    """Count how many comparisons there are: any two indices differ in size in one of them, and no
+    index has one size in all of them where a step counts it."""
     indices = len({*_first_of_mode(statement).values()})
     counts = any(isinstance(step, TakeSize) for step in program.steps)
     return 2 if indices <= 4 and not counts else 3 if indices <= 4 else 4
 
 
 def _size(index: int, trial: int) -> int:
-    """The size of an index, by its number: two or three.
+    """Return the size of an index, by its number: two or three.
 
     trial   0 1 2 3 4 …
     0       2 3 2 3 2
@@ -176,7 +176,7 @@ def _size(index: int, trial: int) -> int:
 
 
 def _shapes(statement: Statement, trial: int) -> dict[str, tuple[int, ...]]:
-    """A small shape of each operand; indices that read one mode have one size."""
+    """Return a small shape of each operand; indices that read one mode have one size."""
     first = _first_of_mode(statement)
     groups = dict.fromkeys(first.values())
     size = {index: _size(number, trial) for number, index in enumerate(groups)}
@@ -193,7 +193,7 @@ def _shapes(statement: Statement, trial: int) -> dict[str, tuple[int, ...]]:
 
 
 def _first_of_mode(statement: Statement) -> dict[str, str]:
-    """The first index of all that read the same modes."""
+    """Return the first index of all that read the same modes."""
     first: dict[str, str] = {}
     of_mode: dict[tuple[str, int], str] = {}
     for access in accesses(statement.assignment.value):
@@ -206,7 +206,7 @@ def _first_of_mode(statement: Statement) -> dict[str, str]:
 
 
 def _squeezed(name: str, terms: Terms, squeezed: Squeezed) -> Terms:
-    """An operand without the modes that the statement has no index for."""
+    """Return an operand without the modes that the statement has no index for."""
     axes = dict(squeezed).get(name)
     if not axes:
         return terms

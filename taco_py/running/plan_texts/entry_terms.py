@@ -48,14 +48,14 @@ def key_of(term: Term) -> frozenset[tuple[Product, Fraction]]:
 
 
 def bytes_of(dtype: DType) -> int:
-    """The bytes of each real number of a type; `EXACT` of one without rounding."""
+    """Return the bytes of each real number of a type; `EXACT` of one without rounding."""
     if dtype.kind not in "fc":
         return EXACT
     return dtype.itemsize // (2 if dtype.kind == "c" else 1)
 
 
 def rounded(term: Term, dtype: DType) -> Term:
-    """A term as numbers of a type."""
+    """Return a term as numbers of a type."""
     most = bytes_of(dtype)
     if most == EXACT or all(found <= most for _, found in term.values()):
         return term
@@ -63,12 +63,12 @@ def rounded(term: Term, dtype: DType) -> Term:
 
 
 def least_bytes(terms: Iterable[Term]) -> int:
-    """The bytes of the roughest number among several terms."""
+    """Return the bytes of the roughest number among several terms."""
     return min((found for term in terms for _, found in term.values()), default=EXACT)
 
 
 def number_in(term: Term) -> Fraction | None:
-    """The number that a term is; None where it has atoms."""
+    """Return the number that a term is; None where it has atoms."""
     if not term:
         return Fraction(0)
     return term[ONE][0] if len(term) == 1 and ONE in term else None
@@ -94,7 +94,7 @@ class Atoms:
     work: int = 0
 
     def atom(self, key: Any, dtype: DType, found: int = EXACT) -> Term:
-        """The atom of a key as a term."""
+        """Return the atom of a key as a term."""
         number = self.numbers.get(key)
         if number is None:
             number = self.numbers[key] = len(self.dtypes)
@@ -104,14 +104,14 @@ class Atoms:
         return {((number, 1),): (Fraction(1), found)}
 
     def alone(self, term: Term) -> int | None:
-        """The number of the atom that a term is; None where it is more."""
+        """Return the number of the atom that a term is; None where it is more."""
         if len(term) != 1:
             return None
         ((product, (number, _)),) = term.items()
         return product[0][0] if number == 1 and len(product) == 1 and product[0][1] == 1 else None
 
     def number(self, value: Any) -> Term:
-        """A number as a term; an infinite one, and NaN, is an atom."""
+        """Return a number as a term; an infinite one, and NaN, is an atom."""
         plain = value.item() if isinstance(value, np.generic | np.ndarray) else value
         if isinstance(plain, complex):
             real, imaginary = self.number(plain.real), self.number(plain.imag)
@@ -124,7 +124,7 @@ class Atoms:
     # ------------------------------------------------------------ a ring
 
     def added(self, terms: Iterable[Term]) -> Term:
-        """The sum of terms."""
+        """Return the sum of terms."""
         found: dict[Product, tuple[Fraction, int]] = {}
         for term in terms:
             self._count(len(term))
@@ -139,11 +139,11 @@ class Atoms:
         return found
 
     def scaled(self, term: Term, by: Fraction) -> Term:
-        """A term times a number."""
+        """Return a term times a number."""
         return {product: (number * by, size) for product, (number, size) in term.items()}
 
     def times(self, one: Term, other: Term) -> Term:
-        """The product of two terms."""
+        """Return the product of two terms."""
         self._count(len(one) * len(other))
         return self.added(
             {self._joined(a, b): (x * y, min(m, n))}
@@ -173,7 +173,7 @@ class Atoms:
     # ------------------------------------------------------------ truths
 
     def either(self, terms: Iterable[Term]) -> Term:
-        """Whether one of truths is true."""
+        """Tell whether one of truths is true."""
         found: dict[Product, tuple[Fraction, int]] = {}
         for term in terms:
             self._count(len(term))
@@ -181,7 +181,7 @@ class Atoms:
         return TRUE if ONE in found else found
 
     def both(self, one: Term, other: Term) -> Term:
-        """Whether two truths are true."""
+        """Tell whether two truths are true."""
         self._count(len(one) * len(other))
         products = (
             tuple((atom, 1) for atom in sorted({atom for atom, _ in (*a, *b)}))

@@ -47,7 +47,7 @@ def plan_of_text(
     assignment: Assignment | None = None,
     squeezed: Squeezed = (),
 ) -> Plan:
-    """The plan that a text spells, for these operands.
+    """Return the plan that a text spells, for these operands.
 
     assignment  what it has to compute; None where it was compared before, with operands of other
                 sizes
@@ -73,7 +73,8 @@ def plan_of_text(
 
 
 def parsed_plan(text: str) -> Program:
-    """The program of a plan's text. Raises ScheduleError where it is none, or is not planned."""
+    """Return the program of a plan's text. Raises ScheduleError where it is none, or is not
+    planned."""
     try:
         program = parse_program(text)
         verify(program)
@@ -170,7 +171,7 @@ def _check_orders(step: KernelStep) -> None:
 
 
 def _with_own_sizes(program: Program, given: Mapping[str, Shape]) -> Iterator[Node]:
-    """The steps without sizes compiled in that indices do not have here."""
+    """Yield the steps without sizes compiled in that indices do not have here."""
     shapes: dict[str, Shape] = dict(given)
     for step in program.steps:
         if isinstance(step, Define):
@@ -195,7 +196,7 @@ def _size(shapes: Mapping[str, Shape], name: str, mode: int) -> int | None:
 
 
 def _without_others(problem: Problem, sizes: Mapping[str, int | None]) -> Problem:
-    """The problem without the static sizes that its indices do not have."""
+    """Return the problem without the static sizes that its indices do not have."""
     kept = tuple((i, n) for i, n in problem.static if i not in sizes or sizes[i] == n)
     return problem if kept == problem.static else replace(problem, static=kept)
 
@@ -204,7 +205,8 @@ def _without_others(problem: Problem, sizes: Mapping[str, int | None]) -> Proble
 
 
 def renamed(program: Program, names: Mapping[str, str]) -> Program:
-    """The program over tensors of other names; what kernels call them inside does not change.
+    """Return the program over tensors of other names; what kernels call them inside does not
+    change.
 
     names  of tensors that are given or wanted; others get names that none of these has
     """
@@ -227,7 +229,7 @@ def renamed(program: Program, names: Mapping[str, str]) -> Program:
 
 
 def _in_names(step: Step | Define, new: Mapping[str, str]) -> Step:
-    """A step over tensors of other names."""
+    """Return a step over tensors of other names."""
     match step:
         case Define():
             raise InternalError(f"Expected a planned step to rename, found {step}")

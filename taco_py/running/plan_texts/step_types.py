@@ -78,12 +78,13 @@ def _check_kernel(step: KernelStep, program: Program) -> None:
 
 
 def _ordered(type: TensorType) -> TensorType:
-    """A type whatever the order of coordinates, which is looked at where a kernel relies on it."""
+    """Return a type whatever the order of coordinates, which is looked at where a kernel relies on
+    it."""
     return replace(type, format=ordered(type.format))
 
 
 def _read(step: KernelStep) -> list[Access]:
-    """The accesses that a kernel reads, of its side results too."""
+    """Return the accesses that a kernel reads, of its side results too."""
     sides = (accesses(side.value) for side in step.problem.side)
     return [*accesses(step.problem.assignment.value), *(a for side in sides for a in side)]
 
@@ -157,7 +158,7 @@ def _format_made(step: Transformation, source: TensorType) -> Format:
 
 
 def _values_made(step: Transformation, source: TensorType) -> tuple[str, str]:
-    """The types that values are read and stored in."""
+    """Return the types that values are read and stored in."""
     if isinstance(step, Cast):
         return (step.dtype, "")
     if isinstance(step, TakeSize):

@@ -37,7 +37,7 @@ Side = dict[tuple[str, int], Terms]
 
 
 def program_value(program: Program, leaves: Made, atoms: Atoms) -> Terms:
-    """The result of a program over operands of terms."""
+    """Return the result of a program over operands of terms."""
     known: dict[str, Terms] = dict(leaves)
     side: Side = {}
     for step in program.steps:
@@ -83,7 +83,7 @@ def _made(  # noqa: C901 - a table
 
 
 def _on_both(source: Terms, function: object) -> Terms:
-    """A tensor whose terms and places go through a function of arrays."""
+    """Return a tensor whose terms and places go through a function of arrays."""
     assert callable(function)
     return replace(source, array=function(source.array), stored=function(source.stored))
 
@@ -108,7 +108,7 @@ def _fused(array: Array, groups: tuple[tuple[int, ...], ...]) -> Array:
 
 
 def _values(source: Terms, form: Format) -> Terms:
-    """The stored terms in the order in which they are stored."""
+    """Return the stored terms in the order in which they are stored."""
     order = form.mode_order
     array, stored = source.array.transpose(order), source.stored.transpose(order)
     values = array[stored]
@@ -116,7 +116,7 @@ def _values(source: Terms, form: Format) -> Terms:
 
 
 def with_form(source: Terms, form: Format) -> Terms:
-    """A tensor in another format: below the last level of lists everything is stored."""
+    """Return a tensor in another format: below the last level of lists everything is stored."""
     if is_full(form):
         array = filled(source.array.shape, NOTHING)
         array[source.stored] = source.array[source.stored]
@@ -135,7 +135,7 @@ def whole_blocks(stored: Array, form: Format) -> Array:
 
 
 def _gathered(step: Gather, source: Terms, pattern: Terms) -> Terms:
-    """The blocks of a dense tensor where a pattern stores something."""
+    """Return the blocks of a dense tensor where a pattern stores something."""
     order = step.format.mode_order
     others = tuple(mode for mode in range(pattern.stored.ndim) if mode not in step.modes)
     places = np.asarray(pattern.stored.any(axis=others))
@@ -168,7 +168,8 @@ def _kernel(step: KernelStep, known: Made, side: Side, atoms: Atoms) -> Terms:
 def stored_as(
     value: Expr, indices: tuple[str, ...], type: TensorType, leaves: Made, atoms: Atoms
 ) -> Terms:
-    """The value of an expression as a tensor of a type: fill values where a dense one has them."""
+    """Return the value of an expression as a tensor of a type: fill values where a dense one has
+    them."""
     found = evaluate(value, indices, leaves, atoms)
     form = type.format
     if is_full(form):

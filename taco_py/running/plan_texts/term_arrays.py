@@ -47,7 +47,7 @@ class _Value:
 
 
 def filled(shape: Sequence[int], term: Term) -> Array:
-    """An array of one term."""
+    """Return an array of one term."""
     found = np.empty(tuple(shape), object)
     for place in np.ndindex(found.shape):
         found[place] = term
@@ -55,7 +55,7 @@ def filled(shape: Sequence[int], term: Term) -> Array:
 
 
 def each(array: Array, function: Any) -> Array:
-    """An array of what a function makes of each term."""
+    """Return an array of what a function makes of each term."""
     found = np.empty(array.shape, object)
     for place in np.ndindex(array.shape):
         found[place] = function(array[place])
@@ -63,7 +63,7 @@ def each(array: Array, function: Any) -> Array:
 
 
 def in_type(atoms: Atoms, terms: Terms, dtype: DType) -> Terms:
-    """A tensor with its values converted."""
+    """Return a tensor with its values converted."""
     if terms.dtype == dtype:
         return terms
     array = each(terms.array, lambda term: cast(atoms, term, terms.dtype, dtype))
@@ -73,7 +73,7 @@ def in_type(atoms: Atoms, terms: Terms, dtype: DType) -> Terms:
 def evaluate(
     expr: Expr, target: tuple[str, ...], leaves: Mapping[str, Terms], atoms: Atoms
 ) -> Terms:
-    """The value of an expression over the indices of a target.
+    """Return the value of an expression over the indices of a target.
 
     Raises OperandError for an operand that is missing, TooLargeError, and ValueError where sizes do
     not fit.
@@ -89,7 +89,7 @@ def evaluate(
 
 
 def _sizes(expr: Expr, leaves: Mapping[str, Terms]) -> dict[str, int]:
-    """The size of each index."""
+    """Return the size of each index."""
     found: dict[str, int] = {}
     stack = [expr]
     while stack:
@@ -131,7 +131,8 @@ def _evaluate(expr: Expr, leaves: Mapping[str, Terms], atoms: Atoms) -> _Value:
 
 
 def _argument(operator: Operator, arg: Expr, leaves: Mapping[str, Terms], atoms: Atoms) -> _Value:
-    """The value of an argument, stored everywhere where it is a number whatever was reduced."""
+    """Return the value of an argument, stored everywhere where it is a number whatever was
+    reduced."""
     value = _evaluate(arg, leaves, atoms)
     terms = value.terms
     if terms.fill is None or arg_fill(operator, arg, terms.fill) is not None:
@@ -167,7 +168,7 @@ def _elementwise(
     absent: tuple[Array, Term | None],
     atoms: Atoms,
 ) -> Array:
-    """An operator of the elements of arrays; a number where nothing is stored."""
+    """Return an operator of the elements of arrays; a number where nothing is stored."""
     array = np.empty(shape, object)
     if array.size > MOST_ELEMENTS:
         raise TooLargeError
@@ -183,7 +184,7 @@ def _elementwise(
 
 
 def _common_dtype(call: Call, args: Sequence[_Value]) -> DType:
-    """The type in which a call is computed; numbers of the text are weak."""
+    """Return the type in which a call is computed; numbers of the text are weak."""
     names = [f"a{place}" for place in range(len(args))]
     known = {name: arg.terms.dtype for name, arg in zip(names, args, strict=True)}
     stand_ins = tuple(
@@ -202,7 +203,7 @@ def _stored(operator: Operator, places: Sequence[Array], fills: Sequence[Number 
 
 
 def _access(access: Access, terms: Terms) -> _Value:
-    """The tensor, or its diagonal over indices that occur more than once."""
+    """Return the tensor, or its diagonal over indices that occur more than once."""
     value = _Value(access.indices, terms)
     for index in access.indices:
         while value.indices.count(index) > 1:
@@ -241,7 +242,8 @@ def _reduce(expr: Reduce, body: _Value, atoms: Atoms) -> _Value:
 
 
 def _spread(array: Array, present: tuple[str, ...], indices: tuple[str, ...]) -> Array:
-    """`array` with an axis for each of `indices` in order: of size 1 for those it has not."""
+    """Return `array` with an axis for each of `indices` in order: of size 1 for those it has
+    not."""
     order = [present.index(index) for index in indices if index in present]
     places = tuple(axis for axis, index in enumerate(indices) if index not in present)
     return np.expand_dims(array.transpose(order), places)

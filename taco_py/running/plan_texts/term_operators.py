@@ -43,7 +43,7 @@ SHARE = Fraction(1, 4)
 
 
 def cast(atoms: Atoms, term: Term, found: DType, wanted: DType) -> Term:
-    """A term of one type as another type has it."""
+    """Return a term of one type as another type has it."""
     if found == wanted or not term:
         return term
     number = number_in(term)
@@ -64,7 +64,7 @@ def cast(atoms: Atoms, term: Term, found: DType, wanted: DType) -> Term:
 
 
 def _kept(atoms: Atoms, term: Term, dtype: DType) -> Term:
-    """A term of a type, whose laws end there."""
+    """Return a term of a type, whose laws end there."""
     found = atoms.atom(("as", dtype, key_of(term)), dtype)
     number = atoms.alone(found)
     assert number is not None
@@ -73,7 +73,7 @@ def _kept(atoms: Atoms, term: Term, dtype: DType) -> Term:
 
 
 def _number_in_type(atoms: Atoms, term: Term, number: Fraction, wanted: DType) -> Term:
-    """A number in a type: integers wrap, truths are 0 or 1."""
+    """Return a number in a type: integers wrap, truths are 0 or 1."""
     if wanted.kind == "b":
         return TRUE if number else NOTHING
     if wanted.kind in "iu" and number.denominator == 1:
@@ -87,19 +87,19 @@ def _number_in_type(atoms: Atoms, term: Term, number: Fraction, wanted: DType) -
 
 
 def _holds(wide: DType, narrow: DType) -> bool:
-    """Whether a type has every number of another one, digits of real ones left out."""
+    """Tell whether a type has every number of another one, digits of real ones left out."""
     if wide.kind in "fcO":
         return wide.kind != "f" or narrow.kind != "c"
     return bool(np.can_cast(narrow, wide, "safe"))
 
 
 def _holds_wrapped(found: DType, wanted: DType) -> bool:
-    """Whether what wraps in one type wraps in another one to the same number."""
+    """Tell whether what wraps in one type wraps in another one to the same number."""
     return wanted.kind in "iu" and wanted.itemsize <= found.itemsize
 
 
 def truth(atoms: Atoms, term: Term) -> Term:
-    """Whether a number is not 0."""
+    """Tell whether a number is not 0."""
     number = number_in(term)
     if number is not None:
         return TRUE if number else NOTHING
@@ -118,7 +118,7 @@ def choice(atoms: Atoms, condition: Term, found: DType) -> Term:
 def applied(
     atoms: Atoms, operator: Operator, args: Sequence[Term], dtype: DType, made: DType
 ) -> Term:
-    """An operator of terms of one type.
+    """Return an operator of terms of one type.
 
     made  the type of its result
     """
@@ -137,7 +137,7 @@ def applied(
 def _by_law(  # noqa: C901 - a table
     atoms: Atoms, operator: Operator, args: Sequence[Term], dtype: DType
 ) -> Term | None:
-    """The result of an operator that is a sum or a product, or chooses; None for others."""
+    """Return the result of an operator that is a sum or a product, or chooses; None for others."""
     name, truths = operator.name, dtype.kind == "b"
     if operator.body is not None:  # a user's function may have any name
         return None
@@ -195,7 +195,7 @@ def _chosen(atoms: Atoms, args: Sequence[Term], dtype: DType) -> Term | None:
 
 
 def _corrected(atoms: Atoms, value: Term, least: Term, written: Term) -> Term | None:
-    """The value where it is what is written, and the limit a share of the squares in it."""
+    """Return the value where it is what is written, and the limit a share of the squares in it."""
     squares = {p: n for p, n in value.items() if all(power % 2 == 0 for _, power in p)}
     same = key_of(value) == key_of(written)
     return value if same and key_of(least) == key_of(atoms.scaled(squares, SHARE)) else None
@@ -211,7 +211,7 @@ def _power(atoms: Atoms, base: Term, exponent: int) -> Term | None:
 
 
 def _evaluated(atoms: Atoms, operator: Operator, args: Sequence[Term], dtype: DType) -> Term | None:
-    """The number that an operator is of numbers; None where there are others."""
+    """Return the number that an operator is of numbers; None where there are others."""
     numbers = [number_in(arg) for arg in args]
     if any(number is None for number in numbers) or dtype.kind not in "biuf":
         return None
@@ -225,7 +225,7 @@ def _evaluated(atoms: Atoms, operator: Operator, args: Sequence[Term], dtype: DT
 
 
 def reduced(atoms: Atoms, operator: Operator, terms: Sequence[Term], dtype: DType) -> Term:
-    """An operator of any number of terms of a type."""
+    """Return an operator of any number of terms of a type."""
     if not terms:
         return _identity(atoms, operator, dtype)
     if dtype.kind == "b" and operator.name in OR:
@@ -241,8 +241,8 @@ def reduced(atoms: Atoms, operator: Operator, terms: Sequence[Term], dtype: DTyp
 
 
 def _reduced(atoms: Atoms, operator: Operator, terms: Sequence[Term], dtype: DType) -> Term:
-    """A reduction: its arguments without grouping and order, those of others inside it spread, and
-    what all of them add before it: max(a + b, b) as b + max(a, 0)."""
+    """Return a reduction: its arguments without grouping and order, those of others inside it
+    spread, and what all of them add before it: max(a + b, b) as b + max(a, 0)."""
     flat = [each for term in terms for each in _arguments(atoms, operator, term)]
     inner = next(
         (g for g in (_group(atoms, t) for t in flat) if _spreads(operator, g, dtype)), None
@@ -267,7 +267,7 @@ def _reduced(atoms: Atoms, operator: Operator, terms: Sequence[Term], dtype: DTy
 
 
 def _grouped(atoms: Atoms, operator: Operator, every: Sequence[Term], dtype: DType) -> Term:
-    """The atom of a reduction of several terms."""
+    """Return the atom of a reduction of several terms."""
     counted = frozenset(Counter(map(key_of, every)).items())
     key = "reduced", operator.name, dtype, counted
     found = atoms.atom(key, dtype, least_bytes(every))
@@ -284,7 +284,7 @@ def _common(terms: Sequence[Term]) -> Term:
 
 
 def _adds(operator: Operator, dtype: DType) -> bool:
-    """Whether sums may be moved out of a reduction."""
+    """Tell whether sums may be moved out of a reduction."""
     return ADD.law(operator, dtype) is not None
 
 
@@ -294,7 +294,8 @@ def _identity(atoms: Atoms, operator: Operator, dtype: DType) -> Term:
 
 
 def spread(atoms: Atoms, term: Term) -> Term:
-    """A sum of reductions as one: max(a, b) + max(c, d) as max(a + c, a + d, b + c, b + d)."""
+    """Return a sum of reductions as one: max(a, b) + max(c, d) as max(a + c, a + d, b + c, b +
+    d)."""
     for product_, (number, _) in term.items():
         atom = product_[0][0] if len(product_) == 1 and product_[0][1] == 1 and number == 1 else -1
         if atom in atoms.groups:
@@ -305,7 +306,7 @@ def spread(atoms: Atoms, term: Term) -> Term:
 
 
 def _folded(atoms: Atoms, operator: Operator, numbers: Sequence[Term], dtype: DType) -> list[Term]:
-    """The one number that an operator is of several; none where that is its identity."""
+    """Return the one number that an operator is of several; none where that is its identity."""
     found = numbers[0]
     for each in numbers[1:]:
         found = _evaluated(atoms, operator, (found, each), dtype) or NOTHING
@@ -315,14 +316,14 @@ def _folded(atoms: Atoms, operator: Operator, numbers: Sequence[Term], dtype: DT
 
 
 def _group(atoms: Atoms, term: Term) -> tuple[Operator, tuple[Term, ...]] | None:
-    """The reduction that a term is."""
+    """Return the reduction that a term is."""
     alone = atoms.alone(term)
     return None if alone is None else atoms.groups.get(alone)
 
 
 def _arguments(atoms: Atoms, operator: Operator, term: Term) -> list[Term]:
-    """The arguments of the same operator that a term is, with what is added to it; none where that
-    is the identity."""
+    """Return the arguments of the same operator that a term is, with what is added to it; none
+    where that is the identity."""
     if operator.limit:
         absent = atoms.number(float("inf") * operator.limit)
         if any(product_ in term for product_ in absent):
@@ -347,7 +348,7 @@ def _arguments(atoms: Atoms, operator: Operator, term: Term) -> list[Term]:
 def _spreads(
     operator: Operator, group: tuple[Operator, tuple[Term, ...]] | None, dtype: DType
 ) -> bool:
-    """Whether an operator is spread over a reduction that is its argument, of two that may be
+    """Tell whether an operator is spread over a reduction that is its argument, of two that may be
     spread over each other the one of the later name."""
     if group is None or group[0].name == operator.name:
         return False

@@ -102,13 +102,13 @@ Prelude = Callable[[Sequence[tuple[int, str]], Sequence[str]], tuple[str, ...]]
 
 
 def by_place(operands: Sequence[tuple[int, str]], outs: Sequence[str]) -> tuple[str, ...]:
-    """Operands of known types as arguments."""
+    """Return operands of known types as arguments."""
     names = [*(f"a{place}" for place, _ in operands), *outs]
     return (f"def call({', '.join(names)}):", "    try:")
 
 
 def by_name(operands: Sequence[tuple[int, str]], outs: Sequence[str]) -> tuple[str, ...]:
-    """Operands in a dict, of any types; the threads to use at most may be given."""
+    """Return operands in a dict, of any types; the threads to use at most may be given."""
     others = " or ".join(f"type(a{place}) is not a{place}_type" for place, _ in operands)
     return (
         f"def call(operands, {''.join(f'{out}, ' for out in outs)}threads=threads):",
@@ -120,7 +120,8 @@ def by_name(operands: Sequence[tuple[int, str]], outs: Sequence[str]) -> tuple[s
 
 
 def call_text(task: Task, prelude: Prelude) -> tuple[str, dict[str, Any]]:
-    """The text of `call`, and what it calls besides what `short.define` gives to all of them."""
+    """Return the text of `call`, and what it calls besides what `short.define` gives to all of
+    them."""
     writer = _Writer(task)
     body = [f"        {line}" for line in writer.body()]
     begun = {task.begin, *task.begun}
@@ -142,7 +143,7 @@ class _Writer(CallState):
     """Writes the text while it walks the plan."""
 
     def body(self) -> Iterator[str]:
-        """The lines of `call`."""
+        """Yield the lines of `call`."""
         task = self.task
         for place, name in enumerate(task.objects):
             if name == task.begin or name in task.begun:
@@ -165,7 +166,7 @@ class _Writer(CallState):
         yield from self.results()
 
     def step(self, number: int, step: Step, kernels: Iterator[CompiledKernel]) -> Iterator[str]:
-        """The lines of one step of the plan."""
+        """Yield the lines of one step of the plan."""
         if isinstance(step, KernelStep):
             last = number == len(self.task.plan.steps) - 1
             yield from KernelText(self, step, next(kernels), number, last).lines()
@@ -181,7 +182,8 @@ class _Writer(CallState):
             yield from self.transformation(f"t{number}", step, number)
 
     def arrays(self, steps: Sequence[Sequence[str]]) -> Arrays:
-        """The steps' lines with when their arrays are free, and which later ones may take them."""
+        """Return the steps' lines with when their arrays are free, and which later ones may take
+        them."""
         same = equal_sizes(self.checked)
         new = {
             name: replace(each, key=(tuple(same.get(s, s) for s in each.key[0]), *each.key[1:]))
@@ -195,7 +197,8 @@ class _Writer(CallState):
         return steps, free_after(self.task.plan), new, held
 
     def operand(self, a: str, name: str) -> Reading:
-        """How an operand is taken apart, with a look at its type where no kernel looks at it."""
+        """Return how an operand is taken apart, with a look at its type where no kernel looks at
+        it."""
         type_ = self.task.type_of(name)
         reading = self.parts(a, name)
         if type_ is None or type_.element != BFLOAT16:
@@ -203,7 +206,8 @@ class _Writer(CallState):
         return replace(reading, wrong=(f"{reading.values}.dtype != {a}_dtype", *reading.wrong))
 
     def parts(self, a: str, name: str) -> Reading:
-        """How an operand is taken apart: as its type allows, or the way that does for all."""
+        """Return how an operand is taken apart: as its type allows, or the way that does for
+        all."""
         task = self.task
         obj, given, type_ = task.objects[name], task.given[name], task.type_of(name)
         assert type_ is not None
@@ -261,7 +265,7 @@ class _Writer(CallState):
             yield f"meets({one}, {other})"
 
     def transformation(self, t: str, step: Any, number: int) -> Iterator[str]:
-        """A step without a kernel."""
+        """Yield a step without a kernel."""
         source = self.readings[step.source].data
         if isinstance(step, Gather):
             source = f"{source}, {self.readings[step.pattern].data}"
@@ -274,13 +278,13 @@ class _Writer(CallState):
         yield from self.give_up(reading.wrong)
 
     def type_of(self, step: Any) -> TensorType | None:
-        """The type of what a step makes that is no kernel, where something reads it."""
+        """Return the type of what a step makes that is no kernel, where something reads it."""
         if isinstance(step, Cast):
             return TensorType(step.format, step.dtype)
         return self.task.type_of(step.target)
 
     def fusion(self, t: str, step: Fuse) -> Iterator[str]:
-        """A view of a dense operand with fewer modes."""
+        """Yield a view of a dense operand with fewer modes."""
         source = self.readings[step.source]
         modes = [mode for group in step.groups for mode in group]
         turned = "" if modes == sorted(modes) else f".transpose({listed(map(str, modes))})"
@@ -294,13 +298,13 @@ class _Writer(CallState):
         yield from self.give_up(wrong)
 
     def unfusion(self, t: str, step: Unfuse) -> str:
-        """A view of a kernel's result with more modes."""
+        """Return a view of a kernel's result with more modes."""
         sizes = tuple(self.readings[name].sizes[mode] for name, mode in step.sizes)
         self.readings[step.target] = self.view(t, sizes)
         return f"{t} = {self.readings[step.source].values}.reshape({listed(sizes)})"
 
     def size(self, t: str, step: TakeSize) -> str:
-        """A number without modes."""
+        """Return a number without modes."""
         source = self.readings[step.source]
         size = source.sizes[step.mode] if source.sizes else f"{source.data}.shape[{step.mode}]"
         self.more[f"{t}_number"] = Helper(
@@ -310,7 +314,7 @@ class _Writer(CallState):
         return f"{t} = {t}_number(size={size})"
 
     def view(self, t: str, sizes: tuple[str, ...]) -> Reading:
-        """How an array is read that has been looked at."""
+        """Return how an array is read that has been looked at."""
         return Reading((), (), t, sizes, arrays=t, data=f"from_numpy({t})")
 
     def results(self) -> Iterator[str]:
@@ -370,7 +374,7 @@ def stored(obj: Any) -> str:
 
 
 def _usual(obj: Any, given: Given) -> bool:
-    """Whether arrays like this one can be read in place."""
+    """Tell whether arrays like this one can be read in place."""
     if isinstance(obj, np.ndarray):
         return bool(obj.dtype.isnative)
     return as_it_is(obj, given.data)

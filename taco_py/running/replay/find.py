@@ -25,7 +25,7 @@ ShortCall = Callable[..., Any]
 
 
 def find(key: tuple[object, ...] | None) -> ShortCall | None:
-    """The short way of the calls with this key; None while calls are watched."""
+    """Return the short way of the calls with this key; None while calls are watched."""
     if key is None or WATCH.watchers:
         return None
     found: ShortCall | None = KERNELS.memo.get(key)
@@ -35,8 +35,8 @@ def find(key: tuple[object, ...] | None) -> ShortCall | None:
 
 
 def known_to_fit(key: tuple[object, ...], call: ShortCall) -> ShortCall:
-    """The short way where a user limits memory: for operands of sizes for which it is known that
-    they fit, whatever they store. Others take the long way, which looks."""
+    """Return the short way where a user limits memory: for operands of sizes for which it is known
+    that they fit, whatever they store. Others take the long way, which looks."""
 
     if KERNELS.memory.limit is None:  # it is of another thread
         return call
@@ -90,7 +90,7 @@ def define(
     limit: int,
     more: Mapping[str, Any],
 ) -> ShortCall:
-    """The function that the text defines.
+    """Return the function that the text defines.
 
     limit  threads to use at most
     more   what the text calls besides what is here
@@ -133,13 +133,13 @@ def no_room(error: MemoryError) -> Exception:
 
 
 def apart(out: np.ndarray[Any, Any], *arrays: np.ndarray[Any, Any]) -> bool:
-    """Whether `out` surely shares no memory with the arrays."""
+    """Tell whether `out` surely shares no memory with the arrays."""
     return not any(np.may_share_memory(out, array) for array in arrays)
 
 
 def strided(array: np.ndarray[Any, Any], last: int, unit: bool) -> bool:
-    """Whether a kernel can read a dense array: aligned, strides in whole elements, and where the
-    kernel is made for a `unit` stride along the mode `last`, that."""
+    """Tell whether a kernel can read a dense array: aligned, strides in whole elements, and where
+    the kernel is made for a `unit` stride along the mode `last`, that."""
     step = array.itemsize
     if not array.flags.aligned or any(stride % step for stride in array.strides):
         return False
@@ -162,7 +162,8 @@ def keep(key: tuple[object, ...], parts: Parts, limit: int | None) -> None:
 
 
 def recall(key: tuple[object, ...]) -> ShortCall | None:
-    """The short way that an earlier process stored, None if none did or its kernel is gone."""
+    """Return the short way that an earlier process stored, None if none did or its kernel is
+    gone."""
     try:
         hash(key)
         note = KERNELS.note(repr(key))
@@ -179,7 +180,7 @@ def recall(key: tuple[object, ...]) -> ShortCall | None:
 
 
 def _kernel(recipe: str) -> Callable[..., Any] | None:
-    """The function of a recipe's kernel or a routine, None where it is gone."""
+    """Return the function of a recipe's kernel or a routine, None where it is gone."""
     if is_routine(recipe):
         return find_routine(recipe)
     kernel = KERNELS.find(recipe)

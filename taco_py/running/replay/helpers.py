@@ -56,7 +56,8 @@ class Helper:
     keywords: Mapping[str, Any] | None = None
 
     def function(self) -> Callable[..., Any]:
-        """The function itself, imported. Raises InternalError for one that is not in `PLACES`."""
+        """Return the function itself, imported. Raises InternalError for one that is not in
+        `PLACES`."""
         if self.place not in PLACES:
             raise InternalError(f"Expected a function of short ways, found {self.place!r:.80}")
         module, _, name = self.place.partition(":")
@@ -65,12 +66,12 @@ class Helper:
 
 
 def resolved(more: Mapping[str, Any]) -> dict[str, Any]:
-    """Each by its name, helpers as functions."""
+    """Return each by its name, helpers as functions."""
     return {name: m.function() if isinstance(m, Helper) else m for name, m in more.items()}
 
 
 def to_plain(more: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The same as data for JSON; None where something is neither a helper nor a format."""
+    """Return the same as data for JSON; None where something is neither a helper nor a format."""
     plain: dict[str, Any] = {}
     for name, each in more.items():
         if isinstance(each, Format):
@@ -84,7 +85,7 @@ def to_plain(more: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def from_plain(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The inverse of `to_plain`. Raises what reading wrong data raises."""
+    """Return the inverse of `to_plain`. Raises what reading wrong data raises."""
     more: dict[str, Any] = {}
     for name, each in plain.items():
         if isinstance(each, dict):
@@ -100,14 +101,14 @@ def _argument(value: Any) -> Any:
 
 
 def _given(plain: Any) -> Any:
-    """The argument that plain data stand for: lists were tuples."""
+    """Return the argument that plain data stand for: lists were tuples."""
     if isinstance(plain, list):
         return tuple(map(_given, plain))
     return _format_from_plain(plain) if isinstance(plain, dict) else plain
 
 
 def _format_to_plain(format: Format) -> dict[str, Any]:
-    """Its letters, which do not say which levels are ordered, and that."""
+    """Return its letters, which do not say which levels are ordered, and that."""
     return {"format": str(format), "ordered": [level.ordered for level in format.levels]}
 
 

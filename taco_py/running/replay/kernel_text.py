@@ -68,7 +68,7 @@ class KernelText:
         return self.state.readings[self.step.source(operand)]
 
     def size(self, index: str) -> str:
-        """The variable with the size of `index`."""
+        """Return the variable with the size of `index`."""
         places = {i: (operand, mode) for i, operand, mode in self.step.sizes}
         operand, mode = places[index]
         return self.reading(operand).sizes[mode]
@@ -82,7 +82,7 @@ class KernelText:
                 yield f"{reading.values} = {reading.data}.values"
 
     def side_results(self) -> Iterator[str]:
-        """Arrays for what the kernel stores besides."""
+        """Yield arrays for what the kernel stores besides."""
         for number, side in enumerate(self.step.problem.side):
             name = f"{self.name}_side{number}"
             self.state.more[f"new_{name}"] = Helper(
@@ -98,7 +98,7 @@ class KernelText:
             self.state.side[self.step.target, number] = (name, sizes)
 
     def made(self, tensor: str) -> str:
-        """The array of the kernel's result or of a side result; "" for an operand."""
+        """Return the array of the kernel's result or of a side result; "" for an operand."""
         names = [self.step.problem.assignment.target.tensor]
         names += [side.target.tensor for side in self.step.problem.side]
         arrays = [self.name, *(f"{self.name}_side{n}" for n in range(len(names) - 1))]
@@ -108,7 +108,7 @@ class KernelText:
         return ", ".join(self.argument(p, source) for p, source in self.kernel.parameters)
 
     def dense(self) -> Iterator[str]:
-        """A result in an array, `out` itself if that may be."""
+        """Yield a result in an array, `out` itself if that may be."""
         t, n, type = self.name, self.number, self.step.problem.result
         order = type.format.mode_order
         shape = listed(self.sizes)
@@ -145,7 +145,7 @@ class KernelText:
         self.state.readings[self.step.target] = reading
 
     def call(self) -> str:
-        """The line that calls the kernel, which is noted where others may run beside it."""
+        """Return the line that calls the kernel, which is noted where others may run beside it."""
         line = f"kernel{self.number}({self.arguments()})"
         kinds = [parameter.kind for parameter, _ in self.kernel.parameters]
         if self.kernel.target == "c" and not self.kernel.routine and Kind.GROWING not in kinds:
@@ -167,7 +167,7 @@ class KernelText:
             self.state.new[target] = NewArray(self.name, line, key, not self.kernel.covers)
 
     def sparse(self) -> Iterator[str]:
-        """A result in arrays that the kernel grows."""
+        """Yield a result in arrays that the kernel grows."""
         t, n = self.name, self.number
         self.state.more[f"assemble{n}"] = Helper(
             "taco_py.data.storage.grown:of_grown", assembly(self.kernel, self.step)
@@ -205,7 +205,8 @@ class KernelText:
                 yield f"    require({least})"
 
     def least(self, part: Factor | Meeting) -> str:
-        """The number of entries that `guard.Factor` says, or `guard.Meeting` for a size of 1."""
+        """Return the number of entries that `guard.Factor` says, or `guard.Meeting` for a size of
+        1."""
         if isinstance(part, Meeting):
             return f"{self.least(part.one)} * {self.least(part.other)}"
         sizes = " * ".join(map(self.size, part.sizes))
@@ -215,7 +216,7 @@ class KernelText:
         return f"-(-{count} // max(1, {sizes}))" if sizes else count
 
     def argument(self, parameter: Parameter, source: Source | None) -> str:
-        """The expression for one parameter of the kernel."""
+        """Return the expression for one parameter of the kernel."""
         if parameter.kind is Kind.THREADS:
             if self.step.schedule.threads is not None:
                 return f"min(threads, {self.step.schedule.threads})"
@@ -238,14 +239,14 @@ class KernelText:
         return {"pos": reading.pos, "crd": reading.crd}[source.what](source.level)
 
     def stride(self, source: Source) -> str:
-        """A stride of a dense operand or of the result, in elements."""
+        """Return a stride of a dense operand or of the result, in elements."""
         problem = self.step.problem
         mode = problem.type_of(source.tensor).format.mode_order[source.level]
         values = self.made(source.tensor) or self.reading(source.tensor).values
         return f"{values}.strides[{mode}] // {values}.itemsize"
 
     def work(self) -> str:
-        """The number of iterations that `execute.work.bounds` says."""
+        """Return the number of iterations that `execute.work.bounds` says."""
         terms = (
             (*((self.reading(b.tensor).count,) if b.tensor else ()), *map(self.size, b.indices))
             for b in bounds(self.step.problem)

@@ -24,8 +24,8 @@ MOST_SIZES = 256
 
 
 def make_call(task: Task, prelude: Prelude, limit: int) -> tuple[ShortCall, Parts | None]:
-    """A function of the operands, and of what it is made where that can be stored: where it needs
-    nothing of the compiler but kernels.
+    """Return a function of the operands, and of what it is made where that can be stored: where it
+    needs nothing of the compiler but kernels.
 
     limit    threads to use at most
     prelude  how its arguments become a0, a1 … in the order of the task's objects
@@ -111,8 +111,8 @@ class Ways:
         self._fits: set[tuple[object, ...]] = set()
 
     def within(self, objects: Mapping[str, Any]) -> list[ShortCall]:
-        """The ways that may be taken where a user limits memory: none for operands of sizes of
-        which it is not known that they fit."""
+        """Return the ways that may be taken where a user limits memory: none for operands of sizes
+        of which it is not known that they fit."""
         mine = KERNELS.memory.limit is not None  # else it is of another thread
         return [] if mine and self._key(objects) not in self._fits else self.calls
 
@@ -146,7 +146,7 @@ class Ways:
 
 
 def reads_in_place(obj: Any, given: Given) -> bool:
-    """Whether a kernel reads the user's own arrays, which are of one of the usual types."""
+    """Tell whether a kernel reads the user's own arrays, which are of one of the usual types."""
     weak = isinstance(obj, NUMBERS)
     return type(obj) in READINGS and not weak and as_it_is(obj, given.data)
 
@@ -154,6 +154,6 @@ def reads_in_place(obj: Any, given: Given) -> bool:
 def compiled_kernels(
     task_kernels: Mapping[tuple[str, str], CompiledKernel], targets: list[str]
 ) -> tuple[CompiledKernel, ...] | None:
-    """The kernels of the steps with these targets, None where one is not there."""
+    """Return the kernels of the steps with these targets, None where one is not there."""
     found = [task_kernels.get((target, "evaluate")) for target in targets]
     return tuple(k for k in found if k is not None) if None not in found else None

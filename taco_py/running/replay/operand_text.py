@@ -52,13 +52,13 @@ class Reading:
 
 
 def read_array(a: str, type: TensorType) -> Reading:
-    """A dense array."""
+    """Return a dense array."""
     names, line = _sizes(a, f"{a}.shape", type)
     return Reading(line, (_not_dense(a, type),), a, names, arrays=a)
 
 
 def read_lined_up(a: str, type: TensorType) -> Reading:
-    """A dense array that is copied to row-major order, whatever its strides."""
+    """Return a dense array that is copied to row-major order, whatever its strides."""
     names, line = _sizes(a, f"{a}.shape", type)
     return Reading(
         (*line, f"{a}_row = asarray({a}, {a}_dtype, order='C')"),
@@ -70,7 +70,7 @@ def read_lined_up(a: str, type: TensorType) -> Reading:
 
 
 def read_compressed(a: str, type: TensorType) -> Reading:
-    """CSR or CSC."""
+    """Return CSR or CSC."""
     parents = type.format.mode_order[0]
     pos, crd, values, nnz = f"{a}_pos", f"{a}_crd", f"{a}_vals", f"{a}_nnz"
     names, line = _sizes(a, f"{a}.shape", type)
@@ -99,7 +99,7 @@ def read_compressed(a: str, type: TensorType) -> Reading:
 
 
 def read_coo(a: str, type: TensorType) -> Reading:
-    """A coordinate list, whose pos array scipy does not have."""
+    """Return a coordinate list, whose pos array scipy does not have."""
     crds = tuple(f"{a}_crd{mode}" for mode in range(type.format.order))
     values, nnz = f"{a}_vals", f"{a}_nnz"
     names, line = _sizes(a, f"{a}.shape", type)
@@ -128,7 +128,7 @@ def read_coo(a: str, type: TensorType) -> Reading:
 
 
 def read_tensor(a: str, type: TensorType, examined: bool = False) -> Reading:
-    """A Tensor, whose arrays were found to fit together when it was made.
+    """Return a Tensor, whose arrays were found to fit together when it was made.
 
     examined  whether the order of its coordinates is asked for, which is looked up once
     """
@@ -145,7 +145,7 @@ def read_tensor(a: str, type: TensorType, examined: bool = False) -> Reading:
 
 
 def read_data(a: str, type: TensorType | None, made: str) -> Reading:
-    """The TensorData that the expression `made` gives; no sizes where no kernel reads it."""
+    """Return the TensorData that the expression `made` gives; no sizes where no kernel reads it."""
     return _stored(a, made, type)
 
 
@@ -176,7 +176,7 @@ def _stored(
 
 
 def read_number(a: str, type: TensorType) -> Reading:
-    """A Python number, which takes the dtype of what it meets, or one of NumPy's scalars."""
+    """Return a Python number, which takes the dtype of what it meets, or one of NumPy's scalars."""
     return Reading((f"{a}_vals = asarray({a}, {a}_dtype)",), (), f"{a}_vals")
 
 
@@ -197,7 +197,7 @@ READINGS: Mapping[type, Callable[[str, TensorType], Reading]] = {
 
 
 def as_it_is(obj: Any, data: TensorData) -> bool:
-    """Whether `data`, which a kernel is given, is made of the user's own arrays."""
+    """Tell whether `data`, which a kernel is given, is made of the user's own arrays."""
     if isinstance(obj, np.ndarray):
         return data.values is obj
     if isinstance(obj, Tensor):
@@ -212,7 +212,7 @@ def as_it_is(obj: Any, data: TensorData) -> bool:
 
 
 def _sizes(a: str, shape: str, type: TensorType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The variables a_0, a_1 … and the line that assigns to them."""
+    """Return the variables a_0, a_1 … and the line that assigns to them."""
     names = tuple(f"{a}_{mode}" for mode in range(type.format.order))
     return names, (f"{', '.join(names)}, = {shape}",) if names else ()
 

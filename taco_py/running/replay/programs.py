@@ -98,7 +98,7 @@ class Remembered:
 
 
 def find_call(key: Key | None) -> Remembered | None:
-    """The call that was kept under `key`."""
+    """Return the call that was kept under `key`."""
     found: Remembered | None = None if key is None else KERNELS.memo.get(("call", key))
     return found
 

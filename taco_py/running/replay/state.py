@@ -81,15 +81,16 @@ class Task:
 
     @property
     def outs(self) -> dict[str, np.dtype[Any]]:
-        """The dtypes of the arrays that results are written to, by the names of the arguments."""
+        """Return the dtypes of the arrays that results are written to, by the names of the
+        arguments."""
         return dict(each.out for each in self.results if each.out is not None)
 
     def kind_of(self, target: str) -> str:
-        """How a tensor is handed out; "" for one that is none of the results."""
+        """Return how a tensor is handed out; "" for one that is none of the results."""
         return next((each.kind.kind for each in self.results if each.target == target), "")
 
     def type_of(self, name: str) -> TensorType | None:
-        """The type that a kernel takes the tensor `name` as, None if none does."""
+        """Return the type that a kernel takes the tensor `name` as, None if none does."""
         for step in self.plan.kernels:
             for operand, type in step.problem.operands:
                 if step.source(operand) == name:
@@ -97,18 +98,18 @@ class Task:
         return self.given[name].operand.type if name in self.given else None
 
     def is_transformed(self, name: str) -> bool:
-        """Whether a step that is no kernel reads the tensor `name`."""
+        """Tell whether a step that is no kernel reads the tensor `name`."""
         others = KernelStep | Fuse | Unfuse | TakeSize | TakeSide
         steps = (step for step in self.plan.steps if not isinstance(step, others))
         return any(step.source == name for step in steps)
 
     def needs_distinct(self, name: str) -> bool:
-        """Whether a step that is no kernel relies on its coordinates being distinct."""
+        """Tell whether a step that is no kernel relies on its coordinates being distinct."""
         steps = (step for step in self.plan.steps if isinstance(step, TakeValues))
         return any(step.source == name and step.distinct for step in steps)
 
     def needs_order(self, name: str) -> bool:
-        """Whether a kernel relies on the order of its coordinates."""
+        """Tell whether a kernel relies on the order of its coordinates."""
         return any(
             step.source(operand) == name and (ordered or unique)
             for step, kernel in zip(self.plan.kernels, self.kernels, strict=True)
@@ -117,7 +118,7 @@ class Task:
 
     @property
     def direct(self) -> bool:
-        """Whether the last kernel may write into `out`."""
+        """Tell whether the last kernel may write into `out`."""
         last = self.plan.steps[-1]
         return isinstance(last, KernelStep) and last.problem.result.dtype == self.out
 
@@ -145,8 +146,8 @@ class CallState:
     calls: dict[int, KernelCall] = field(default_factory=dict)
 
     def accesses(self, statement: Assignment) -> Iterator[tuple[Access, tuple[str, ...]]]:
-        """The accesses of a statement with the sizes of their modes, but for modes of size 1 that
-        are taken off."""
+        """Yield the accesses of a statement with the sizes of their modes, but for modes of size 1
+        that are taken off."""
         off = {s.source: s.axes for s in self.task.plan.steps if isinstance(s, Squeeze)}
         for access in accesses(statement):
             name = access.tensor
@@ -155,7 +156,8 @@ class CallState:
             yield access, tuple(size for axis, size in enumerate(sizes) if axis not in axes)
 
     def sizes(self, statement: Assignment | None = None) -> dict[str, str]:
-        """The variable that has the size of each index of a statement, by default the last one."""
+        """Return the variable that has the size of each index of a statement, by default the last
+        one."""
         found: dict[str, str] = {}
         for access, sizes in self.accesses(statement or self.task.assignment):
             for index, size in zip(access.indices, sizes, strict=True):
@@ -196,7 +198,8 @@ class CallState:
 
 
 def says_order(reading: Reading, ordered: bool, unique: bool) -> str:
-    """The expression for whether coordinates are as asked, "" where they have to be put so."""
+    """Return the expression for whether coordinates are as asked, "" where they have to be put
+    so."""
     if unique:
         return reading.canonical
     return reading.ordered if ordered else "True"
@@ -213,7 +216,7 @@ def sizes_disagree(
 
 
 def listed(parts: Iterable[str]) -> str:
-    """A tuple.
+    """Return a tuple.
 
     >>> listed(["a0_0"])
     '(a0_0, )'

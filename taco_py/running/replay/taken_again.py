@@ -94,7 +94,7 @@ def with_arrays_taken_again(
 
 
 def _names(name: str, source: Mapping[str, str], held: Mapping[str, Sequence[str]]) -> list[str]:
-    """The variables of a tensor, and of those whose array it took."""
+    """Return the variables of a tensor, and of those whose array it took."""
     found = list(held.get(name, ()))
     while name in source:
         name = source[name]

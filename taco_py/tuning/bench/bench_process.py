@@ -72,7 +72,7 @@ class BenchProcess:
         return with_note(timed, note)
 
     def _limit(self, plans: int) -> float:
-        """Seconds for plans that are run a few times."""
+        """Return seconds for plans that are run a few times."""
         if self.usual is None:
             return FIRST_SECONDS
         return self.spare + plans * SLOWEST * self.usual
@@ -105,7 +105,7 @@ class BenchProcess:
 
 @contextmanager
 def bench_process(content: Any, target: str = WORKER) -> Iterator[BenchProcess]:
-    """A bench in a process that has the call, until the block is left.
+    """Yield a bench in a process that has the call, until the block is left.
 
     content  what the worker makes a `PlanBench` of
 

@@ -23,7 +23,7 @@ def key_of_call(
     settings: Settings,
     squeezed: Squeezed = (),
 ) -> TuningKey:
-    """The key of an assignment over numbers, as `compute` has it."""
+    """Return the key of an assignment over numbers, as `compute` has it."""
     checked = check(assignment, objects, settings, squeezed)
     given = checked.given
     wanted = wanted_result(checked.assignment, given, checked.sizes, settings)
@@ -40,7 +40,7 @@ def key_of_call(
 
 
 def _told(settings: Settings) -> Iterator[str]:
-    """The options that plans depend on, a line each."""
+    """Yield the options that plans depend on, a line each."""
     yield f"threads {settings.threads or KERNELS.cores}"
     if settings.format is not None:
         yield "format asked for"

@@ -45,7 +45,7 @@ class CallSpace:
     prices: dict[Point, float] = field(default_factory=dict)
 
     def price(self, point: Point) -> float:
-        """The expected seconds of a point, infinite where it has no plan."""
+        """Return the expected seconds of a point, infinite where it has no plan."""
         if point not in self.prices:
             try:
                 self.prices[point] = self.priced.plan(self.space.plan(point))
@@ -60,7 +60,7 @@ def space_of(
     settings: Settings,
     squeezed: Squeezed = (),
 ) -> CallSpace:
-    """The space of a call whose sums are explicit. Raises what the call raises."""
+    """Return the space of a call whose sums are explicit. Raises what the call raises."""
     prepared = prepare(assignment, objects, settings, squeezed)
     operands = _facts(prepared, squeezed)
     type = TensorType(prepared.kind.format, prepared.dtype.name)

@@ -14,7 +14,8 @@ from taco_py.tuning.bench.timing import measured, told_times
 def chosen(
     assignment: Assignment, objects: Mapping[str, Any], settings: Settings, squeezed: Squeezed
 ) -> tuple[Settings, str]:
-    """The settings that a call is carried out with, and what explain() says of how they came."""
+    """Return the settings that a call is carried out with, and what explain() says of how they
+    came."""
     if settings.measure:
         found = measured(assignment, objects, settings, squeezed)
         return found.settings, "\n".join(told_times(found)) + "\n"

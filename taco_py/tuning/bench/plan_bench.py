@@ -166,7 +166,7 @@ class PlanBench:
         return on_host(run(plan, execution))
 
     def _small(self, static: Sizes) -> Small | str:
-        """The call prepared, its operands small, and what the oracle makes of them; why not.
+        """Return the call prepared, its operands small, and what the oracle makes of them; why not.
 
         static  sizes that a plan has compiled in, which stay
         """
@@ -195,7 +195,7 @@ class PlanBench:
 def _sizes(
     assignment: Assignment, tensors: Mapping[str, TensorData], axes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, int]:
-    """The size of each index."""
+    """Return the size of each index."""
     found: dict[str, int] = {}
     for access in accesses(assignment):
         if access.tensor in tensors:
@@ -224,7 +224,7 @@ def _by_oracle(
 
 
 def _sparse_summary(data: TensorData) -> np.ndarray[Any, Any]:
-    """Sums that equal sparse tensors have in common, whatever zeros they store."""
+    """Return sums that equal sparse tensors have in common, whatever zeros they store."""
     columns, values = unpack(data)
     order = len(data.shape)
     weights = [np.cos(1.0 + np.asarray(c, float) * (1 + k)) for k, c in enumerate(columns)]
@@ -236,7 +236,7 @@ def _sparse_summary(data: TensorData) -> np.ndarray[Any, Any]:
 
 
 def alike(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], dtype: str) -> bool:
-    """Whether two results are the same, up to the rounding of a type."""
+    """Tell whether two results are the same, up to the rounding of a type."""
     if one.shape != other.shape:
         return False
     if one.dtype.kind in "biu":

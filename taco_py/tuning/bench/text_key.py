@@ -34,7 +34,7 @@ class KeyedCall:
 
 
 def keyed_call(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -> KeyedCall:
-    """The call of a text over operands that has a key.
+    """Return the call of a text over operands that has a key.
 
     options  the arguments of `evaluate` by name
 
@@ -53,7 +53,7 @@ def keyed_call(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]
 
 
 def key_of_text(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -> TuningKey:
-    """The key of a text over operands. Raises what `keyed_call` raises."""
+    """Return the key of a text over operands. Raises what `keyed_call` raises."""
     call = keyed_call(text, objects, options)
     return key_of_call(call.assignment, call.objects, call.settings)
 

@@ -52,7 +52,7 @@ class Tuned:
 
 
 def tunable(text: str, objects: Mapping[str, Any], options: Mapping[str, Any]) -> KeyedCall:
-    """The call of a text over operands, whose plans may be searched for.
+    """Return the call of a text over operands, whose plans may be searched for.
 
     options  the arguments of `evaluate` by name
 
@@ -139,7 +139,7 @@ def _memory(call: KeyedCall) -> OperandMemory:
 
 
 def _with_threads(settings: Settings) -> Settings:
-    """The settings with the threads of this process, which the other one does not know."""
+    """Return the settings with the threads of this process, which the other one does not know."""
     return replace(settings, threads=settings.threads or KERNELS.cores)
 
 
@@ -155,7 +155,8 @@ def _recording(key: TuningKey, store: TuningStore, watch: Watch | None) -> Watch
 
 
 def records_of(key: TuningKey, attempt: Attempt) -> tuple[TuningRecord, ...]:
-    """The records of an attempt, and of the plan that it took turns with: of the two one is "ok".
+    """Return the records of an attempt, and of the plan that it took turns with: of the two one is
+    "ok".
 
     One that was beaten before takes no part unless the last comparison says so.
     """

@@ -59,7 +59,7 @@ def resolved(
     settings: Settings,
     squeezed: Squeezed = (),
 ) -> Resolved:
-    """The plan of a call, looked up once for operands with the same facts."""
+    """Return the plan of a call, looked up once for operands with the same facts."""
     plain = replace(settings, tuned=False)
     given = prepare(assignment, objects, plain, squeezed).given
     key = ("tuned", assignment, squeezed, plain, facts(given, plain.counts))
@@ -133,13 +133,14 @@ class _Found:
 
     @property
     def space(self) -> CallSpace:
-        """The space of the call, made when it is first needed."""
+        """Return the space of the call, made when it is first needed."""
         if self.made is None:
             self.made = space_of(self.assignment, self.objects, self.settings, self.squeezed)
         return self.made
 
     def in_store(self, file: StoreFile) -> tuple[str, tuple[str, ...]] | None:
-        """The text of the first plan that fits, in the call's names, and what is told of it."""
+        """Return the text of the first plan that fits, in the call's names, and what is told of
+        it."""
         try:
             with file.read() as connection:
                 every = list(plans_of(connection, self.key, FAR, True))
@@ -153,7 +154,7 @@ class _Found:
         return None
 
     def _text(self, found: TunedPlan | None) -> str | None:
-        """The text of a plan in the call's names; None where it cannot be taken."""
+        """Return the text of a plan in the call's names; None where it cannot be taken."""
         if found is None:
             self.lost += 1
             return None
@@ -191,7 +192,7 @@ class _Found:
 
 
 def in_names_of_call(found: TunedPlan) -> str:
-    """The text of a record's plan over the tensors of the call. Raises ScheduleError."""
+    """Return the text of a record's plan over the tensors of the call. Raises ScheduleError."""
     return program_text(renamed(parsed_plan(found.record.plan), found.renaming))
 
 
@@ -211,6 +212,6 @@ def _told(found: TunedPlan, file: StoreFile) -> Iterator[str]:
 
 
 def _shown(path: Path) -> str:
-    """A path as short as it can be from the folder of the process."""
+    """Return a path as short as it can be from the folder of the process."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)

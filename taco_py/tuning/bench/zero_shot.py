@@ -46,7 +46,7 @@ class ZeroShot:
 
 
 def zero_shot(call: CallSpace, file: StoreFile | None) -> tuple[str, ZeroShot]:
-    """The text of the best plan by price, "" for the one that is chosen without timing."""
+    """Return the text of the best plan by price, "" for the one that is chosen without timing."""
     seconds = SECONDS if call.settings.budget is None else min(SECONDS, call.settings.budget)
     lessons = lessons_in(file)
     begin = monotonic()
@@ -67,12 +67,13 @@ def _label(point: Point) -> str:
 
 
 def _expected(call: CallSpace, lessons: Lessons, point: Point) -> float:
-    """The corrected price of a point."""
+    """Return the corrected price of a point."""
     return corrected(call.price(point), call.space.features(point), lessons.weights)
 
 
 def _walk(call: CallSpace, lessons: Lessons, until: float) -> tuple[Point, int]:
-    """The best point that is reached by one axis after the other, and how many were priced."""
+    """Return the best point that is reached by one axis after the other, and how many were
+    priced."""
     best: Point = ()
     least, tried = _expected(call, lessons, ()), 1
     for _ in range(STEPS):
@@ -91,14 +92,14 @@ def _walk(call: CallSpace, lessons: Lessons, until: float) -> tuple[Point, int]:
 
 
 def _shuffled(call: CallSpace, point: Point) -> Iterator[Point]:
-    """The neighbours of a point in an order that leaves no axis for the end."""
+    """Yield the neighbours of a point in an order that leaves no axis for the end."""
     found = list(call.space.neighbours(point))
     Random(0).shuffle(found)
     yield from found
 
 
 def _can(call: CallSpace, point: Point) -> bool:
-    """Whether the kernels of a point's plan can be made."""
+    """Tell whether the kernels of a point's plan can be made."""
     try:
         for step in call.space.plan(point).kernels:
             check_kernel(step, call.settings.target)

@@ -179,12 +179,12 @@ def _attempt(line: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def _jobs(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of jobs."""
+    """Return the lines of a file of jobs."""
     return _lines(path, _check_job)
 
 
 def _outcomes(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of outcomes."""
+    """Return the lines of a file of outcomes."""
     return _lines(path, outcome_of)
 
 
@@ -194,7 +194,8 @@ def _check_job(line: Mapping[str, Any]) -> None:
 
 
 def _lines(path: Path, check: Callable[[Any], object]) -> list[dict[str, Any]]:
-    """The lines of a file that pass a check. A last line that is cut off is not there yet."""
+    """Return the lines of a file that pass a check. A last line that is cut off is not there
+    yet."""
     found: list[dict[str, Any]] = []
     text = path.read_text(encoding="utf-8", errors="replace")
     for number, line in enumerate(text.splitlines(keepends=True), 1):

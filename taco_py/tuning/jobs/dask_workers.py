@@ -83,7 +83,7 @@ class DaskWorkers:
             ) from error
 
     def _started(self, count: Mapping[str, int]) -> Any:
-        """A scheduler and processes on this machine."""
+        """Return a scheduler and processes on this machine."""
         dask = self._dask
         workers = {
             f"{target} {number}": {
@@ -121,7 +121,7 @@ class DaskWorkers:
         return found
 
     def free(self) -> list[Slot]:
-        """Workers without a job."""
+        """Return workers without a job."""
         known = self._known()
         self._look_for_any(known)
         self._ending &= set(known)
@@ -144,7 +144,7 @@ class DaskWorkers:
             )
 
     def targets(self) -> set[str]:
-        """The targets of all workers, also of those that are about to start."""
+        """Return the targets of all workers, also of those that are about to start."""
         found = {target for each in self._known().values() for target in _targets(each)}
         if self._cluster is not None:
             found |= {str(name).rpartition(" ")[0] for name in self._cluster.worker_spec}
@@ -172,7 +172,7 @@ class DaskWorkers:
         self._running[future] = (job, slot.worker)
 
     def ended(self, seconds: float) -> list[tuple[Job, Outcome]]:
-        """The jobs that ended, or whose workers are gone."""
+        """Return the jobs that ended, or whose workers are gone."""
         if self._running:
             dask, futures = self._dask, list(self._running)
             nothing_yet = (TimeoutError, dask.TimeoutError, dask.CancelledError)
@@ -233,13 +233,13 @@ class DaskWorkers:
 
 
 def _targets(worker: Mapping[str, Any]) -> list[str]:
-    """The targets that a worker says it has."""
+    """Return the targets that a worker says it has."""
     names = [name for name in worker.get("resources", {}) if name.startswith(RESOURCE)]
     return [name.removeprefix(RESOURCE) for name in names] or [USUAL]
 
 
 def _has_died(future: Any) -> bool:
-    """Whether the worker of a job died."""
+    """Tell whether the worker of a job died."""
     return future.status == "error" and type(future.exception()).__name__ == "KilledWorker"
 
 

@@ -191,10 +191,10 @@ class FarmLoop:
 
     @property
     def unwritten(self) -> tuple[Any, ...]:
-        """The trials that the store did not take."""
+        """Return the trials that the store did not take."""
         return tuple(record for _, outcome in self._unwritten for record in outcome.records)
 
 
 def target_of(job: Job) -> str:
-    """The target of a job, as its options say."""
+    """Return the target of a job, as its options say."""
     return str(json.loads(job.options)["target"])

@@ -119,7 +119,7 @@ def status_of(store: TuningStore, hashes: Sequence[str] | frozenset[str] = ()) -
 
 
 def _rate(last: Sequence[Transition]) -> float | None:
-    """Jobs a second among those that finished last."""
+    """Return jobs a second among those that finished last."""
     gaps = [after.made - before.made for before, after in pairwise(last)]
     usual = [gap for gap in gaps if gap <= PAUSE * median(gaps)]  # others are pauses
     return len(usual) / sum(usual) if sum(usual) > 0 else None
@@ -133,7 +133,7 @@ def label_of(job: Job) -> str:
 
 
 def _span(seconds: float) -> str:
-    """A number of seconds as people say it."""
+    """Return a number of seconds as people say it."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -91,7 +91,7 @@ class RecordedTasks(Sequence[TuningTask]):
         settings: Settings,
         more: Mapping[str, Any],
     ) -> TuningTask:
-        """The task of a call. Raises TacoError for calls that no task describes."""
+        """Return the task of a call. Raises TacoError for calls that no task describes."""
         if more.get("several"):
             raise KeyedError("several statements, and results by name, have no tasks yet", ())
         if more.get("mask") is not None:
@@ -113,7 +113,7 @@ class RecordedTasks(Sequence[TuningTask]):
 
 
 def call_options(settings: Settings, semiring: Any) -> dict[str, Any]:
-    """The options of a call, as a task has them; None for those that are the usual ones."""
+    """Return the options of a call, as a task has them; None for those that are the usual ones."""
     usual = Settings()
     found: dict[str, Any] = {
         "format": None if settings.format is None else str(settings.format),

@@ -65,7 +65,8 @@ class Outcome:
 
 
 def outcome_of(found: Any) -> Outcome:
-    """The outcome of what `as_json` gives. Raises ValueError, TypeError or KeyError for others."""
+    """Return the outcome of what `as_json` gives. Raises ValueError, TypeError or KeyError for
+    others."""
     error, worker = found["error"], found["worker"]
     if not isinstance(error, str) or code_of(error) not in ERRORS:
         raise ValueError(f"Expected one of {', '.join(ERRORS)}, found {error!r}")

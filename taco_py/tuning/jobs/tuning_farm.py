@@ -222,7 +222,7 @@ def _farmed(store: TuningStore, tasks: tuple[TuningTask, ...], asked: FarmOption
 
 
 def _workers(asked: FarmOptions, journal: Journal) -> Workers:
-    """The workers that were asked for. Raises FarmError or MissingExtraError."""
+    """Return the workers that were asked for. Raises FarmError or MissingExtraError."""
     if not asked.workers and not asked.scheduler:
         return _own_process(asked, journal)
     return DaskWorkers(asked.workers, asked.scheduler, asked.tune, asked.folder)

@@ -44,13 +44,13 @@ class Workers(Protocol):
         """Those that have nothing to do."""
 
     def targets(self) -> set[str]:
-        """The targets of all workers there are."""
+        """Return the targets of all workers there are."""
 
     def start(self, slot: Slot, job: Job) -> None:
         """Let a worker begin a job. Raises FarmError where it cannot be reached."""
 
     def ended(self, seconds: float) -> list[tuple[Job, Outcome]]:
-        """The jobs that ended since, waiting so long for the first."""
+        """Return the jobs that ended since, waiting so long for the first."""
 
     def end(self, job: Job) -> None:
         """End a job that takes too long, with its process."""
@@ -77,7 +77,7 @@ class OwnProcess:
         return [Slot("this process", self._target)] if self._job is None else []
 
     def targets(self) -> set[str]:
-        """Its target."""
+        """Return its target."""
         return {self._target}
 
     def start(self, slot: Slot, job: Job) -> None:
@@ -85,7 +85,7 @@ class OwnProcess:
         self._job = job
 
     def ended(self, seconds: float) -> list[tuple[Job, Outcome]]:
-        """The job that was taken, done now."""
+        """Return the job that was taken, done now."""
         if self._job is None:
             sleep(seconds)
             return []

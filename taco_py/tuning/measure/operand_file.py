@@ -23,7 +23,7 @@ class UnpassableError(Exception):
 
 @contextmanager
 def operand_file(content: Any) -> Iterator[Path]:
-    """The path of a file with what is passed, until the block is left.
+    """Yield the path of a file with what is passed, until the block is left.
 
     Raises UnpassableError.
     """
@@ -53,7 +53,8 @@ class _Pickler(pickle.Pickler):
 
 
 def strided_like(values: Array, strides: tuple[int, ...]) -> Array:
-    """The values in an array of these strides, which may be 0 or less, in memory of its own."""
+    """Return the values in an array of these strides, which may be 0 or less, in memory of its
+    own."""
     ends = [step * (n - 1) for step, n in zip(strides, values.shape, strict=True)]
     behind = -sum(min(0, end) for end in ends)
     memory = np.zeros(behind + sum(max(0, end) for end in ends) + values.itemsize, np.uint8)

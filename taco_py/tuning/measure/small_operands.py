@@ -33,7 +33,7 @@ LEAST = 4
 def small_sizes(
     assignment: Assignment, sizes: Mapping[str, int], static: Mapping[str, int]
 ) -> dict[str, int]:
-    """A small size for each index; static ones, and those of two and three, as they are.
+    """Return a small size for each index; static ones, and those of two and three, as they are.
 
     Indices that read one mode of a tensor, as k and j of A[i,k] * A[k,j], have one size.
     """
@@ -51,7 +51,8 @@ def small_sizes(
 
 
 def _first_of_mode(assignment: Assignment, sizes: Iterable[str]) -> dict[str, str]:
-    """The first index of all that read the same modes: in A[i,k] * A[k,j] that is i of each."""
+    """Return the first index of all that read the same modes: in A[i,k] * A[k,j] that is i of
+    each."""
     first = {index: index for index in sizes}
     of_mode: dict[tuple[str, int], str] = {}
     for access in accesses(assignment):
@@ -70,7 +71,7 @@ def _each(
     kept: Mapping[str, int],
     found: Mapping[str, int],
 ) -> dict[str, int]:
-    """The size of each index: as it was, or that of the first of its modes."""
+    """Return the size of each index: as it was, or that of the first of its modes."""
     return {index: kept.get(index, found.get(first[index], 1)) for index in sizes}
 
 
@@ -82,7 +83,7 @@ def small_tensors(
     squeezed: Mapping[str, tuple[int, ...]],
     seed: int = 0,
 ) -> dict[str, TensorData]:
-    """A tensor like each operand, where indices have these sizes.
+    """Return a tensor like each operand, where indices have these sizes.
 
     squeezed  modes of operands that no index stands for, of size 1
     """
@@ -121,7 +122,7 @@ def _like(
 def _dense_like(
     data: TensorData, operand: Operand, shape: tuple[int, ...], numbers: np.random.Generator
 ) -> TensorData:
-    """Memory with an element more where levels do not go on from the one before."""
+    """Return memory with an element more where levels do not go on from the one before."""
     order = operand.type.format.mode_order
     stored = [shape[mode] for mode in order]
     apart = (False, *(not each for each in operand.joined))

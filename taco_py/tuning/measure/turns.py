@@ -45,13 +45,13 @@ class Turns:
 
 
 def times_of(taken: list[float]) -> Times:
-    """The summary of times."""
+    """Return the summary of times."""
     least = min(taken)
     return Times(least, (max(taken) - least) / least if least > 0 else 0.0, len(taken))
 
 
 def alone(call: Call, rounds: int = ROUNDS, limit: float = inf) -> Times:
-    """The times of one function that ran before, for so many seconds at most."""
+    """Return the times of one function that ran before, for so many seconds at most."""
     repeats = _repeats(call)
     begin, taken = perf_counter(), list[float]()
     while len(taken) < rounds and (len(taken) < 2 or perf_counter() - begin < limit):
@@ -67,7 +67,7 @@ def in_turns(
     margin: float = 0.0,
     error: float = ERROR,
 ) -> Turns:
-    """The times of two functions that ran before, until it is clear which is faster.
+    """Return the times of two functions that ran before, until it is clear which is faster.
 
     limit   seconds after which no pair is begun
     margin, error  as `verdict` has them
@@ -90,12 +90,12 @@ def in_turns(
 
 
 def _is_hopeless(mine: Call, other: Call) -> bool:
-    """Whether one call of the first takes so much longer that no more are needed."""
+    """Tell whether one call of the first takes so much longer that no more are needed."""
     return _seconds(mine, 1) > 4 * max(LEAST_SECONDS, _seconds(other, 1))
 
 
 def _pair(mine: Call, other: Call, repeats: int, reverse: bool) -> tuple[float, float]:
-    """The times of both, one after the other."""
+    """Return the times of both, one after the other."""
     if reverse:
         late = _seconds(other, repeats)
         return _seconds(mine, repeats), late
@@ -104,7 +104,7 @@ def _pair(mine: Call, other: Call, repeats: int, reverse: bool) -> tuple[float, 
 
 
 def _repeats(call: Call) -> int:
-    """How many calls one time is of."""
+    """Count how many calls one time is of."""
     seconds = _seconds(call, 1)
     return max(1, min(MOST_REPEATS, ceil(LEAST_SECONDS / max(seconds, 1e-9))))
 

@@ -32,7 +32,7 @@ def search(asked: Asked) -> Search:
 
 
 def _fresh(asked: Asked, met: set[Point], best: dict[Point, float]) -> Iterator[Point]:
-    """Points that were not met before, until there are taken to be no more."""
+    """Yield points that were not met before, until there are taken to be no more."""
     again = 0
     while again < AGAIN:
         first = () not in met

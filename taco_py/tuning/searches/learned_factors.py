@@ -35,7 +35,7 @@ class Example:
 
 
 def ratio(value: float, usual: float) -> float:
-    """The logarithm of a ratio, within bounds."""
+    """Return the logarithm of a ratio, within bounds."""
     if value <= 0.0 or usual <= 0.0:
         return 0.0
     return max(-MOST, min(MOST, log(value) - log(usual)))
@@ -44,7 +44,7 @@ def ratio(value: float, usual: float) -> float:
 def weights_of(
     examples: Sequence[Example], known: Mapping[str, float] | None = None
 ) -> dict[str, float]:
-    """The weight of each feature.
+    """Return the weight of each feature.
 
     known  weights from earlier measurements, which stay where these say nothing
     """
@@ -65,5 +65,5 @@ def weights_of(
 
 
 def corrected(price: float, features: Iterable[str], weights: Mapping[str, float]) -> float:
-    """A price with what is known of the features."""
+    """Return a price with what is known of the features."""
     return price * exp(sum(weights.get(name, 0.0) for name in features))

@@ -73,7 +73,7 @@ class Ranking:
             self.weights = weights_of(self.examples, self.asked.weights)
 
     def next(self) -> Point | None:
-        """The candidate that promises most, now and then another one."""
+        """Return the candidate that promises most, now and then another one."""
         if not self.candidates:
             return None
         self.count += 1
@@ -86,5 +86,5 @@ class Ranking:
         return point
 
     def expected(self, point: Point) -> float:
-        """The corrected price of a candidate."""
+        """Return the corrected price of a candidate."""
         return corrected(self.candidates[point], self.asked.space.features(point), self.weights)

@@ -25,7 +25,7 @@ SEARCHES: Mapping[str, Start] = {
 
 
 def search_of(name: str) -> Start:
-    """The search of a name. Raises ScheduleError where there is none."""
+    """Return the search of a name. Raises ScheduleError where there is none."""
     found = SEARCHES.get(name) if isinstance(name, str) else None
     if found is None:
         raise ScheduleError(

@@ -71,6 +71,6 @@ def lessons_in(file: StoreFile | None) -> Lessons:
 
 
 def features_in(label: str) -> tuple[str, ...]:
-    """The features that a trial's label names, in brackets behind it."""
+    """Return the features that a trial's label names, in brackets behind it."""
     found = re.search(r"\[(.*)\]$", label)
     return tuple(found[1].split(" + ")) if found and found[1] else ()

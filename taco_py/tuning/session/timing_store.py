@@ -43,8 +43,8 @@ def _fullness(given: Mapping[str, Given]) -> list[tuple[str, list[int]]]:
 
 
 def recalled(key: str, choices: Sequence[Choice]) -> tuple[Choice, tuple[Tried, ...]] | None:
-    """The choice that an earlier process took, and what it timed; None where there is none, or it
-    is none of these."""
+    """Return the choice that an earlier process took, and what it timed; None where there is none,
+    or it is none of these."""
     times = _parsed(KERNELS.note(key))
     if times is None:
         return None
@@ -60,7 +60,7 @@ def keep(key: str, taken: str, tried: Sequence[Tried]) -> None:
 
 
 def _parsed(note: str | None) -> Times | None:
-    """The times of a note; None where it is no such note."""
+    """Return the times of a note; None where it is no such note."""
     if note is None:
         return None
     try:

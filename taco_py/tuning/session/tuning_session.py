@@ -194,11 +194,11 @@ class Session:
 
     @property
     def spent(self) -> float:
-        """The seconds that are over."""
+        """Return the seconds that are over."""
         return 0.0 if self.begin is None else self.clock() - self.begin
 
     def _over(self, stale: int) -> str | None:
-        """Why the search ends, None while it goes on."""
+        """Say why the search ends, None while it goes on."""
         if self.trials >= self.limits.trials:
             return f"{self.limits.trials} trials were made"
         if self.spent >= self.limits.seconds:
@@ -206,7 +206,7 @@ class Session:
         return "no other plans were found" if stale >= STALE else None
 
     def _first(self) -> Attempt:
-        """The plan that is chosen without timing, which all others are measured by."""
+        """Return the plan that is chosen without timing, which all others are measured by."""
         text = self.space.text(())
         self.met.add(self.space.identity(self.space.plan(())))
         timed = self.bench.time(text)
@@ -267,7 +267,7 @@ class Session:
 
 
 def _sent(search: object, told: Told) -> Point | None:
-    """The next point of a search, None where it has no more."""
+    """Return the next point of a search, None where it has no more."""
     try:
         found: Point = search.send(told)  # type: ignore[attr-defined]
     except StopIteration:
@@ -276,7 +276,8 @@ def _sent(search: object, told: Told) -> Point | None:
 
 
 def _seconds_of(attempt: Attempt | None, usual: Attempt) -> float | None:
-    """The seconds of a plan that was measured, be it slower, as if all were run at one time."""
+    """Return the seconds of a plan that was measured, be it slower, as if all were run at one
+    time."""
     if attempt is None or attempt.timed.result not in (OK, SLOWER):
         return None
     return attempt.share * (usual.timed.seconds or 0.0)

@@ -59,7 +59,7 @@ class Axis:
     options: tuple[Option, ...]
 
     def option(self, name: str) -> Option | None:
-        """The option of a name."""
+        """Return the option of a name."""
         return next((each for each in self.options if each.name == name), None)
 
 
@@ -68,7 +68,7 @@ Point = tuple[tuple[str, str], ...]
 
 
 def point_of(choices: dict[str, str]) -> Point:
-    """The point of choices by the names of axes."""
+    """Return the point of choices by the names of axes."""
     return tuple(sorted((axis, name) for axis, name in choices.items() if name != USUAL))
 
 
@@ -77,7 +77,7 @@ NO_OPTIONS = "as auto plans it"
 
 
 def label_of(point: Point, features: Iterable[str] = ()) -> str:
-    """A point in words, with what its options are learned by.
+    """Return a point in words, with what its options are learned by.
 
     "kernel y: share = serial(); plan: libraries = none [serial + no libraries]"
     """

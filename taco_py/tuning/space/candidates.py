@@ -82,8 +82,8 @@ def alternatives(
     settings: Settings,
     log: Log,
 ) -> tuple[Choice, ...]:
-    """Other ways to compute an assignment; none where the user said which operands are contracted
-    in turn.
+    """Return other ways to compute an assignment; none where the user said which operands are
+    contracted in turn.
 
     log  of the plan that is chosen without timing
     """
@@ -107,7 +107,7 @@ def alternatives(
 
 
 def _reversed(log: Log, settings: Settings, machine: Machine) -> Iterator[Choice]:
-    """The other outcome of each comparison of prices, the closest first."""
+    """Yield the other outcome of each comparison of prices, the closest first."""
     ranked = sorted(log.decisions.items(), key=lambda item: _ratio(item[1]))
     for (rule, target, number), entry in ranked[:REVERSED]:
         price = (entry.before if entry.taken else entry.after) or inf
@@ -118,7 +118,7 @@ def _reversed(log: Log, settings: Settings, machine: Machine) -> Iterator[Choice
 
 
 def _ratio(entry: Entry) -> float:
-    """How many times dearer the outcome is that was not taken."""
+    """Count how many times dearer the outcome is that was not taken."""
     taken, other = entry.before or inf, entry.after or inf
     if entry.taken:
         taken, other = other, taken
@@ -128,7 +128,7 @@ def _ratio(entry: Entry) -> float:
 def _forms(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, settings: Settings
 ) -> Iterator[Choice]:
-    """Sums in products multiplied out, or as they are written, and in the types that are."""
+    """Yield sums in products multiplied out, or as they are written, and in the types that are."""
     if not settings.contract:
         return
     programs = {
@@ -149,7 +149,7 @@ def _forms(
 def contractions(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, settings: Settings
 ) -> Iterator[Choice]:
-    """Contractions of a product in turn, in other orders than the plan's."""
+    """Yield contractions of a product in turn, in other orders than the plan's."""
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     value = map_terms(assignment.value, lambda each: flatten(each, dtypes))
     (term, *more) = split_terms(value)
@@ -170,7 +170,7 @@ def contractions(
 def _loops(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, settings: Settings
 ) -> Iterator[Choice]:
-    """One kernel, and one in each of its best loop orders: of several terms those of one are
+    """Yield one kernel, and one in each of its best loop orders: of several terms those of one are
     exchanged, and the others keep their best."""
     whole = sums_outside(assignment)
     stats = statistics(whole, operands, request.machine)
@@ -196,7 +196,8 @@ def _loops(
 
 
 def _alike(whole: Assignment) -> dict[frozenset[str], Term]:
-    """One of the terms with each set of loops, which commands cannot tell from the others."""
+    """Return one of the terms with each set of loops, which commands cannot tell from the
+    others."""
     kept = whole.target.indices
     found: dict[frozenset[str], Term] = {}
     for term in split_terms(whole.value):
@@ -206,7 +207,7 @@ def _alike(whole: Assignment) -> dict[frozenset[str], Term]:
 
 
 def _reordering(orders: Iterable[Ranked]) -> tuple[Reorder, ...]:
-    """A command for each order of more than one loop, those of the fewest first."""
+    """Return a command for each order of more than one loop, those of the fewest first."""
     named = sorted(dict.fromkeys(found.order for found in orders), key=len)
     return tuple(Reorder(order) for order in named if len(order) > 1)
 
@@ -217,8 +218,8 @@ def _reordering(orders: Iterable[Ranked]) -> tuple[Reorder, ...]:
 def different(
     choices: Iterable[Choice], plan: Callable[[Settings], Plan]
 ) -> Iterator[tuple[Choice, str]]:
-    """The choices that lead to other steps than those before them, and all that are refused, with
-    the reason; "" for those that can be timed."""
+    """Yield the choices that lead to other steps than those before them, and all that are refused,
+    with the reason; "" for those that can be timed."""
     met: set[tuple[Step, ...]] = set()
     for choice in choices:
         try:
@@ -237,8 +238,8 @@ def fastest(
     attempt: Callable[[Settings], None],
     plan: Callable[[Settings], Plan],
 ) -> tuple[Settings, tuple[Tried, ...]]:
-    """The settings whose attempts take the least time, `plain` unless others are faster; and what
-    was timed.
+    """Return the settings whose attempts take the least time, `plain` unless others are faster; and
+    what was timed.
 
     Those that are refused, or expected to be much slower than `plain`, are passed over, and so is
     what is left when time is over; each is run once before it is timed, they take turns, and one

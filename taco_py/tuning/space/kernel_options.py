@@ -60,8 +60,8 @@ UNROLLS = (2, 4, 8)
 
 
 def edited(step: KernelStep, options: tuple[Option, ...]) -> KernelStep:
-    """The kernel with the options in its schedule: what derives loops, what was planned and is not
-    replaced, then what marks loops.
+    """Return the kernel with the options in its schedule: what derives loops, what was planned and
+    is not replaced, then what marks loops.
 
     loops(i,j), mergeby(j,Gallop)   share = serial()   →   loops(i,j), mergeby(j,Gallop), serial()
     """
@@ -93,19 +93,19 @@ class Allowed:
     entries: Mapping[str, float] = field(default_factory=dict)
 
     def for_kernel(self, step: KernelStep, facts: Mapping[str, Operand]) -> Allowed:
-        """The same with the sizes of a kernel of a program with these facts."""
+        """Return the same with the sizes of a kernel of a program with these facts."""
         own = {name: facts[step.source(name)] for name, _ in step.problem.operands}
         sizes = {i: float(own[name].shape[mode]) for i, name, mode in step.sizes}
         return replace(self, sizes=sizes, entries={n: each.nnz for n, each in own.items()})
 
     def tiles(self, index: str, sizes: tuple[int, ...]) -> Iterator[int]:
-        """The sizes of tiles of which an index has two at least."""
+        """Yield the sizes of tiles of which an index has two at least."""
         extent = self.sizes.get(index, inf)
         return (size for size in sizes if 2 * size <= extent)
 
 
 def axes_of_kernel(step: KernelStep, allowed: Allowed) -> tuple[Axis, ...]:
-    """The axes of a kernel, those of one option left out."""
+    """Return the axes of a kernel, those of one option left out."""
     found = []
     for name, options in TABLE:
         legal = tuple(each for each in options(step, allowed) if _is_legal(step, each))
@@ -115,7 +115,7 @@ def axes_of_kernel(step: KernelStep, allowed: Allowed) -> tuple[Axis, ...]:
 
 
 def _is_legal(step: KernelStep, option: Option) -> bool:
-    """Whether the kernel's loops allow an option by itself, and are others by it."""
+    """Tell whether the kernel's loops allow an option by itself, and are others by it."""
     changed = edited(step, (option,))
     if changed.schedule == step.schedule:
         return False
@@ -129,7 +129,8 @@ def _is_legal(step: KernelStep, option: Option) -> bool:
 
 
 def _loops(step: KernelStep) -> tuple[str, ...]:
-    """The loops of the only term, outermost first; none of several terms, or of other ways."""
+    """Return the loops of the only term, outermost first; none of several terms, or of other
+    ways."""
     orders = step.schedule.orders
     loops = way_of(step.schedule.make).in_loops and not step.schedule.shapes
     return orders[0] if len(orders) == 1 and loops else ()
@@ -139,7 +140,7 @@ def _loops(step: KernelStep) -> tuple[str, ...]:
 
 
 def _share(step: KernelStep, allowed: Allowed) -> Iterator[Option]:
-    """One thread; or a loop by a strategy, for sums that are rounded alike for any number of
+    """Yield one thread; or a loop by a strategy, for sums that are rounded alike for any number of
     threads."""
     yield Option("serial()", "serial", mark=(Serial(),), drops=(Parallelize,))
     loops = _loops(step)
@@ -154,7 +155,7 @@ def _share(step: KernelStep, allowed: Allowed) -> Iterator[Option]:
 
 
 def _races(step: KernelStep) -> Iterator[Race]:
-    """Strategies under which results do not depend on which thread comes first."""
+    """Yield strategies under which results do not depend on which thread comes first."""
     yield from (Race.NONE, Race.ORDERED)
     if computes_exactly(step.problem.result.dtype):
         yield from (Race.TEMPORARY, Race.ATOMICS)
@@ -165,7 +166,7 @@ def _marking(command: Command, kind: str) -> Option:
 
 
 def _in_chunks(index: str, allowed: Allowed) -> Iterator[Option]:
-    """Tiles of the outermost loop, which threads take one by one."""
+    """Yield tiles of the outermost loop, which threads take one by one."""
     outer, inner = f"{index}_c", f"{index}_e"
     for size in allowed.tiles(index, CHUNKS):
         derive, shared = Split(index, outer, inner, size), Parallelize(outer)
@@ -175,7 +176,8 @@ def _in_chunks(index: str, allowed: Allowed) -> Iterator[Option]:
 
 
 def _by_entries(step: KernelStep, loops: tuple[str, ...], allowed: Allowed) -> Iterator[Option]:
-    """Tiles of equally many entries of a sparse operand whose modes are the outermost loops."""
+    """Yield tiles of equally many entries of a sparse operand whose modes are the outermost
+    loops."""
     for access in dict.fromkeys(accesses(step.problem.assignment)):
         stored = step.problem.stored(access)
         if not is_sparse(step.problem.type_of(access.tensor).format) or len(stored) < 2:
@@ -212,7 +214,7 @@ def _threads(_: KernelStep, allowed: Allowed) -> Iterator[Option]:
 
 
 def _tile(step: KernelStep, allowed: Allowed) -> Iterator[Option]:
-    """Strips of a loop over dense tensors alone, outermost."""
+    """Yield strips of a loop over dense tensors alone, outermost."""
     loops = _loops(step)
     sparse = sparse_indices_of(step.problem)
     for place, index in enumerate(loops):
@@ -226,7 +228,7 @@ def _tile(step: KernelStep, allowed: Allowed) -> Iterator[Option]:
 
 
 def _inner(step: KernelStep, _: Allowed) -> Iterator[Option]:
-    """The innermost loop, or the one around it, unrolled or in vectors."""
+    """Yield the innermost loop, or the one around it, unrolled or in vectors."""
     for depth, index in enumerate(reversed(_loops(step)[-2:])):
         for factor in UNROLLS:
             command = Unroll(index, factor)
@@ -238,7 +240,7 @@ def _inner(step: KernelStep, _: Allowed) -> Iterator[Option]:
 
 
 def _merge(step: KernelStep, _: Allowed) -> Iterator[Option]:
-    """How operands meet."""
+    """Yield how operands meet."""
     if not step.may_merge:
         return
     for index in dict.fromkeys(i for order in step.schedule.orders for i in order):
@@ -248,7 +250,7 @@ def _merge(step: KernelStep, _: Allowed) -> Iterator[Option]:
 
 
 def _assembly(step: KernelStep, _: Allowed) -> Iterator[Option]:
-    """A sparse result appended to, or counted first."""
+    """Yield a sparse result appended to, or counted first."""
     if is_full(step.problem.result.format):
         return
     for assembly in (Assembly.INSERT, Assembly.APPEND):
@@ -258,7 +260,7 @@ def _assembly(step: KernelStep, _: Allowed) -> Iterator[Option]:
 
 
 def _workspace(step: KernelStep, _: Allowed) -> Iterator[Option]:
-    """A product of some of the factors first, in a row over the innermost loop."""
+    """Yield a product of some of the factors first, in a row over the innermost loop."""
     loops = _loops(step)
     factors = _factors(step)
     if not loops or len(factors) < 2:
@@ -276,7 +278,7 @@ def _workspace(step: KernelStep, _: Allowed) -> Iterator[Option]:
 
 
 def _factors(step: KernelStep) -> tuple[Access, ...]:
-    """The factors of the only term, where it is a product of accesses."""
+    """Return the factors of the only term, where it is a product of accesses."""
     (term, *more) = split_terms(step.problem.assignment.value)
     if more:
         return ()
@@ -300,7 +302,7 @@ def _factors(step: KernelStep) -> tuple[Access, ...]:
 
 
 def _way(step: KernelStep, allowed: Allowed) -> Iterator[Option]:
-    """The other ways that can make the kernel, with their parameters."""
+    """Yield the other ways that can make the kernel, with their parameters."""
     question, target = Question(step.problem), way_of(step.schedule.make).target
     for way in WAYS.values():
         called = way.lower is None

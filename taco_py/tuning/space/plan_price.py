@@ -39,7 +39,7 @@ class PricedFor:
     threads: int
 
     def plan(self, plan: Plan) -> float:
-        """The seconds of a plan; infinite where a kernel has loops that it cannot have."""
+        """Return the seconds of a plan; infinite where a kernel has loops that it cannot have."""
         facts = {**plan.program.facts, **self.operands}
         made = {step.target for step in plan.steps} - {*plan.program.results}
         kept = sum(keeping(facts[name], self.machine) for name in made if name in facts)
@@ -47,7 +47,7 @@ class PricedFor:
         return kept * self.machine.step_seconds + sum(steps)
 
     def step(self, step: Step, facts: Mapping[str, Operand]) -> float:
-        """The seconds of one step of a plan."""
+        """Return the seconds of one step of a plan."""
         machine = self.machine
         match step:
             case KernelStep():
@@ -68,7 +68,7 @@ class PricedFor:
         return machine.plan_step_seconds
 
     def kernel(self, step: KernelStep, facts: Mapping[str, Operand]) -> float:
-        """The seconds of a kernel."""
+        """Return the seconds of a kernel."""
         own = {name: facts[step.source(name)] for name, _ in step.problem.operands}
         own = {n: replace(o, type=step.problem.type_of(n)) for n, o in own.items()}
         way = way_of(step.schedule.make)
@@ -91,7 +91,7 @@ class PricedFor:
         return seconds if small else waking + seconds / self._gain(step)
 
     def _gain(self, step: KernelStep) -> float:
-        """How many times as fast threads make a kernel."""
+        """Count how many times as fast threads make a kernel."""
         if self.threads == 1 or step.schedule.serial:
             return 1.0
         if way_of(step.schedule.make).in_loops and not self._is_shared(step):
@@ -107,6 +107,6 @@ class PricedFor:
 
 
 def _has_static_loops(problem: Problem) -> bool:
-    """Whether a loop over every coordinate of an index has its size compiled in."""
+    """Tell whether a loop over every coordinate of an index has its size compiled in."""
     static = {index for index, _ in problem.static}
     return not static <= sparse_indices_of(problem)

@@ -45,7 +45,7 @@ def planner_axes(
     settings: Settings,
     trees: tuple[Choice, ...],
 ) -> tuple[Axis, ...]:
-    """The axes around the plan that is chosen without timing.
+    """Return the axes around the plan that is chosen without timing.
 
     trees  other orders in which its product may be contracted
     """
@@ -87,7 +87,7 @@ def _sizes(plan: Plan, settings: Settings) -> Iterator[tuple[str, tuple[Option, 
 
 
 def _decisions(plan: Plan) -> Iterator[tuple[tuple[str, str, int], Option]]:
-    """The other outcome of each comparison of prices, the closest first."""
+    """Yield the other outcome of each comparison of prices, the closest first."""
     ranked = sorted(plan.log.decisions.items(), key=lambda item: _ratio(item[1]))
     for decision, entry in ranked[:DECISIONS]:
         rule, target, _ = decision
@@ -102,13 +102,13 @@ def _told(decision: tuple[str, str, int]) -> str:
 
 
 def _ratio(entry: Entry) -> float:
-    """How many times dearer the outcome is that was not taken."""
+    """Count how many times dearer the outcome is that was not taken."""
     taken, other = entry.before or inf, entry.after or inf
     return other / taken if not entry.taken else taken / other if other else inf
 
 
 def _rules(plan: Plan) -> Iterator[tuple[str, Option]]:
-    """The rules that were used without a comparison, and may be left out."""
+    """Yield the rules that were used without a comparison, and may be left out."""
     decided = {rule for rule, _, _ in plan.log.decisions}
     free = {rule.name for rule, _ in CATALOGUE if rule.phase is not Phase.NEEDED}
     used = dict.fromkeys(e.rule for e in plan.log.entries if e.taken and e.rule not in decided)

@@ -46,7 +46,7 @@ class Space:
     # ------------------------------------------------------------ what there is
 
     def axes(self, point: Point) -> tuple[Axis, ...]:
-        """The axes at a point: the planner's, then those of its plan's kernels."""
+        """Return the axes at a point: the planner's, then those of its plan's kernels."""
         return (*self.planner, *self._kernel_axes(self._settings(point)))
 
     def _kernel_axes(self, settings: Settings) -> tuple[Axis, ...]:
@@ -64,7 +64,7 @@ class Space:
         return tuple(axis for step, allowed in own for axis in axes_of_kernel(step, allowed))
 
     def chosen(self, point: Point) -> dict[str, Option]:
-        """The options of a point that there are, by the names of their axes."""
+        """Return the options of a point that there are, by the names of their axes."""
         wanted = dict(point)
         axes = self.planner
         if any(name.startswith(KERNEL) for name in wanted):
@@ -73,13 +73,13 @@ class Space:
         return {a.name: o for a, o in named if o is not None and a.name in wanted}
 
     def settled(self, point: Point) -> Point:
-        """The point without what its plan has no axis or no option for."""
+        """Return the point without what its plan has no axis or no option for."""
         return point_of({name: option.name for name, option in self.chosen(point).items()})
 
     # ------------------------------------------------------------ plans
 
     def _settings(self, point: Point) -> Settings:
-        """The settings that the planner is asked with."""
+        """Return the settings that the planner is asked with."""
         chosen, settings = dict(point), self.settings
         for axis in self.planner:
             option = axis.option(chosen.get(axis.name, USUAL))
@@ -88,7 +88,7 @@ class Space:
         return settings
 
     def _plan(self, settings: Settings) -> Plan | None:
-        """The plan of settings, None where there is none."""
+        """Return the plan of settings, None where there is none."""
         key = "plan", settings
         if key not in self.known:
             try:
@@ -99,7 +99,8 @@ class Space:
         return found
 
     def plan(self, point: Point) -> Plan:
-        """The plan of a point, with the planner's log. Raises ScheduleError where there is none."""
+        """Return the plan of a point, with the planner's log. Raises ScheduleError where there is
+        none."""
         settings = self._settings(point)
         plan = self._plan(settings)
         if plan is None:
@@ -107,7 +108,7 @@ class Space:
         return replace(plan, program=self._edited(plan.program, point))
 
     def _edited(self, program: Program, point: Point) -> Program:
-        """The program with the point's options in the schedules of its kernels."""
+        """Return the program with the point's options in the schedules of its kernels."""
         chosen = self.chosen(point)
         for step in program.kernels:
             head = f"{KERNEL}{step.target}: "
@@ -117,7 +118,7 @@ class Space:
         return program
 
     def text(self, point: Point) -> str:
-        """The text of a point's plan. Raises ScheduleError where it has none."""
+        """Return the text of a point's plan. Raises ScheduleError where it has none."""
         return program_text(self.plan(point).program)
 
     def identity(self, plan: Plan) -> str:
@@ -137,7 +138,7 @@ class Space:
     # ------------------------------------------------------------ walks
 
     def neighbours(self, point: Point) -> Iterator[Point]:
-        """The points that differ from one at one axis."""
+        """Yield the points that differ from one at one axis."""
         for axis in self.axes(point):
             for option in axis.options:
                 other = self.settled(point_of({**dict(point), axis.name: option.name}))
@@ -145,12 +146,12 @@ class Space:
                     yield other
 
     def random(self, numbers: Random, changes: int) -> Point:
-        """A point with options other than the usual at so many axes at most."""
+        """Return a point with options other than the usual at so many axes at most."""
         return self.mutated((), numbers, changes)
 
     def mutated(self, point: Point, numbers: Random, changes: int = 1) -> Point:
-        """A point that differs from one at so many axes at most, of the planner's as often as of
-        the kernels'."""
+        """Return a point that differs from one at so many axes at most, of the planner's as often
+        as of the kernels'."""
         for _ in range(changes):
             axes = self.axes(point)
             groups = [[a for a in axes if a.name.startswith(head)] for head in (PLAN, KERNEL)]
@@ -163,7 +164,7 @@ class Space:
         return point
 
     def every(self) -> Iterator[Point]:
-        """All points, the planner's options in the outer loops."""
+        """Yield all points, the planner's options in the outer loops."""
         for options in product(*(axis.options for axis in self.planner)):
             names = (axis.name for axis in self.planner)
             planned = point_of({n: o.name for n, o in zip(names, options, strict=True)})
@@ -173,12 +174,13 @@ class Space:
                 yield point_of({**dict(planned), **own})
 
     def count(self, most: int = 100_000) -> int:
-        """How many points there are, at most so many."""
+        """Count how many points there are, at most so many."""
         return sum(1 for _ in islice(self.every(), most))
 
 
 def _added(own: Any, name: str, value: Any) -> Any:
-    """The value of a field of settings: of sets and of static sizes, with those that are there."""
+    """Return the value of a field of settings: of sets and of static sizes, with those that are
+    there."""
     if isinstance(own, frozenset):
         return own | value
     return tuple(sorted((*own, *value))) if name == "static" else value

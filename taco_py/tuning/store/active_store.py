@@ -25,7 +25,7 @@ def usual_path() -> Path:
 
 
 def active_file() -> StoreFile | None:
-    """The store of this process, None where there is none that can be opened.
+    """Return the store of this process, None where there is none that can be opened.
 
     One that was named and cannot be opened is warned of; one that nobody named need not be there.
     """
@@ -44,7 +44,7 @@ def active_file() -> StoreFile | None:
 
 
 def opened(path: Path) -> StoreFile:
-    """The store in a file, opened once for this process. Raises TuningStoreError."""
+    """Return the store in a file, opened once for this process. Raises TuningStoreError."""
     key = "open tuning store", str(path)
     found: StoreFile | None = KERNELS.memo.get(key)
     if found is None or not found.is_open:

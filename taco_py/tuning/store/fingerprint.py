@@ -48,7 +48,7 @@ class Target:
         return sha256(asdict(self))
 
     def same_processor(self, other: Target) -> bool:
-        """Whether what must agree does."""
+        """Tell whether what must agree does."""
         return all(getattr(self, each) == getattr(other, each) for each in SAME_PROCESSOR)
 
     def differences(self, here: Target) -> tuple[str, ...]:
@@ -68,19 +68,19 @@ class Target:
 
 
 def _alone(mine: str, others: str) -> str:
-    """The words that others lack, the first few."""
+    """Return the words that others lack, the first few."""
     words = sorted({*mine.split()} - {*others.split()})
     return " ".join(words[:4]) + (" …" if len(words) > 4 else "")
 
 
 def sha256(value: Any) -> str:
-    """The digest of what JSON can spell, the same in each process and version of Python."""
+    """Return the digest of what JSON can spell, the same in each process and version of Python."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def target_here(kind: str = "c") -> Target:
-    """The target of this kind in this process, looked for once."""
+    """Return the target of this kind in this process, looked for once."""
     return remembered(("tuning target", kind), lambda: _found(kind))
 
 
@@ -101,7 +101,7 @@ def _compiler() -> str:
 
 
 def _gpu() -> tuple[str, str]:
-    """The name and architecture of the GPU, and its compiler."""
+    """Return the name and architecture of the GPU, and its compiler."""
     from codegen.toolchain.cuda.find_compiler import find_cuda_compiler
     from taco_py.compiler.devices import device_of, devices
 

@@ -61,7 +61,7 @@ class Job:
 
     @property
     def code(self) -> str:
-        """The error code without its reason."""
+        """Return the error code without its reason."""
         return code_of(self.error)
 
 
@@ -78,12 +78,12 @@ class Transition:
 
 
 def code_of(error: str) -> str:
-    """The code of an error with a reason: "STORAGE_ERROR: no room" → "STORAGE_ERROR"."""
+    """Return the code of an error with a reason: "STORAGE_ERROR: no room" → "STORAGE_ERROR"."""
     return error.partition(":")[0]
 
 
 def with_reason(code: str, reason: object = "") -> str:
-    """An error code with its reason, in one line."""
+    """Return an error code with its reason, in one line."""
     words = " ".join(str(reason).split())
     return f"{code}: {words[:400]}" if words else code
 
@@ -216,7 +216,7 @@ def take_over(connection: sqlite3.Connection, prefix: str, now: float) -> int:
 
 
 def failures(connection: sqlite3.Connection, hash: str) -> int:
-    """Attempts that failed since the job was queued last."""
+    """Return attempts that failed since the job was queued last."""
     (count,) = connection.execute(
         "SELECT count(*) FROM transitions WHERE job = ?1 AND before = 'TUNING' AND after = "
         "'WAITING' AND error <> '' AND error NOT LIKE 'NORMAL%' AND id > (SELECT max(id) FROM "
@@ -227,7 +227,7 @@ def failures(connection: sqlite3.Connection, hash: str) -> int:
 
 
 def _held(connection: sqlite3.Connection, hash: str, attempt: int) -> Job | None:
-    """The job, where this attempt has it."""
+    """Return the job, where this attempt has it."""
     job = find_job(connection, hash)
     held = job is not None and job.state == TUNING and job.attempts == attempt
     return job if held else None
@@ -263,7 +263,7 @@ def _note(connection: sqlite3.Connection, change: Transition) -> None:
 
 
 def job_of(row: tuple[Any, ...]) -> Job:
-    """The job of a row of `COLUMNS`. Raises DamagedRowError for what others wrote."""
+    """Return the job of a row of `COLUMNS`. Raises DamagedRowError for what others wrote."""
     job = Job(*row)
     texts = job.hash, job.workload, job.options, job.state, job.error, job.worker
     numbers = isinstance(job.attempts, int) and isinstance(job.lease, int | float)
@@ -273,13 +273,13 @@ def job_of(row: tuple[Any, ...]) -> Job:
 
 
 def find_job(connection: sqlite3.Connection, hash: str) -> Job | None:
-    """The job with a hash."""
+    """Return the job with a hash."""
     row = connection.execute(f"SELECT {COLUMNS} FROM jobs WHERE hash = ?", (hash,)).fetchone()
     return None if row is None else job_of(row)
 
 
 def jobs_of(connection: sqlite3.Connection, state: str | None = None) -> Iterator[Job]:
-    """All jobs, or those in a state, in the order in which they were queued."""
+    """Yield all jobs, or those in a state, in the order in which they were queued."""
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM jobs WHERE ?1 IS NULL OR state = ?1 ORDER BY place", (state,)
     )
@@ -287,7 +287,7 @@ def jobs_of(connection: sqlite3.Connection, state: str | None = None) -> Iterato
 
 
 def transitions_of(connection: sqlite3.Connection, hash: str | None) -> Iterator[Transition]:
-    """All changes, or those of a job, the oldest first."""
+    """Yield all changes, or those of a job, the oldest first."""
     rows = connection.execute(
         "SELECT job, made, before, after, error, worker FROM transitions "
         "WHERE ?1 IS NULL OR job = ?1 ORDER BY id",
@@ -297,7 +297,7 @@ def transitions_of(connection: sqlite3.Connection, hash: str | None) -> Iterator
 
 
 def last_finished(connection: sqlite3.Connection, count: int) -> list[Transition]:
-    """The last changes to FINISHED, the oldest first."""
+    """Return the last changes to FINISHED, the oldest first."""
     rows = connection.execute(
         "SELECT job, made, before, after, error, worker FROM transitions "
         "WHERE after = ? ORDER BY id DESC LIMIT ?",
@@ -307,7 +307,7 @@ def last_finished(connection: sqlite3.Connection, count: int) -> list[Transition
 
 
 def counts_of(connection: sqlite3.Connection) -> dict[tuple[str, str], int]:
-    """How many jobs there are in each state with each error code."""
+    """Count how many jobs there are in each state with each error code."""
     found: dict[tuple[str, str], int] = {}
     rows: Iterable[Any] = connection.execute("SELECT state, error FROM jobs")
     for state, error in rows:

@@ -35,7 +35,7 @@ def write_log(path: Path, records: Iterable[TuningRecord]) -> int:
 
 
 def read_log(path: Path) -> Iterator[TuningRecord]:
-    """The trials of a file. Raises FileFormatError that names the line, and OSError."""
+    """Yield the trials of a file. Raises FileFormatError that names the line, and OSError."""
     with path.open(encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():

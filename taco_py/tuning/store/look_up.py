@@ -53,24 +53,24 @@ class TunedPlan:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it was timed on this target, for such operands."""
+        """Tell whether it was timed on this target, for such operands."""
         return self.match == EXACT
 
     @property
     def is_timed(self) -> bool:
-        """Whether it was run, not only expected to be fast."""
+        """Tell whether it was run, not only expected to be fast."""
         return self.record.result == OK
 
     @property
     def program(self) -> Program:
-        """The plan, parsed, in the names of the record."""
+        """Return the plan, parsed, in the names of the record."""
         return parse_program(self.record.plan)
 
 
 def look_up(
     connection: sqlite3.Connection, key: TuningKey, far: int, hints: bool
 ) -> tuple[TunedPlan | None, int]:
-    """The best plan, and how many better ones no longer parse."""
+    """Return the best plan, and how many better ones no longer parse."""
     skipped = 0
     for found in plans_of(connection, key, far, hints):
         if found is not None:
@@ -82,7 +82,7 @@ def look_up(
 def plans_of(
     connection: sqlite3.Connection, key: TuningKey, far: int, hints: bool
 ) -> Iterator[TunedPlan | None]:
-    """The plans of a key, the best first; None for one that no longer parses.
+    """Yield the plans of a key, the best first; None for one that no longer parses.
 
     exact, then of this processor by another compiler or version, then of near buckets, then of
     other processors; at last what was never timed, but chosen by price for such operands here
@@ -102,7 +102,7 @@ def plans_of(
 def _candidates(
     connection: sqlite3.Connection, key: TuningKey, far: int, hints: bool
 ) -> Iterator[tuple[TuningRecord, str]]:
-    """Plans with how they fit, the best first."""
+    """Yield plans with how they fit, the best first."""
     rows = connection.execute(SAME, (key.hash, key.bucket_text, key.target.kind))
     every = [record_of(row) for row in rows]
     same = [each for each in every if each.result != EXPECTED]
@@ -124,7 +124,8 @@ def _hint(record: TuningRecord, key: TuningKey) -> str:
 def _near(
     connection: sqlite3.Connection, key: TuningKey, far: int
 ) -> Iterator[tuple[TuningRecord, str]]:
-    """Plans for other buckets on this target, the nearest first; of those as near, the fastest."""
+    """Yield plans for other buckets on this target, the nearest first; of those as near, the
+    fastest."""
     for apart, ids in _near_keys(connection, key, far):
         rows = (row for id in ids for row in connection.execute(OF_KEY, (id,)))
         timed = (each for each in map(record_of, rows) if each.result != EXPECTED)
@@ -135,8 +136,8 @@ def _near(
 def _near_keys(
     connection: sqlite3.Connection, key: TuningKey, far: int
 ) -> Iterator[tuple[int, list[int]]]:
-    """The numbers of keys by their distance, the nearest first: each distance once all keys that
-    may be as near were met."""
+    """Yield the numbers of keys by their distance, the nearest first: each distance once all keys
+    that may be as near were met."""
     first, second = halves(key.buckets)
     within = (first - far, first + far, second - far, second + far)
     found: dict[int, list[int]] = {}

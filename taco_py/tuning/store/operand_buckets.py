@@ -39,17 +39,17 @@ class Buckets:
 
 
 def bucket(number: float) -> int:
-    """The number of bits of a number, rounded: 0 of 0, 1 of 1, 4 of 8 to 15."""
+    """Return the number of bits of a number, rounded: 0 of 0, 1 of 1, 4 of 8 to 15."""
     return round(float(number)).bit_length()
 
 
 def distance(one: tuple[int, ...], other: tuple[int, ...]) -> int:
-    """How many doublings lie between two, all measures taken together."""
+    """Count how many doublings lie between two, all measures taken together."""
     return sum(abs(a - b) for a, b in zip(one, other, strict=True))
 
 
 def buckets_of(computation: Computation, names: Names) -> Buckets:
-    """The buckets of a computation's operands, in order of their new names."""
+    """Return the buckets of a computation's operands, in order of their new names."""
     found: list[tuple[str, int]] = []
     sizes = computation.sizes()
     for index, new in names.indices.items():
@@ -64,7 +64,7 @@ def buckets_of(computation: Computation, names: Names) -> Buckets:
 
 
 def _measures_of(name: str, order: int) -> Iterator[str]:
-    """The measures of a sparse operand, in the order of `_summary`."""
+    """Yield the measures of a sparse operand, in the order of `_summary`."""
     yield from (f"entries {name}", f"density {name}")
     yield from (f"{what} {name}.{mode}" for mode in range(order) for what in MOMENTS)
     yield f"run {name}"
@@ -83,18 +83,18 @@ class Known:
     sample: bytes
 
     def is_of(self, arrays: Sequence[Array]) -> bool:
-        """Whether they are those of these arrays."""
+        """Tell whether they are those of these arrays."""
         same = all(own() is each for own, each in zip(self.arrays, arrays, strict=True))
         return same and self.sample == _sample(arrays)
 
 
 def _sample(arrays: Sequence[Array]) -> bytes:
-    """A few elements of each."""
+    """Return a few elements of each."""
     return b"".join(each[:: max(1, len(each) // SAMPLED)].tobytes() for each in arrays)
 
 
 def _remembered(operand: Operand, entries: Entries) -> tuple[int, ...]:
-    """The buckets of an operand, which are found once for its arrays."""
+    """Return the buckets of an operand, which are found once for its arrays."""
     data = entries.data
     lists = (array for level in data.levels for array in (level.pos, level.crd))
     arrays = tuple(each for each in lists if isinstance(each, np.ndarray))
@@ -127,8 +127,8 @@ def _summary(operand: Operand, entries: Entries) -> Iterator[int]:
 
 
 def run_of(entries: Entries) -> float:
-    """The mean length of runs of neighbouring coordinates in the last list, from a sample: the
-    width of blocks, where entries are in blocks. 0 where the last level is no list."""
+    """Return the mean length of runs of neighbouring coordinates in the last list, from a sample:
+    the width of blocks, where entries are in blocks. 0 where the last level is no list."""
     return recall_in(entries, "run of neighbours")(lambda: _found_run(entries))
 
 

@@ -49,7 +49,7 @@ class Computation:
     static: Sequence[tuple[str, int]] = ()
 
     def sizes(self) -> dict[str, int]:
-        """The size of each index, as operands have it."""
+        """Return the size of each index, as operands have it."""
         axes = dict(self.squeezed)
         found: dict[str, int] = {}
         for each in self.assignments:
@@ -82,12 +82,12 @@ class Names:
         return self.indices.setdefault(name, f"i{len(self.indices)}")
 
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The new name of each tensor and index with the one that the user gave it."""
+        """Return the new name of each tensor and index with the one that the user gave it."""
         every = (*self.tensors.items(), *self.indices.items())
         return tuple((new, own) for own, new in every)
 
     def renamed(self, assignment: Assignment) -> Assignment:
-        """An assignment in new names."""
+        """Return an assignment in new names."""
         target = self._access(assignment.target)
         return Assignment(target, self._expression(assignment.value), assignment.operator)
 
@@ -105,7 +105,7 @@ class Names:
 
 
 def problem_of(computation: Computation) -> tuple[str, Names]:
-    """The text, and which names stand for which in it."""
+    """Return the text, and which names stand for which in it."""
     names = Names()
     lines = [assignment_text(names.renamed(each)) for each in computation.assignments]
     lines += _types(computation, names)
@@ -121,7 +121,7 @@ def problem_of(computation: Computation) -> tuple[str, Names]:
 
 
 def _types(computation: Computation, names: Names) -> Iterator[str]:
-    """A line for each operand and each result, in order of their new names."""
+    """Yield a line for each operand and each result, in order of their new names."""
     every = {**computation.operands, **computation.results}
     for name in [own for own in names.tensors if own in every]:
         if name in computation.operands:
@@ -136,7 +136,7 @@ def _types(computation: Computation, names: Names) -> Iterator[str]:
 
 
 def _functions(computation: Computation) -> Iterator[str]:
-    """The bodies of the functions of users that are called."""
+    """Yield the bodies of the functions of users that are called."""
     nodes = [node for each in computation.assignments for node, _ in walk(each.value)]
     used = [node.operator for node in nodes if isinstance(node, Call | Reduce)]
     for name in sorted(DEFINED.operators):

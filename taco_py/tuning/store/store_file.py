@@ -94,7 +94,7 @@ class StoreFile:
             raise self._damaged("it ends before its last page")
 
     def _checked(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """The connection, once its file is known to be a store of the newest schema."""
+        """Return the connection, once its file is known to be a store of the newest schema."""
         if self.write_allowed:
             _use_wal(connection, self.timeout)
             with _transaction(connection):
@@ -111,7 +111,8 @@ class StoreFile:
         return copied
 
     def _version(self, connection: sqlite3.Connection) -> int:
-        """The version of the schema, 0 of a new file. Raises TuningStoreError for other files."""
+        """Return the version of the schema, 0 of a new file. Raises TuningStoreError for other
+        files."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -128,7 +129,7 @@ class StoreFile:
         return int(version) if tables else 0
 
     def error(self, found: str, hint: str) -> TuningStoreError:
-        """An error that says what was found in the place of a store."""
+        """Return an error that says what was found in the place of a store."""
         return TuningStoreError(f"Expected a tuning store in {self.path}, found {found}", hint=hint)
 
     def _damaged(self, why: str) -> TuningStoreError:
@@ -141,13 +142,13 @@ class StoreFile:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for reading what was stored at one moment."""
+        """Yield the connection, for reading what was stored at one moment."""
         with self._use() as connection, _transaction(connection, "DEFERRED"):
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """The connection inside a transaction: all that is done is kept, or nothing of it."""
+        """Yield the connection inside a transaction: all that is done is kept, or nothing of it."""
         if not self.write_allowed:
             raise self.error("one that is only read", "copy it to where it can be written")
         with self._use() as connection, _transaction(connection, "IMMEDIATE"):
@@ -175,12 +176,12 @@ class StoreFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can be used in this process."""
+        """Tell whether it can be used in this process."""
         return self._connection is not None or self._owner != os.getpid()
 
     @property
     def size(self) -> int:
-        """Bytes on disk, or in memory."""
+        """Return bytes on disk, or in memory."""
         with self.read() as connection:
             (pages,) = connection.execute("PRAGMA page_count").fetchone()
             (page,) = connection.execute("PRAGMA page_size").fetchone()
@@ -217,7 +218,7 @@ class StoreFile:
 
 
 def _log_of(path: Path) -> Path:
-    """The file beside a store that has what was written last."""
+    """Return the file beside a store that has what was written last."""
     return path.with_name(f"{path.name}-wal")
 
 

@@ -52,7 +52,7 @@ class DamagedRowError(sqlite3.DatabaseError):
 
 
 def _run(statements: str) -> Callable[[sqlite3.Connection], None]:
-    """A step that runs statements, inside the transaction that is open."""
+    """Return a step that runs statements, inside the transaction that is open."""
 
     def step(connection: sqlite3.Connection) -> None:
         for statement in statements.split(";"):

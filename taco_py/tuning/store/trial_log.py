@@ -52,7 +52,7 @@ _BEST = f"""
 
 
 def record_of(row: tuple[Any, ...]) -> TuningRecord:
-    """The record of a row of `COLUMNS`. Raises DamagedRowError for what others wrote."""
+    """Return the record of a row of `COLUMNS`. Raises DamagedRowError for what others wrote."""
     try:
         return _record_of(row)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
@@ -60,7 +60,7 @@ def record_of(row: tuple[Any, ...]) -> TuningRecord:
 
 
 def buckets_in(text: Any) -> tuple[int, ...]:
-    """The buckets of their text: "10 9 15". Raises DamagedRowError for what is none."""
+    """Return the buckets of their text: "10 9 15". Raises DamagedRowError for what is none."""
     try:
         return tuple(map(int, text.split()))
     except (ValueError, AttributeError) as error:
@@ -140,13 +140,14 @@ def _key_id(connection: sqlite3.Connection, key: TuningKey) -> int:
 
 
 def halves(buckets: tuple[int, ...]) -> tuple[int, int]:
-    """The sums of both halves of the buckets, no farther apart than the buckets themselves."""
+    """Return the sums of both halves of the buckets, no farther apart than the buckets
+    themselves."""
     middle = len(buckets) // 2
     return sum(buckets[:middle]), sum(buckets[middle:])
 
 
 def _id(connection: sqlite3.Connection, table: str, name: str, value: str, **others: Any) -> int:
-    """The number of a row, which is added where there is none."""
+    """Return the number of a row, which is added where there is none."""
     select = f"SELECT id FROM {table} WHERE {name} = ?"
     found = connection.execute(select, (value,)).fetchone()
     if found is None:
@@ -159,7 +160,7 @@ def _id(connection: sqlite3.Connection, table: str, name: str, value: str, **oth
 
 
 def trials_of(connection: sqlite3.Connection, result: str | None) -> Iterator[TuningRecord]:
-    """Every trial, the oldest first."""
+    """Yield every trial, the oldest first."""
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM log {JOINED} WHERE ?1 IS NULL OR log.result = ?1 ORDER BY log.id",
         (result,),
@@ -168,7 +169,7 @@ def trials_of(connection: sqlite3.Connection, result: str | None) -> Iterator[Tu
 
 
 def best_of_each(connection: sqlite3.Connection) -> Iterator[TuningRecord]:
-    """The fastest plans of each key, the fastest first."""
+    """Yield the fastest plans of each key, the fastest first."""
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM records CROSS JOIN log ON log.id = records.best {JOINED} "
         "ORDER BY records.key, records.seconds"

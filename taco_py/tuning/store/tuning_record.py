@@ -55,7 +55,7 @@ class TuningKey:
 
 
 def key_for(computation: Computation, target: Target) -> TuningKey:
-    """The key of a computation on a target."""
+    """Return the key of a computation on a target."""
     problem, names = problem_of(computation)
     found = buckets_of(computation, names)
     return TuningKey(target, problem, found.measures, found.values, names.pairs())
@@ -157,7 +157,7 @@ def _unexpected(name: str, wanted: str, found: object) -> OperandTypeError:
 
 
 def as_json(record: TuningRecord) -> dict[str, Any]:
-    """A record as numbers and texts."""
+    """Return a record as numbers and texts."""
     key = record.key
     return {
         "target": asdict(key.target),
@@ -177,7 +177,8 @@ def as_json(record: TuningRecord) -> dict[str, Any]:
 
 
 def from_json(found: Any) -> TuningRecord:
-    """The record of what `as_json` gives. Raises ValueError, TypeError or KeyError for others."""
+    """Return the record of what `as_json` gives. Raises ValueError, TypeError or KeyError for
+    others."""
     if not isinstance(found, Mapping):
         raise TypeError(f"Expected an object, found {type(found).__name__}")
     measures, buckets = tuple(map(_text, found["measures"])), tuple(map(_whole, found["buckets"]))

@@ -27,7 +27,7 @@ from taco_py.language.notation.rewrites.semirings import Semiring, semiring_of
 
 
 def _format(value: Any) -> str:
-    """A format as text; whether it is one for the result is asked once that is known."""
+    """Return a format as text; whether it is one for the result is asked once that is known."""
     if not isinstance(value, str | Format | RemappedFormat):
         raise OperandTypeError(
             f"Expected format to be a Format or its text, found {value!r}",
@@ -37,7 +37,7 @@ def _format(value: Any) -> str:
 
 
 def _semiring(value: Any) -> str:
-    """The name of a semiring that its name tells all of. Raises NotationError."""
+    """Return the name of a semiring that its name tells all of. Raises NotationError."""
     found = semiring_of(value)
     if isinstance(value, Semiring) and (value.zero, value.one) != (None, None):
         raise OperandTypeError(
@@ -64,7 +64,8 @@ CALL_OPTIONS = tuple(PLAIN)
 
 
 def plain_option(name: str, value: Any) -> Any:
-    """The value of an option as JSON has it. Raises TacoError for one that it cannot have."""
+    """Return the value of an option as JSON has it. Raises TacoError for one that it cannot
+    have."""
     return PLAIN[name](value)
 
 

@@ -25,7 +25,7 @@ MOST_PLACES = 2**62
 
 
 def coordinates_of(description: OperandDescription) -> Columns:
-    """The coordinates of each entry, in row-major order, no two alike.
+    """Return the coordinates of each entry, in row-major order, no two alike.
 
     There may be fewer than were asked for, where degrees or bands leave no room for more.
     """
@@ -88,7 +88,7 @@ def _near_diagonal(
 
 
 def _unique(columns: Columns, shape: Sequence[int]) -> Columns:
-    """The entries told apart, in row-major order."""
+    """Return the entries told apart, in row-major order."""
     if prod(shape) <= MOST_PLACES:
         places = np.unique(np.ravel_multi_index(columns, tuple(shape)))
         return [each.astype(np.int64) for each in np.unravel_index(places, tuple(shape))]
@@ -117,7 +117,7 @@ def _sampler(description: OperandDescription, mode: int, rng: np.random.Generato
 
 
 def _of_turns(size: int, rng: np.random.Generator) -> Sampler:
-    """Each coordinate as often as all others, or once more."""
+    """Return each coordinate as often as all others, or once more."""
 
     def draw(count: int) -> NDArray[np.int64]:
         rest = rng.permutation(size)[: count % size]
@@ -127,7 +127,7 @@ def _of_turns(size: int, rng: np.random.Generator) -> Sampler:
 
 
 def _of_weights(weights: NDArray[np.float64], rng: np.random.Generator) -> Sampler:
-    """Coordinates by chance, each with its weight; which one has which is by chance too."""
+    """Return coordinates by chance, each with its weight; which one has which is by chance too."""
     names, ends = rng.permutation(len(weights)), np.cumsum(weights)
     return lambda count: names[np.searchsorted(ends, rng.random(count) * ends[-1], "right")]
 

@@ -66,7 +66,8 @@ class Mutation:
 
 
 def mutate(task: TuningTask, rules: Sequence[Mutation]) -> tuple[TuningTask, ...]:
-    """All tasks that rules make of one together, each once; the task itself where there are none.
+    """Return all tasks that rules make of one together, each once; the task itself where there are
+    none.
 
     Raises KeyedError for rules that lead to no task.
     """
@@ -77,7 +78,7 @@ def mutate(task: TuningTask, rules: Sequence[Mutation]) -> tuple[TuningTask, ...
 
 
 def _applied(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
-    """The tasks of one rule."""
+    """Yield the tasks of one rule."""
     if rule.what == "option":
         old = dict(task.options).get(str(rule.operand))
         for number in rule.numbers:
@@ -94,7 +95,7 @@ def _applied(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
 
 
 def _changed(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
-    """Tasks whose operands have another density, type, format …
+    """Yield tasks whose operands have another density, type, format …
 
     "*" of density or nnz is all that are sparse; multiples are of what each operand has itself.
     """
@@ -122,7 +123,7 @@ def _old(description: OperandDescription, what: str) -> Any:
 def _with(
     description: OperandDescription, name: str, rule: Mutation, value: Any
 ) -> OperandDescription:
-    """A description with another value, which is checked as if it had been written so."""
+    """Return a description with another value, which is checked as if it had been written so."""
     table = description.as_json()
     table[rule.what] = value
     if rule.what == "density":
@@ -141,7 +142,7 @@ def _described(table: Mapping[str, Any], name: str, rule: Mutation) -> OperandDe
 
 
 def _rescaled(made: OperandDescription, old: OperandDescription, what: str) -> OperandDescription:
-    """Entries of coordinates grow with the number of entries; other rows have other ones."""
+    """Return entries of coordinates grow with the number of entries; other rows have other ones."""
     if what == "rows":
         return replace(made, degrees=())
     factor = made.entries / max(1, old.entries)
@@ -150,7 +151,7 @@ def _rescaled(made: OperandDescription, old: OperandDescription, what: str) -> O
 
 
 def _sized(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
-    """Tasks in which a mode, and all that share its index, has another size."""
+    """Yield tasks in which a mode, and all that share its index, has another size."""
     (name,) = _names(task, rule)
     mode = rule.mode or 0
     shape = task.described[name].shape
@@ -170,7 +171,7 @@ def _sized(task: TuningTask, rule: Mutation) -> Iterator[TuningTask]:
 def _resized(
     description: OperandDescription, name: str, together: Modes, rule: Mutation, size: Any
 ) -> OperandDescription:
-    """A description with another size in some modes; its density stays."""
+    """Return a description with another size in some modes; its density stays."""
     modes = [mode for mode in range(len(description.shape)) if (name, mode) in together]
     if not modes or description.file:
         return description
@@ -189,7 +190,8 @@ def _resized(
 
 
 def _together(task: TuningTask, name: str, mode: int) -> Modes:
-    """The modes whose sizes are one: those that an index links, through any number of accesses."""
+    """Return the modes whose sizes are one: those that an index links, through any number of
+    accesses."""
     links: dict[str, set[tuple[str, int]]] = {}
     for access in accesses(assignment_of(task)):
         for place, index in enumerate(access.indices):
@@ -204,7 +206,7 @@ def _together(task: TuningTask, name: str, mode: int) -> Modes:
 
 
 def _names(task: TuningTask, rule: Mutation) -> tuple[str, ...]:
-    """The operands that a rule is about."""
+    """Return the operands that a rule is about."""
     names = operand_names(assignment_of(task))
     if rule.operand == "*":
         return names
@@ -238,7 +240,7 @@ def _checked(task: TuningTask, rule: Mutation) -> TuningTask:
 
 
 def mutation_of(found: Any) -> Mutation:
-    """The rule of a table: { size = "A.1", values = [64, 128] }. Raises KeyedError."""
+    """Return the rule of a table: { size = "A.1", values = [64, 128] }. Raises KeyedError."""
     if not isinstance(found, Mapping):
         raise KeyedError(f"Expected a table that describes a rule, found {found!r}", ())
     known = (*WHAT, *WAYS, "base")
@@ -278,7 +280,7 @@ def _check_numbers(numbers: Sequence[Any], what: str, way: str) -> None:
 
 
 def _address(what: str, where: Any) -> tuple[str | int, int | None]:
-    """The operand and the mode: "A.1" or "0.1" of a size, "A", "0" or "*" of all else."""
+    """Return the operand and the mode: "A.1" or "0.1" of a size, "A", "0" or "*" of all else."""
     if what == "option":
         if where not in OPTIONS:
             raise KeyedError(

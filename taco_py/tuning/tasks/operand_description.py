@@ -63,19 +63,19 @@ class OperandDescription:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether it stores some elements alone."""
+        """Tell whether it stores some elements alone."""
         if self.format == ARRAY:
             return False
         return self.format in KINDS or not self.levels.is_dense
 
     @property
     def levels(self) -> Format:
-        """The format of a Tensor. Raises FormatError."""
+        """Return the format of a Tensor. Raises FormatError."""
         return named(self.format, len(self.shape))
 
     @property
     def entries(self) -> int:
-        """How many elements are stored."""
+        """Count how many elements are stored."""
         if self.nnz is not None:
             return self.nnz
         volume = prod(self.shape)
@@ -92,7 +92,7 @@ class OperandDescription:
 
 
 def _listed(value: Any) -> Any:
-    """Tuples as lists."""
+    """Return tuples as lists."""
     return [_listed(each) for each in value] if isinstance(value, tuple) else value
 
 
@@ -105,7 +105,7 @@ class KeyedError(OperandError):
 
 
 def described(found: Any) -> OperandDescription:
-    """The description that JSON or TOML has. Raises KeyedError."""
+    """Return the description that JSON or TOML has. Raises KeyedError."""
     if not isinstance(found, Mapping):
         raise KeyedError(
             f"Expected a table that describes an operand, found {found!r}",

@@ -30,7 +30,7 @@ CLASSES = {name: getattr(sp, name) for name in KINDS}
 def make_operands(
     descriptions: Mapping[str, OperandDescription], folder: Path | None = None
 ) -> dict[str, Any]:
-    """The operands by name; those of files are looked for in a folder.
+    """Return the operands by name; those of files are looked for in a folder.
 
     Raises OSError and FileFormatError for files, OutOfMemoryError.
     """
@@ -38,7 +38,8 @@ def make_operands(
 
 
 def make_operand(description: OperandDescription, folder: Path | None = None) -> Any:
-    """The operand: an array, a number, a scipy.sparse array or a Tensor, always the same one."""
+    """Return the operand: an array, a number, a scipy.sparse array or a Tensor, always the same
+    one."""
     if description.file:
         return _read(description, folder)
     rng = np.random.default_rng([description.seed, 1])
@@ -55,7 +56,7 @@ def make_operand(description: OperandDescription, folder: Path | None = None) ->
 
 
 def _stored(description: OperandDescription, columns: list[Any], values: Any) -> Any:
-    """Entries in the format that a description says."""
+    """Return entries in the format that a description says."""
     if description.format not in KINDS:
         levels, index = description.levels, description.index or None
         return Tensor(pack_coo(columns, values, description.shape, levels, index))
@@ -67,7 +68,7 @@ def _stored(description: OperandDescription, columns: list[Any], values: Any) ->
 
 
 def _with_index(made: Any, index: str) -> Any:
-    """A scipy.sparse array whose coordinates are of a type."""
+    """Return a scipy.sparse array whose coordinates are of a type."""
     if made.format == "coo":
         made.coords = tuple(each.astype(index) for each in made.coords)
     else:
@@ -76,7 +77,7 @@ def _with_index(made: Any, index: str) -> Any:
 
 
 def _read(description: OperandDescription, folder: Path | None) -> Any:
-    """The operand in a file, in the format that a description says."""
+    """Return the operand in a file, in the format that a description says."""
     path = Path(description.file).expanduser()
     data = files.read(path if folder is None else folder / path, None)
     found = Tensor(data).astype(description.dtype)
@@ -88,7 +89,7 @@ def _read(description: OperandDescription, folder: Path | None) -> Any:
 
 
 def _values(rng: np.random.Generator, count: int, dtype: np.dtype[Any]) -> Any:
-    """Numbers that every type can hold, none of them zero."""
+    """Return numbers that every type can hold, none of them zero."""
     if number_kind(dtype) in "fc":
         return rng.uniform(0.5, 1.5, count).astype(dtype)
     return rng.integers(1, 4, count).astype(dtype)

@@ -20,7 +20,7 @@ EXPECTED = {
 
 
 def checked_search_option(name: str, value: Any) -> Any:
-    """The value of an option of a search, of Python's types where NumPy's were given.
+    """Return the value of an option of a search, of Python's types where NumPy's were given.
 
     Raises OperandTypeError or ScheduleError for a value that it cannot have.
     """

@@ -49,12 +49,12 @@ def read_tasks(path: str | Path) -> tuple[TuningTask, ...]:
 
 
 def read_targets(path: str | Path) -> tuple[str, ...]:
-    """The targets that a file of tasks names. Raises OSError and FileFormatError."""
+    """Return the targets that a file of tasks names. Raises OSError and FileFormatError."""
     return tasks_in(_text_of(path), str(path))[1]
 
 
 def _text_of(path: str | Path) -> str:
-    """The text of a file. Raises FileFormatError for bytes that are none."""
+    """Return the text of a file. Raises FileFormatError for bytes that are none."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -65,7 +65,7 @@ def _text_of(path: str | Path) -> str:
 
 
 def tasks_in(text: str, path: str) -> tuple[tuple[TuningTask, ...], tuple[str, ...]]:
-    """The tasks of a text, and the targets that it names. Raises FileFormatError."""
+    """Return the tasks of a text, and the targets that it names. Raises FileFormatError."""
     try:
         found = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
@@ -90,7 +90,7 @@ def tasks_in(text: str, path: str) -> tuple[tuple[TuningTask, ...], tuple[str, .
 
 
 def _task(table: Any, shared: Mapping[str, Any]) -> TuningTask:
-    """A task with the options of all tasks besides its own."""
+    """Return a task with the options of all tasks besides its own."""
     if not isinstance(table, Mapping):
         raise KeyedError(f"Expected a table that describes a task, found {table!r}", ())
     task = task_of({name: value for name, value in table.items() if name != "mutate"})
@@ -147,14 +147,14 @@ class _Places:
             raise self.error(KeyedError(told, ("text",), None), where) from error
 
     def error(self, error: KeyedError, where: Path_) -> FileFormatError:
-        """The error with line, table and key."""
+        """Return the error with line, table and key."""
         path: Path_ = (*where, *error.path)
         line = self._line(path)
         told = f"line {line} of {self._path}" if line else self._path
         return FileFormatError(f"In {told}, {_spelled(path)}: {error.message}", hint=error.hint)
 
     def _line(self, path: Path_) -> int:
-        """The line of the deepest key of a path that is found, 0 for none."""
+        """Return the line of the deepest key of a path that is found, 0 for none."""
         best, reached = 0, 0
         for number, found in self._keys():
             shared = 0
@@ -167,7 +167,7 @@ class _Places:
         return best
 
     def _keys(self) -> Iterator[tuple[int, Path_]]:
-        """The keys of each line, headers of tables among them: (4, ("task", 0, "text"))."""
+        """Yield the keys of each line, headers of tables among them: (4, ("task", 0, "text"))."""
         counts: dict[Path_, int] = {}
         head: Path_ = ()
         for number, line in enumerate(self._lines, 1):
@@ -191,7 +191,7 @@ def _keys_of(text: str) -> tuple[str, ...]:
 
 
 def _numbered(keys: tuple[str, ...], is_array: bool, counts: dict[Path_, int]) -> Path_:
-    """The path of a header: each array of tables above is at its last table."""
+    """Return the path of a header: each array of tables above is at its last table."""
     found: Path_ = ()
     for place, key in enumerate(keys):
         found = (*found, key)
@@ -203,7 +203,7 @@ def _numbered(keys: tuple[str, ...], is_array: bool, counts: dict[Path_, int]) -
 
 
 def _spelled(path: Path_) -> str:
-    """A path as people write it: task[0].operands.A.density; tables are counted from 1."""
+    """Return a path as people write it: task[0].operands.A.density; tables are counted from 1."""
     text = ""
     for each in path:
         text += f"[{each + 1}]" if isinstance(each, int) else f".{each}"
@@ -242,12 +242,12 @@ def _written(task: TuningTask) -> str:
 
 
 def key(name: str) -> str:
-    """A key of TOML, in quotes where it needs them."""
+    """Return a key of TOML, in quotes where it needs them."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
 def toml(value: Any) -> str:
-    """A value in one line of TOML."""
+    """Return a value in one line of TOML."""
     match value:
         case bool():
             return "true" if value else "false"

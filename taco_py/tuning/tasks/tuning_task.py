@@ -100,7 +100,7 @@ class TuningTask:
 
 
 def task_of(found: Any) -> TuningTask:
-    """The task that JSON or TOML has. Raises KeyedError."""
+    """Return the task that JSON or TOML has. Raises KeyedError."""
     if not isinstance(found, Mapping):
         raise KeyedError(f"Expected a table that describes a task, found {found!r}", ())
     _check_keys(found, KEYS, ())
@@ -129,7 +129,7 @@ def _operand(name: str, table: Any) -> OperandDescription:
 
 
 def options_of(found: Any, path: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
-    """Options in order of their names, without those that are None. Raises KeyedError."""
+    """Return options in order of their names, without those that are None. Raises KeyedError."""
     if not isinstance(found, Mapping):
         raise KeyedError(f"Expected a table of options, found {found!r}", path)
     _check_keys(found, OPTIONS, path)
@@ -139,7 +139,8 @@ def options_of(found: Any, path: tuple[str, ...]) -> tuple[tuple[str, Any], ...]
 
 
 def _checked(name: str, value: Any, path: tuple[str, ...]) -> Any:
-    """The value of an option as JSON has it. Raises KeyedError for one that it cannot have."""
+    """Return the value of an option as JSON has it. Raises KeyedError for one that it cannot
+    have."""
     try:
         return (plain_option if name in CALL_OPTIONS else checked_search_option)(name, value)
     except TacoError as error:
@@ -167,7 +168,7 @@ def _plain(value: Any) -> Any:
 
 
 def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as a call takes them."""
+    """Return options as a call takes them."""
     return {name: _plain(value) for name, value in options.items()}
 
 
@@ -209,7 +210,8 @@ def check_task(task: TuningTask) -> None:
 
 
 def assignment_of(task: TuningTask) -> Assignment:
-    """The assignment of a task's text. Raises NotationError; KeyedError for several statements."""
+    """Return the assignment of a task's text. Raises NotationError; KeyedError for several
+    statements."""
     found = parse_statements(task.text, task.described)
     if len(found) > 1:
         raise KeyedError(

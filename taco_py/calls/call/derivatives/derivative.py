@@ -62,7 +62,7 @@ class Derivative:
 
     @property
     def shapes(self) -> dict[str, Any]:
-        """The shapes that the call says of what statements scatter to, by their names."""
+        """Return the shapes that the call says of what statements scatter to, by their names."""
         return dict(self.source.shapes)
 
     def explained(self, objects: Mapping[str, Any]) -> str:

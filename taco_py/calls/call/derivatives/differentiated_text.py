@@ -55,30 +55,31 @@ class DifferentiatedText:
 
     @property
     def sparse(self) -> frozenset[str]:
-        """The operands that leave elements out."""
+        """Return the operands that leave elements out."""
         return frozenset(n for n, each in self.objects.items() if leaves_out(each))
 
     @property
     def dense(self) -> frozenset[str]:
-        """The operands that leave no elements out."""
+        """Return the operands that leave no elements out."""
         return frozenset(self.objects) - self.sparse
 
     @property
     def masks(self) -> frozenset[str]:
-        """The sparse operands that are 0 where they store nothing."""
+        """Return the sparse operands that are 0 where they store nothing."""
         return frozenset(n for n in self.sparse if not fill_of(self.objects[n], n))
 
     @property
     def is_complex(self) -> bool:
-        """Whether an operand is complex."""
+        """Tell whether an operand is complex."""
         return any(self.dtype(name).kind == "c" for name in self.objects)
 
     def dtype(self, name: str) -> np.dtype[Any]:
-        """The type of an operand."""
+        """Return the type of an operand."""
         return dtype_of(self.objects[name], name)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of an operand, or of what a statement without subscripts on the left makes."""
+        """Return the shape of an operand, or of what a statement without subscripts on the left
+        makes."""
         if name in self.objects:
             return tuple(np.shape(self.objects[name]))
         if name in self.shapes:
@@ -87,7 +88,7 @@ class DifferentiatedText:
         return tuple(self._size(index, target) for index in target.target.indices)
 
     def _size(self, index: str, statement: Assignment) -> int:
-        """The size of an index of a statement."""
+        """Return the size of an index of a statement."""
         for access in accesses(statement):
             for mode, subscript in enumerate(access.modes):
                 if subscript.index == index:
@@ -114,7 +115,7 @@ class DifferentiatedText:
             )
 
     def targets(self) -> Iterator[Access]:
-        """The accesses that outputs are assigned by."""
+        """Yield the accesses that outputs are assigned by."""
         for name in self.outputs:
             yield next(s.target for s in self.statements if s.target.tensor == name)
 
@@ -164,7 +165,7 @@ def read_text(
 def _over_numbers(
     statements: tuple[Assignment, ...], objects: Mapping[str, Any], over: Over
 ) -> tuple[tuple[Assignment, ...], dict[str, Any]]:
-    """A statement over a semiring, under a mask, as one over numbers, and its operands.
+    """Return a statement over a semiring, under a mask, as one over numbers, and its operands.
 
     Raises DerivativeError for semirings of truths, and for subscripts that are more than indices.
     """
@@ -208,8 +209,8 @@ def _where_stored(expr: Expr) -> Expr:
 def _shapes(
     shape: Any, statements: Sequence[Assignment], border: str
 ) -> dict[str, tuple[int, ...]]:
-    """The shapes that a call says, by the names that statements scatter to, or, beyond a border,
-    that the one statement assigns."""
+    """Return the shapes that a call says, by the names that statements scatter to, or, beyond a
+    border, that the one statement assigns."""
     scattered = dict.fromkeys(s.target.tensor for s in statements if s.target.subscripts)
     if border != ERROR and len(statements) == 1:
         scattered = {statements[0].target.tensor: None}
@@ -235,7 +236,7 @@ def _shapes(
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
-    """A shape as a tuple. Raises DimensionError for what is none."""
+    """Return a shape as a tuple. Raises DimensionError for what is none."""
     found = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     if not all(isinstance(each, Integral) and int(each) >= 0 for each in found):
         raise DimensionError(
@@ -247,7 +248,8 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 def _assigned_once(
     statements: tuple[Assignment, ...], outputs: tuple[str, ...], objects: Mapping[str, Any]
 ) -> tuple[tuple[Assignment, ...], tuple[str, ...]]:
-    """Statements of which each has a target of its own, and the targets that outputs stand for.
+    """Return statements of which each has a target of its own, and the targets that outputs stand
+    for.
 
     Derivatives read what a statement has read, also where its name is assigned again later.
     """
@@ -272,7 +274,7 @@ def _wanted(
     used: set[str],
     outputs: Sequence[str],
 ) -> tuple[str, ...]:
-    """The operands that a derivative is taken by."""
+    """Return the operands that a derivative is taken by."""
     if wrt is None:
         floats = [n for n, each in objects.items() if dtype_of(each, n).kind in "fc" and n in used]
         if not floats:
@@ -303,7 +305,7 @@ def _types(objects: Mapping[str, Any]) -> str:
 
 
 def dtype_of(obj: Any, name: str) -> np.dtype[Any]:
-    """The type of an operand's elements."""
+    """Return the type of an operand's elements."""
     if is_number(obj):
         return np.asarray(obj).dtype
     if is_traced(obj):
@@ -318,14 +320,14 @@ def fill_of(obj: Any, name: str) -> Any:
 
 
 def leaves_out(obj: Any) -> bool:
-    """Whether an operand is sparse."""
+    """Tell whether an operand is sparse."""
     if is_traced(obj):
         return bool(obj.fact.sparsity)
     return is_scipy_sparse(obj) or (isinstance(obj, Tensor) and not obj.format.is_dense)
 
 
 def like(obj: Any, value: Any) -> Any:
-    """A cotangent as the operand is: its class, its type; zeros where there is none."""
+    """Return a cotangent as the operand is: its class, its type; zeros where there is none."""
     dtype = dtype_of(obj, "operand")
     if is_traced(obj) or is_traced(value):
         return np.zeros_like(obj) if value is None else value.astype(dtype)
@@ -343,7 +345,7 @@ def like(obj: Any, value: Any) -> Any:
 
 
 def _dense(obj: Any, value: Any, dtype: np.dtype[Any]) -> Any:
-    """A cotangent as a dense operand is."""
+    """Return a cotangent as a dense operand is."""
     if is_scipy_sparse(value):
         value = value.toarray()
     elif isinstance(value, Tensor):
@@ -358,7 +360,7 @@ def _dense(obj: Any, value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _zeros(obj: Any, dtype: np.dtype[Any]) -> Any:
-    """Zeros where an operand stores something."""
+    """Return zeros where an operand stores something."""
     if leaves_out(obj):
         found = obj.copy()
         return found * dtype.type(0)

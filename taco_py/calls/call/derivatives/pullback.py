@@ -48,7 +48,7 @@ class Pullback(Derivative):
     # ------------------------------------------------------------ one call
 
     def _objects(self, seeds: Mapping[str, Any]) -> dict[str, Any]:
-        """The operands of the statements, given the cotangents of outputs."""
+        """Return the operands of the statements, given the cotangents of outputs."""
         zeros = {
             cotangent: np.zeros(self.source.shape(name), self.source.dtype(name))
             for cotangent, name in self.statements.scattered.items()
@@ -56,7 +56,7 @@ class Pullback(Derivative):
         return self.operands_with({**seeds, **zeros}, self.statements.sizes)
 
     def _seeds(self, cotangents: Sequence[Any]) -> dict[str, Any]:
-        """The cotangents of outputs by their names in the statements."""
+        """Return the cotangents of outputs by their names in the statements."""
         seeds = self.statements.seeds
         if not cotangents and not any(each.modes for each in self.source.targets()):
             cotangents = (1.0,) * len(seeds)
@@ -71,7 +71,7 @@ class Pullback(Derivative):
         return dict(zip(seeds.values(), cotangents, strict=True))
 
     def _result(self, name: str, given: Mapping[str, Any]) -> Any:
-        """The cotangent of an operand, in its type."""
+        """Return the cotangent of an operand, in its type."""
         cotangent = self.statements.cotangents[name]
         operand, value = self.source.objects[name], given[cotangent] if cotangent else None
         if value is not None and np.shape(value) != np.shape(operand):

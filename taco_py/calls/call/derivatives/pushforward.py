@@ -57,13 +57,13 @@ class Pushforward(Derivative):
 
     @property
     def shapes(self) -> dict[str, Any]:
-        """The shapes that the call says of what is scattered to, and of tangents of that."""
+        """Return the shapes that the call says of what is scattered to, and of tangents of that."""
         said = self.source.shapes
         tangents = self.statements.made
         return {**said, **{tangents[name]: each for name, each in said.items() if name in tangents}}
 
     def _objects(self, tangents: Mapping[str, Any]) -> dict[str, Any]:
-        """The operands of the statements."""
+        """Return the operands of the statements."""
         for name in tangents:
             if name not in self.wrt:
                 raise OperandError(

@@ -42,7 +42,8 @@ def turns_of(statements: Sequence[Assignment], outputs: Sequence[str]) -> tuple[
 
 
 def _read_at_subscripts(statement: Assignment) -> Iterator[str]:
-    """The tensors that a statement reads at more than indices, or whose elements are positions."""
+    """Yield the tensors that a statement reads at more than indices, or whose elements are
+    positions."""
     for access in accesses(statement):
         if access.subscripts:
             yield access.tensor
@@ -82,7 +83,7 @@ def run_statements(
 
 
 def _is_shaped(part: Sequence[Assignment], shapes: Mapping[str, Any]) -> bool:
-    """Whether a turn is one statement of whose result the call says the shape."""
+    """Tell whether a turn is one statement of whose result the call says the shape."""
     return len(part) == 1 and part[0].target.tensor in shapes
 
 
@@ -110,5 +111,5 @@ def explain_statements(
 
 
 def _operands(part: Sequence[Assignment]) -> Iterator[str]:
-    """The names that statements read, each once."""
+    """Yield the names that statements read, each once."""
     yield from dict.fromkeys(name for each in part for name in names_of(each))

@@ -30,7 +30,8 @@ from taco_py.running.replay.find import ShortCall
 
 
 def to_device(obj: Any, target: str) -> DeviceTensor:
-    """A tensor of the host in the memory of a device. Raises OperandTypeError, DeviceError."""
+    """Return a tensor of the host in the memory of a device. Raises OperandTypeError,
+    DeviceError."""
     data = as_data(obj)
     check(data)
     data = examined(data)
@@ -50,7 +51,7 @@ def kind_of(obj: Any) -> str:
 
 
 def stay(data: TensorData, prepared: Prepared, axes: tuple[int, ...], place: str) -> Any:
-    """The result as a tensor of the device that operands are on.
+    """Return the result as a tensor of the device that operands are on.
 
     axes  of the result in the order in which they are wanted, () for that of the plan
     """
@@ -97,7 +98,7 @@ def _short_call(
     axes: tuple[int, ...],
     cautions: tuple[UserWarning, ...],
 ) -> ShortCall:
-    """A function of tensors of one signature, in the order of the call's operands."""
+    """Return a function of tensors of one signature, in the order of the call's operands."""
 
     def call(*operands: DeviceTensor) -> Any:
         give(cautions)

@@ -21,7 +21,8 @@ GPU = "cuda"
 def placed(
     objects: Mapping[str, Any], target: str | None, masks: Sequence[Any] = ()
 ) -> tuple[dict[str, Any], str]:
-    """The operands, those of other libraries' GPU arrays in place, and what computes on them.
+    """Return the operands, those of other libraries' GPU arrays in place, and what computes on
+    them.
 
     target  what the user asks for, None where nothing
     masks   which have to be there too
@@ -42,7 +43,7 @@ def placed(
 def placed_operands(
     operands: tuple[Any, ...], target: str | None, masks: Sequence[Any] = ()
 ) -> tuple[tuple[Any, ...], str]:
-    """`placed` of operands without names, subscripts among them."""
+    """Return `placed` of operands without names, subscripts among them."""
     first = 1 if operands and isinstance(operands[0], str) else 0
     named = {f"operand {place - first}": obj for place, obj in enumerate(operands)}
     found, target = placed(named, target, masks)
@@ -50,7 +51,8 @@ def placed_operands(
 
 
 def adopted(obj: Any, target: str) -> Any:
-    """The tensor that another library has in the memory of a GPU, in place; all else as it is.
+    """Return the tensor that another library has in the memory of a GPU, in place; all else as it
+    is.
 
     Raises DeviceError for one on another GPU than `target`.
     """
@@ -86,7 +88,7 @@ def _require_readable(array: Any, obj: object) -> None:
 
 
 def _apart(objects: Mapping[str, Any], target: str | None) -> DeviceError:
-    """The error of operands that are not where the call computes."""
+    """Return the error of operands that are not where the call computes."""
     where = [
         f"{name} on {obj.target}" for name, obj in objects.items() if isinstance(obj, DeviceTensor)
     ]

@@ -74,7 +74,7 @@ def compute_several(
 def _begun(
     read: Sequence[Understood], objects: Mapping[str, Any], outs: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """The operands that begin as arrays for results: `y += value`, where y is no operand."""
+    """Return the operands that begin as arrays for results: `y += value`, where y is no operand."""
     first: dict[str, Understood] = {}
     for each in read:
         first.setdefault(each.assignment.target.tensor, each)

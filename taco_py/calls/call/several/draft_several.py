@@ -64,7 +64,8 @@ def draft_several(
     index_dtype: str = "int32",
     static: Mapping[str, int] | None = None,
 ) -> DraftOfSeveral:
-    """`text` over operands of `formats`, which are by name; an array stands for its own format.
+    """Return `text` over operands of `formats`, which are by name; an array stands for its own
+    format.
 
     Raises what `call.draft.draft` raises.
     """
@@ -101,7 +102,7 @@ def draft_several(
 
 
 def _first(written: Sequence[Assignment], name: str) -> Assignment:
-    """The first statement that assigns a name."""
+    """Return the first statement that assigns a name."""
     return next(each for each in written if each.target.tensor == name)
 
 
@@ -119,14 +120,14 @@ def _without_entries(given: Given) -> Operand:
 
 
 def _nominal(type: TensorType, shape: tuple[int, ...]) -> Operand:
-    """The facts that are taken for an operand of which a format is known."""
+    """Return the facts that are taken for an operand of which a format is known."""
     volume = prod(float(n) for n in shape)
     entries = volume if type.format.is_dense else max(1.0, volume * NOMINAL_DENSITY)
     return Operand(type, shape, entries)
 
 
 def _read(facts: Mapping[str, Operand], read: Read) -> Operand:
-    """The facts of an operand that is read in another type."""
+    """Return the facts of an operand that is read in another type."""
     own = facts[read.source]
     return replace(own, type=own.type.read_as(read.dtype.name))
 
@@ -137,8 +138,8 @@ def _shapes(
     arrays: Mapping[str, tuple[int, ...]],
     static: Mapping[str, int],
 ) -> tuple[dict[str, tuple[int, ...]], bool]:
-    """The shape of each operand, by sizes that arrays and `static` say, as far as indices lead; and
-    whether others had to be taken for nominal ones."""
+    """Return the shape of each operand, by sizes that arrays and `static` say, as far as indices
+    lead; and whether others had to be taken for nominal ones."""
     sizes: dict[tuple[str, int], int] = {
         (name, mode): size for name, shape in arrays.items() for mode, size in enumerate(shape)
     }

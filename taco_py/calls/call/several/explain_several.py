@@ -48,7 +48,8 @@ def with_results(told: str, statements: Statements, typed: Typed, plan: Plan) ->
 
 
 def told_statements(statements: Statements, typed: Typed, plan: Plan) -> Iterator[str]:
-    """A line for the results, for each tensor between, and for each statement that is dropped."""
+    """Yield a line for the results, for each tensor between, and for each statement that is
+    dropped."""
     results = (
         f"{name} ({typed.kinds[target].kind})" for name, target in statements.outputs.items()
     )

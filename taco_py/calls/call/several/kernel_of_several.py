@@ -118,7 +118,7 @@ class KernelOfSeveral:
         return kernel_page(text, stored, facts, self.source, self.explain())
 
     def __repr__(self) -> str:
-        """The statements, and each operand's format and dtype, in one line."""
+        """Return the statements, and each operand's format and dtype, in one line."""
         operands = (
             f"{name}: {str(form) or 'scalar'}/{self.types[name].element}"
             for name, form in self.formats.items()
@@ -157,7 +157,7 @@ class KernelOfSeveral:
             return self._found(given, out, threads)
 
     def _found(self, given: dict[str, Any], out: Any, threads: int | None) -> Any:
-        """The outputs for operands by name."""
+        """Return the outputs for operands by name."""
         outs_by_name = by_output("out", out, self.outputs, self.outputs)
         asked = Asked(self.outputs, {}, outs_by_name, self.alone)
         outs = tuple(asked.outs[name] for name in self.outputs if name in asked.outs)
@@ -198,7 +198,7 @@ class KernelOfSeveral:
         return found[0] if self.alone else tuple(found)
 
     def _ready(self, objects: Mapping[str, Any]) -> Ready:
-        """The operands checked, as the plan takes them."""
+        """Return the operands checked, as the plan takes them."""
         uses = (access for each in self.statements.assignments for access in accesses(each))
         check_given([a for a in uses if a.tensor in self.formats], tuple(self.formats), objects)
         found = give({n: typed_number(n, obj, self.types[n]) for n, obj in objects.items()})
@@ -254,7 +254,7 @@ class KernelOfSeveral:
 
 
 def compile_several(drafted: DraftOfSeveral, settings: Settings) -> KernelOfSeveral:
-    """The kernels of statements over operands of known formats."""
+    """Return the kernels of statements over operands of known formats."""
     check_schedule(settings)
     found, results = drafted.typed, tuple(drafted.statements.outputs.values())
     request = Request(
@@ -284,7 +284,8 @@ def compile_plan_of_several(
     alone: bool,
     settings: Settings,
 ) -> KernelOfSeveral:
-    """A plan as what can be called: all its kernels compiled, or found where they are already."""
+    """Return a plan as what can be called: all its kernels compiled, or found where they are
+    already."""
     steps = plan.kernels
     compiled = compile_recipes([step.recipe() for step in steps])
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}

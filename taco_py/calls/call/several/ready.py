@@ -46,7 +46,7 @@ class Ready:
     alone: bool
 
     def start(self, settings: Settings) -> Execution:
-        """An execution over the operands."""
+        """Return an execution over the operands."""
         tensors = {name: g.data for name, g in self.given.items()}
         threads = settings.threads or KERNELS.cores
         known = informer(self.given), self.kernels
@@ -60,7 +60,7 @@ def make_ready(
     outputs: Sequence[str],
     formats: Mapping[str, Any],
 ) -> Ready:
-    """All checks, then the plan.
+    """Return all checks, then the plan.
 
     outputs  the names that are wanted
     formats  those that are asked for, by name
@@ -109,7 +109,7 @@ def check_schedule(settings: Settings) -> None:
 
 
 def _read(given: Mapping[str, Given], read: Read) -> Given:
-    """An operand in the type that it is read in."""
+    """Return an operand in the type that it is read in."""
     source, wanted = given[read.source], read.dtype
     if not read.converted:
         return read_as({read.source: source}, {read.source: wanted})[read.source]
@@ -134,7 +134,7 @@ def _recalled(
     settings: Settings,
     results: Sequence[str],
 ) -> _Planned:
-    """The plan for such operands, made when it is first asked for."""
+    """Return the plan for such operands, made when it is first asked for."""
     planned: _Planned | None = KERNELS.memo.get(key)
     if planned is None:
         operands = {name: g.operand for name, g in given.items()}

@@ -73,7 +73,7 @@ def _rewritten(
 
 
 def _sampled(step: Statement, places: Places) -> Statement:
-    """A statement at places."""
+    """Return a statement at places."""
     indices = step.assignment.target.indices
     where = [
         Access(atom.name, tuple(indices[mode] for mode in atom.modes if mode is not None))

@@ -29,7 +29,7 @@ class Statement:
 
     @property
     def target(self) -> str:
-        """The tensor that it makes."""
+        """Return the tensor that it makes."""
         return self.assignment.target.tensor
 
 
@@ -49,7 +49,7 @@ class Statements:
 
     @property
     def assignments(self) -> tuple[Assignment, ...]:
-        """The assignments alone."""
+        """Return the assignments alone."""
         return tuple(step.assignment for step in self.steps)
 
 
@@ -88,7 +88,7 @@ def in_single_assignment(
 
 
 def _all_names(statements: Iterable[Assignment]) -> set[str]:
-    """Every tensor that statements read or make."""
+    """Return every tensor that statements read or make."""
     return {n for each in statements for n in (each.target.tensor, *operand_names(each))}
 
 

@@ -94,7 +94,7 @@ class Typed:
 
     @property
     def types(self) -> dict[str, TensorType]:
-        """The type of each target."""
+        """Return the type of each target."""
         targets = [each.target.tensor for each in self.assignments]
         return {name: self.operands[name].type for name in targets}
 
@@ -149,7 +149,8 @@ def kinds_of(
     types: Mapping[str, TensorType],
     containers: Mapping[str, str],
 ) -> dict[str, ResultKind]:
-    """How tensors of known formats are handed out that are made of operands in these containers."""
+    """Return how tensors of known formats are handed out that are made of operands in these
+    containers."""
     found: dict[str, ResultKind] = {}
     known = dict(containers)
     formats = {name: type.format for name, type in types.items()}
@@ -215,8 +216,8 @@ class _Building:
     def _with_fill(
         self, assignment: Assignment, dtype: DType
     ) -> tuple[Assignment, ResultKind, str]:
-        """The assignment that stores what differs from its fill value alone, where a Tensor or a
-        temporary has that; with how it is stored, and the fill value as text."""
+        """Return the assignment that stores what differs from its fill value alone, where a Tensor
+        or a temporary has that; with how it is stored, and the fill value as text."""
         dtypes = self._dtypes(assignment)
         assignment = with_wraps(assignment, self._fill, dtypes)
         kind = self._kind(assignment)
@@ -248,7 +249,7 @@ class _Building:
     # ------------------------------------------------------------ other types
 
     def _in_wide_types(self, statement: Statement) -> Assignment:
-        """The assignment whose sums of small integers are wide, which reads tensors so."""
+        """Return the assignment whose sums of small integers are wide, which reads tensors so."""
         assignment = statement.assignment
         if self.wishes.dtype is not None:
             return assignment
@@ -271,7 +272,7 @@ class _Building:
         return rename(assignment, others)
 
     def _read(self, source: str, dtype: DType, converted: bool = False) -> str:
-        """The name under which a tensor is read in another type, which may be its own."""
+        """Return the name under which a tensor is read in another type, which may be its own."""
         own = self.known[source]
         if own.type.dtype == dtype.name:
             return source
@@ -304,7 +305,8 @@ class _Building:
                 check_static_size(index, size, {index: found})
 
     def typed(self) -> Typed:
-        """The statements, with the index type that all of them need and operands' own names."""
+        """Return the statements, with the index type that all of them need and operands' own
+        names."""
         own = self._alone()
         index = self._index_dtype()
         read = {name for each in self.assignments for name in operand_names(each)}
@@ -321,7 +323,8 @@ class _Building:
         )
 
     def _alone(self) -> dict[str, str]:
-        """The other names of operands that are read in one type alone, with their own names."""
+        """Return the other names of operands that are read in one type alone, with their own
+        names."""
         read = {name for each in self.assignments for name in operand_names(each)}
         sources = [each.source for each in self.reads.values()]
         return {

@@ -32,7 +32,7 @@ class Asked:
 def asked_of(
     statements: Sequence[Assignment], outputs: Any, format: Any = None, out: Any = None
 ) -> Asked:
-    """The outputs of statements: by default what the last one assigns; one name, or several.
+    """Return the outputs of statements: by default what the last one assigns; one name, or several.
 
     format, out  of the one output, or by name
 

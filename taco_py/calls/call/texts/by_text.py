@@ -54,24 +54,24 @@ class Asks:
 
     @property
     def named(self) -> dict[str, Any]:
-        """The arguments by the names that calls have for them, None of those left out."""
+        """Return the arguments by the names that calls have for them, None of those left out."""
         return {
             "border": self.border, "shape": self.shape, "path": self.path,
             "outputs": self.outputs, "format": self.format, "out": self.out,
         }  # fmt: skip
 
     def several(self, read: Sequence[Understood]) -> bool:
-        """Whether a text is computed as several statements are."""
+        """Tell whether a text is computed as several statements are."""
         by_name = isinstance(self.format, Mapping) or isinstance(self.out, Mapping)
         return len(read) > 1 or self.outputs is not None or by_name
 
     def indexed(self, read: Sequence[Understood]) -> bool:
-        """Whether operands have to be made before statements are computed."""
+        """Tell whether operands have to be made before statements are computed."""
         ends = (self.border, self.shape) != ("error", None)
         return ends or any(has_subscripts(each.assignment) for each in read)
 
     def why_plain(self, read: Sequence[Understood]) -> str:
-        """Why operands are read in plain formats, where the call could be over stored modes."""
+        """Say why operands are read in plain formats, where the call could be over stored modes."""
         if self.over is not None:
             return self.over.why_plain
         if self.several(read):
@@ -81,7 +81,7 @@ class Asks:
         return "this call reads plain formats alone"
 
     def is_plain(self, read: Sequence[Understood]) -> bool:
-        """Whether it is one assignment over indices alone, and over numbers."""
+        """Tell whether it is one assignment over indices alone, and over numbers."""
         return self.over is None and not (self.several(read) or self.indexed(read))
 
 
@@ -241,7 +241,7 @@ def _with_operands(operands: Sequence[str], told: str) -> str:
 
 
 def _stretches(read: Understood, objects: Mapping[str, Any]) -> bool:
-    """Whether a mode of size 1 stands beside an index of another size."""
+    """Tell whether a mode of size 1 stands beside an index of another size."""
     from taco_py.calls.indexed.stretched import stretched
 
     used = (*operand_names(read.assignment), read.assignment.target.tensor)

@@ -39,13 +39,13 @@ CONVERTED = ("bsr", "dia", "dok", "lil")
 
 
 def concerns(objects: Iterable[Any], format: Any) -> bool:
-    """Whether an operand is in blocks, or the result is asked for in them."""
+    """Tell whether an operand is in blocks, or the result is asked for in them."""
     return any(map(is_in_blocks, objects)) or remapped(format) is not None
 
 
 def facts_of(obj: Any, what: str) -> TensorData:
-    """The format, shape, dtype and number of values of an operand; its arrays where it is not in
-    blocks."""
+    """Return the format, shape, dtype and number of values of an operand; its arrays where it is
+    not in blocks."""
     blocks = blocks_of(obj)
     if blocks is None:
         return taken(obj, what)
@@ -120,7 +120,7 @@ def explained_over_blocks(
 
 
 def told_reasons(objects: Mapping[str, Any]) -> list[str]:
-    """Why operands are in formats that were chosen for them."""
+    """Say why operands are in formats that were chosen for them."""
     found = ((n, o) for n, o in objects.items() if isinstance(o, RemappedTensor) and o.reason)
     return [f"{name} is in {obj.format}: {obj.reason}" for name, obj in found]
 
@@ -153,7 +153,7 @@ def told_plain(
 
 
 def _is_converted(obj: Any) -> bool:
-    """Whether an object of scipy's is made a CSR array of before a call over plain formats."""
+    """Tell whether an object of scipy's is made a CSR array of before a call over plain formats."""
     if not is_scipy_sparse(obj) or obj.format not in CONVERTED:
         return False
     return obj.format != "bsr" or is_in_blocks(obj)
@@ -187,7 +187,7 @@ class PlainWay:
     key: Key
 
     def finished(self, found: Any) -> Any:
-        """The result in the format that is asked for."""
+        """Return the result in the format that is asked for."""
         if self.wanted is None:
             return found
         made = found if isinstance(found, Tensor) else Tensor(as_data(found))
@@ -195,7 +195,7 @@ class PlainWay:
 
 
 def plain_way(objects: Mapping[str, Any], format: Any, masks: Sequence[Any], key: Key) -> PlainWay:
-    """The call over plain formats; its short way is remembered for calls with this key.
+    """Return the call over plain formats; its short way is remembered for calls with this key.
 
     masks  what the key reads behind the operands
     """
@@ -223,7 +223,7 @@ def plain_way(objects: Mapping[str, Any], format: Any, masks: Sequence[Any], key
 
 
 def _plain_objects(objects: Mapping[str, Any], tensors: bool) -> dict[str, Any]:
-    """The operands, Tensors in blocks as plain ones.
+    """Return the operands, Tensors in blocks as plain ones.
 
     tensors  whether arrays of scipy's are Tensors, so that a result has its fill value
     """

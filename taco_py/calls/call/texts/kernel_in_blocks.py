@@ -63,7 +63,7 @@ formats are for tensors beyond near caches."""
 
 
 def names_blocks(formats: Mapping[str, Any]) -> bool:
-    """Whether a format is remapped, or stands for an operand that is in blocks."""
+    """Tell whether a format is remapped, or stands for an operand that is in blocks."""
     return any(remapped(each) is not None or is_in_blocks(each) for each in formats.values())
 
 
@@ -121,7 +121,7 @@ class KernelInBlocks:
         return "\n".join((*lines, first.explain()))
 
     def __repr__(self) -> str:
-        """The text, and each operand's format, in one line."""
+        """Return the text, and each operand's format, in one line."""
         operands = ", ".join(f"{n}: {str(form) or 'scalar'}" for n, form in self.forms.items())
         return f"<Kernel {to_text(self.read.assignment)} with {operands}>"
 
@@ -164,7 +164,7 @@ class KernelInBlocks:
         return out if copied_into(out, found) else self._plainly(objects, out, threads)
 
     def _wish(self, call: RemappedCall, objects: Mapping[str, Any]) -> Any:
-        """How the result is handed out: as these operands are."""
+        """Return how the result is handed out: as these operands are."""
         containers = {name: container(obj, self.forms[name]) for name, obj in objects.items()}
         kind = plain_kind(call.cut.written, containers, self.forms, call.wish.asked)
         return replace(call.wish, kind=kind)
@@ -183,7 +183,7 @@ class KernelInBlocks:
             )
 
     def _plainly(self, objects: Mapping[str, Any], out: Array | None, threads: int | None) -> Any:
-        """The result by the kernel over plain formats."""
+        """Return the result by the kernel over plain formats."""
         if "plain" not in self.kernels:
             self.kernels["plain"] = _plain_kernel(self.read, self.told, self.forms)
         given = {n: _in_plain(obj, self.forms[n]) if n in self.forms else obj
@@ -234,7 +234,7 @@ def _form(formats: Mapping[str, Any], name: str, order: int) -> AnyFormat:
 def _call(
     read: Understood, told: ToldOfBlocks, forms: Mapping[str, AnyFormat]
 ) -> tuple[RemappedCall | None, dict[str, str]]:
-    """The call over stored modes, None with the reasons where there is none."""
+    """Return the call over stored modes, None with the reasons where there is none."""
     assignment, settings = read.assignment, told.settings
     blocks = [name for name, form in forms.items() if isinstance(form, RemappedFormat)]
     why = ""
@@ -259,7 +259,7 @@ def _call(
 
 
 def _kernel(call: RemappedCall, told: ToldOfBlocks, names: tuple[str, ...]) -> Kernel:
-    """The kernel over stored modes."""
+    """Return the kernel over stored modes."""
     types = _types(told, names)
     formats: dict[str, Any] = {}
     dtypes = {}
@@ -297,7 +297,7 @@ def _nominal(cut: CutAssignment) -> Nominal:
 
 
 def _plain_kernel(read: Understood, told: ToldOfBlocks, forms: Mapping[str, AnyFormat]) -> Kernel:
-    """The kernel over plain formats."""
+    """Return the kernel over plain formats."""
     formats: dict[str, Any] = {
         n: form if isinstance(form, Format) else plain_format(form.order)
         for n, form in forms.items()
@@ -314,7 +314,7 @@ def _plain_kernel(read: Understood, told: ToldOfBlocks, forms: Mapping[str, AnyF
 
 
 def _types(told: ToldOfBlocks, names: tuple[str, ...]) -> dict[str, str]:
-    """The dtype of each operand: of one that is given itself, its own."""
+    """Return the dtype of each operand: of one that is given itself, its own."""
     found = names_to_dtypes(names, told.dtypes)
     for name in names:
         given = told.formats.get(name)

@@ -99,7 +99,7 @@ class KernelOfSubscripts:
         return kernel_page(text, stored, {}, self.source, self.explain())
 
     def __repr__(self) -> str:
-        """The text, and each operand's format and dtype, in one line."""
+        """Return the text, and each operand's format and dtype, in one line."""
         operands = (
             f"{name}: {str(form) or 'scalar'}/{self.dtypes[name]}"
             for name, form in self.formats.items()
@@ -158,7 +158,8 @@ class KernelOfSubscripts:
         return self.told.over is not None and self.told.over.mask is not None
 
     def _typed(self, name: str, obj: Any) -> Any:
-        """An operand, checked for the format and the dtype that the kernel was compiled for."""
+        """Return an operand, checked for the format and the dtype that the kernel was compiled
+        for."""
         wanted, form = self.dtypes[name], self.formats[name]
         data = taken(obj, f"operand {name}")
         if str(data.format) != str(form) and not (data.format.is_dense and form.is_dense):
@@ -179,7 +180,7 @@ class KernelOfSubscripts:
         return obj
 
     def _kernel(self, layout: Layout, text: str, made: Made) -> Kernel:
-        """The kernel over these operands, compiled where no call before had such."""
+        """Return the kernel over these operands, compiled where no call before had such."""
         facts = {name: describe(obj, name).operand.type for name, obj in made.objects.items()}
         key = (text, *((n, str(t.format), t.dtype, t.unit_stride) for n, t in facts.items()))
         if key not in self.kernels:
@@ -271,7 +272,8 @@ def _sampled(
 def _dtypes(
     assignment: Assignment, names: tuple[str, ...], given: Mapping[str, Any], dtypes: Any
 ) -> dict[str, np.dtype[Any]]:
-    """The dtype of each operand: of positions int64, of others float64, where nothing says it."""
+    """Return the dtype of each operand: of positions int64, of others float64, where nothing says
+    it."""
     positions = {
         inner.tensor
         for access in (assignment.target, *accesses(assignment))
@@ -288,7 +290,7 @@ def _dtypes(
 def _sample_shapes(
     assignment: Assignment, given: Mapping[str, Any], stated: Stated, target: Access
 ) -> dict[str, tuple[int, ...]]:
-    """Shapes of operands in which all accesses stay inside, where that is possible."""
+    """Return shapes of operands in which all accesses stay inside, where that is possible."""
     shapes = {n: taken(obj, n).shape for n, obj in given.items() if is_array(obj)}
     met = [target, *accesses(assignment)]
     met += [inner for a in met for mode in a.subscripts for inner, _ in mode.gathered]
@@ -309,7 +311,7 @@ def _sample_shapes(
 def _sizes(
     target: Access, met: list[Access], shapes: Mapping[str, tuple[int, ...]], stated: Stated
 ) -> dict[str, int]:
-    """The size of each index in samples: as arrays and shape= say."""
+    """Return the size of each index in samples: as arrays and shape= say."""
     sizes: dict[str, int] = {}
     for access in met:
         shape = shapes.get(access.tensor, ())
@@ -324,7 +326,7 @@ def _sizes(
 
 
 def _sample(shape: tuple[int, ...], form: Format, dtype: np.dtype[Any]) -> Any:
-    """An operand that stores as little as may be."""
+    """Return an operand that stores as little as may be."""
     if form.is_dense:
         return np.zeros(shape, dtype)
     nothing = [np.zeros(0, np.int64) for _ in shape]

@@ -34,8 +34,8 @@ from taco_py.compiler.lower.sparse_result.result import make_result
 
 
 def copy_structure(env: Environment) -> Iterator[Stmt]:
-    """The result's coordinates, and room for its values; these begin at 0 where they are added
-    to, or where loops may leave some out."""
+    """Yield the result's coordinates, and room for its values; these begin at 0 where they are
+    added to, or where loops may leave some out."""
     pattern = env.copied
     assert pattern is not None  # which `check_assembly` asks for
     own, source = env.tensors[env.target.tensor], env.tensors[pattern.access.tensor]
@@ -72,7 +72,7 @@ def _copy(env: Environment, to: Array, source: Array, count: Expr) -> For:
 
 
 def _assigns_all(env: Environment) -> bool:
-    """Whether each value is assigned by loops over the entries copied, and all below them."""
+    """Tell whether each value is assigned by loops over the entries copied, and all below them."""
     written = [a for a in assignments(env.graph.statement) if a.target == env.target]
     pattern = env.copied
     assert pattern is not None

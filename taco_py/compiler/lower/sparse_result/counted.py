@@ -104,11 +104,12 @@ class Inserted(Result):
             yield from Result.close(self, level, position)
 
     def _is_cut(self, group: Group) -> bool:
-        """Whether the range may begin within one of the group's segments."""
+        """Tell whether the range may begin within one of the group's segments."""
         return self.begun is not None and group is self.groups[0]
 
     def _segments(self, outermost: Expr | None) -> Iterator[tuple[Group, Expr]]:
-        """Each group with how many positions above it come before the coordinate `outermost`."""
+        """Yield each group with how many positions above it come before the coordinate
+        `outermost`."""
         positions: Expr = build.const(1)
         for level, size in enumerate(self.sizes):
             group = self.group_of(level)
@@ -121,7 +122,8 @@ class Inserted(Result):
 
 
 def _begin_right_below(result: Result, level: int) -> tuple[Group, Var] | None:
-    """The group right below an entry's level alone: an entry above dense levels is always there.
+    """Return the group right below an entry's level alone: an entry above dense levels is always
+    there.
 
     Were it not, the edges of these levels would lie where another range has its own.
     """
@@ -130,7 +132,7 @@ def _begin_right_below(result: Result, level: int) -> tuple[Group, Var] | None:
 
 
 def counted(whole: Result, reached: Var | None) -> Counted:
-    """`whole` while it is counted."""
+    """Return `whole` while it is counted."""
     return Counted(**_fields(whole), reached=reached)
 
 
@@ -140,7 +142,7 @@ def inserted(
     extent: Interval | None = None,
     begun: Expr | None = None,
 ) -> Inserted:
-    """A range of `whole`, see `Inserted`."""
+    """Return a range of `whole`, see `Inserted`."""
     return Inserted(**_fields(whole), starts=starts, extent=extent, begun=begun)
 
 

@@ -74,7 +74,8 @@ def _only_sets(statement: Stmt, flag: Var) -> bool:
 
 
 def _until(loop: For, inside: Block, flag: Set) -> Stmt:
-    """A loop that sets a flag, which ends there; no loop where each iteration does the same."""
+    """Return a loop that sets a flag, which ends there; no loop where each iteration does the
+    same."""
     condition = _condition_of(inside, flag)
     names = {loop.var, *(each.var for each in find(inside, Declare))}
     if condition is not None and names.isdisjoint(variables_read(condition)):
@@ -86,7 +87,7 @@ def _until(loop: For, inside: Block, flag: Set) -> Stmt:
 
 
 def _flag_of(code: Block) -> Set | None:
-    """The assignment that sets a variable, where code does nothing but that."""
+    """Return the assignment that sets a variable, where code does nothing but that."""
     own = {each.var for each in find(code, Declare)}
     flags = {each for each in find(code, Set) if each.var not in own}
     flag = flags.pop() if len(flags) == 1 else None
@@ -97,7 +98,7 @@ def _flag_of(code: Block) -> Set | None:
 
 
 def _statements(code: Block) -> Iterator[Stmt]:
-    """All statements of code, inside of others too."""
+    """Yield all statements of code, inside of others too."""
     for each in code.body:
         yield each
         match each:
@@ -111,7 +112,7 @@ def _statements(code: Block) -> Iterator[Stmt]:
 
 
 def _condition_of(code: Block, flag: Set) -> Expr | None:
-    """The condition under which code sets a variable; None where loops have to tell."""
+    """Return the condition under which code sets a variable; None where loops have to tell."""
     match [each for each in code.body if not (isinstance(each, Declare) and each.constant)]:
         case [Block() as inner]:
             return _condition_of(inner, flag)

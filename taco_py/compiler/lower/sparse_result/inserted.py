@@ -51,7 +51,7 @@ from taco_py.language.provenance.relations import Interval
 def lower_inserted(
     env: Environment, statement: Statement, setup: tuple[Stmt, ...]
 ) -> Iterator[Stmt]:
-    """The code of a kernel whose sparse result is assembled by insertion.
+    """Yield the code of a kernel whose sparse result is assembled by insertion.
 
     setup  the allocation of workspaces, where threads do not have their own
     """
@@ -79,7 +79,7 @@ def _by_threads(env: Environment, forall: Forall) -> Iterator[Stmt]:
 
 
 def _in_whole_rows(pieces: Pieces) -> Iterator[Stmt]:
-    """Each piece has coordinates of the outermost level that no other has."""
+    """Yield each piece has coordinates of the outermost level that no other has."""
     yield from pieces.counting(None)
     yield from _room(pieces.whole, pieces.totals)
     result = inserted(pieces.whole, pieces.begun, pieces.extent)
@@ -87,7 +87,8 @@ def _in_whole_rows(pieces: Pieces) -> Iterator[Stmt]:
 
 
 def _in_parts_of_rows(pieces: Pieces) -> Iterator[Stmt]:
-    """A piece may begin in the middle of a row, or of what else lies above the first group."""
+    """Yield a piece may begin in the middle of a row, or of what else lies above the first
+    group."""
     env, fresh = pieces.env, pieces.env.names.fresh
     first, *others = pieces.whole.groups
     filled = Var(fresh(f"{first.counter.name}_filled"))

@@ -97,16 +97,16 @@ class Given(Result):
         yield build.if_(build.lt(below.start, below.counter), kept)
 
     def end_of(self, group: Group) -> Var:
-        """How many entries there are up to the end of the segment at hand."""
+        """Return how many entries there are up to the end of the segment at hand."""
         return self.ends[self.groups.index(group)]
 
     def crd(self, level: int, position: Expr) -> Expr:
-        """The coordinate given at `position`."""
+        """Return the coordinate given at `position`."""
         return level_functions(self.arrays, level).coordinate(position)
 
     def before(self, outermost: Expr | None) -> tuple[Expr, ...]:
-        """How many entries of each group lie before the coordinate `outermost` of the outermost
-        level; all of them where it is None."""
+        """Return how many entries of each group lie before the coordinate `outermost` of the
+        outermost level; all of them where it is None."""
         found: list[Expr] = []
         positions: Expr = build.const(1)
         for level, size in enumerate(self.sizes):
@@ -130,7 +130,7 @@ class Given(Result):
         return functions.pos
 
     def _met(self, group: Group) -> Expr:
-        """Whether the next entry given is the one at hand."""
+        """Tell whether the next entry given is the one at hand."""
         here = (
             build.eq(self.crd(level, group.counter), Var(self.order[level]))
             for level in range(group.first, group.last + 1)
@@ -138,8 +138,8 @@ class Given(Result):
         return build.and_(build.lt(group.counter, self.end_of(group)), *here)
 
     def _begin(self, below: Group, position: Expr, group: Group | None) -> Iterator[Stmt]:
-        """The segment of `position`; an empty one where that is not of the next entry of `group`,
-        or of the group above dense levels."""
+        """Yield the segment of `position`; an empty one where that is not of the next entry of
+        `group`, or of the group above dense levels."""
         group = group or next((g for g in reversed(self.groups) if g.last < below.first), None)
         pos, end = self._pos(below), self.end_of(below)
         fits = build.le(end, self.totals[self.groups.index(below)])
@@ -159,7 +159,8 @@ class Given(Result):
 def read_row(
     result: Given, level: int, index: Var, row: WorkspaceArrays, body: tuple[Stmt, ...]
 ) -> Iterator[Stmt]:
-    """`body` for each coordinate given in the segment at hand, which are those that `row` has."""
+    """Yield `body` for each coordinate given in the segment at hand, which are those that `row`
+    has."""
     group = result.group_of(level)
     if group is None or row.marks is None or row.count is None:
         raise InternalError(f"The workspace {row.workspace.name} is read as if it were a row")

@@ -26,7 +26,8 @@ from taco_py.compiler.lower.threads.teams import Pieces, loops, share_out
 def lower_recomputed(
     env: Environment, statement: Statement, setup: tuple[Stmt, ...]
 ) -> Iterator[Stmt]:
-    """The code of a kernel that computes the values of a sparse result and reads its structure.
+    """Yield the code of a kernel that computes the values of a sparse result and reads its
+    structure.
 
     setup  the allocation of workspaces, where threads do not have their own
     """
@@ -71,7 +72,7 @@ def _given(env: Environment, whole: Result) -> Given:
 
 
 def _comes_entry_by_entry(env: Environment) -> bool:
-    """Whether a loop around the last one walks a table, and so meets each of its entries."""
+    """Tell whether a loop around the last one walks a table, and so meets each of its entries."""
     walked = [(loop, i) for loop in env.graph.loops for i in loop.lattice.iterators]
     return any(
         loop.writes_result and i.level < len(workspace.indices) - 1
@@ -82,7 +83,7 @@ def _comes_entry_by_entry(env: Environment) -> bool:
 
 
 def _comes_in_tiles(env: Environment) -> bool:
-    """Whether a loop is over tiles of fused indices, which begin and end within a row."""
+    """Tell whether a loop is over tiles of fused indices, which begin and end within a row."""
     return any(
         loop.writes_result
         and env.provenance.is_derived(loop.index)
@@ -92,7 +93,8 @@ def _comes_in_tiles(env: Environment) -> bool:
 
 
 def _rows(env: Environment, whole: Result) -> Iterator[str]:
-    """The workspaces with a row that makes up a segment of the result, and is read for that once.
+    """Yield the workspaces with a row that makes up a segment of the result, and is read for that
+    once.
 
     Their loop runs over all of an index, which is that of a level with segments of its own.
     """
@@ -114,7 +116,7 @@ def _rows(env: Environment, whole: Result) -> Iterator[str]:
 
 
 def _level_of(env: Environment, index: str) -> int | None:
-    """The result's level that has the coordinates of `index`."""
+    """Return the result's level that has the coordinates of `index`."""
     if index not in env.target.indices:
         return None
     mode = env.target.indices.index(index)

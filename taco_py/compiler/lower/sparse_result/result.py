@@ -91,20 +91,20 @@ class Result:
         return bool(self.groups)
 
     def group_of(self, level: int) -> Group | None:
-        """The group that holds `level`, None for a dense level."""
+        """Return the group that holds `level`, None for a dense level."""
         return next((g for g in self.groups if g.first <= level <= g.last), None)
 
     def group_below(self, level: int) -> Group | None:
-        """The group whose first level is right below `level`."""
+        """Return the group whose first level is right below `level`."""
         return next((g for g in self.groups if g.first == level + 1), None)
 
     def has_group_below(self, level: int) -> bool:
-        """Whether a level below `level` stores coordinates."""
+        """Tell whether a level below `level` stores coordinates."""
         return any(group.first > level for group in self.groups)
 
     def begin_of(self, level: int) -> tuple[Group, Var] | None:
-        """The next group below an entry's level, and where its counter stood before the entry;
-        None where all levels below are dense."""
+        """Return the next group below an entry's level, and where its counter stood before the
+        entry; None where all levels below are dense."""
         below = next((g for g in self.groups if g.first > level), None)
         if below is None:
             return None
@@ -130,18 +130,18 @@ class Result:
 
     @property
     def root(self) -> Array | None:
-        """The pos array of an outermost level that stores coordinates."""
+        """Return the pos array of an outermost level that stores coordinates."""
         return self.arrays.levels[0].pos if self.group_of(0) is not None else None
 
     def part(self, coordinates: Interval) -> Result:
-        """The result for these coordinates of the outermost level."""
+        """Return the result for these coordinates of the outermost level."""
         if self.root is not None:
             return replace(self, is_part=True)
         sizes = (coordinates.length, *self.sizes[1:])
         return replace(self, sizes=sizes, base=coordinates.lo, is_part=True)
 
     def parts(self) -> tuple[Part, ...]:
-        """The arrays that parts of the result have parts of."""
+        """Return the arrays that parts of the result have parts of."""
         found: list[Part] = []
         for storage in self.arrays.levels:
             if storage.pos is not None and storage.pos != self.root:
@@ -155,7 +155,7 @@ class Result:
     # ------------------------------------------------------------ the kernel's frame
 
     def prologue(self) -> Iterator[Stmt]:
-        """Counters at zero, room for what lies above the first group, first edges."""
+        """Yield counters at zero, room for what lies above the first group, first edges."""
         for group in self.groups:
             yield Declare(group.counter, build.const(0))
             if group.filled is not None:
@@ -173,7 +173,7 @@ class Result:
                 yield Store(level.pos, build.const(0), zero)
 
     def epilogue(self) -> Iterator[Stmt]:
-        """The root's edges, segments never reached, and the lengths of all arrays."""
+        """Yield the root's edges, segments never reached, and the lengths of all arrays."""
         if not self.groups:
             return
         if self.groups[0].first == 0 and self._has_edges(self.groups[0]):
@@ -200,7 +200,7 @@ class Result:
 
     @property
     def most_positions(self) -> int | None:
-        """The largest position that pos can hold; None where no array is so long."""
+        """Return the largest position that pos can hold; None where no array is so long."""
         limit = int(np.iinfo(self.arrays.type.index_dtype).max)
         return None if limit == np.iinfo(np.int64).max else limit
 
@@ -253,7 +253,7 @@ class Result:
             yield from self._zeros(level, group)
 
     def _zeros(self, level: int, group: Group) -> Iterator[Stmt]:
-        """All values below an entry, where all levels there are dense: what elements are that
+        """Yield all values below an entry, where all levels there are dense: what elements are that
         nothing is assigned to."""
         if any(g.first > level for g in self.groups) or level + 1 == len(self.sizes):
             return
@@ -274,13 +274,13 @@ class Result:
         yield from self.if_filled(level, self.append(group))
 
     def finish(self, below: Group, position: Expr) -> Iterator[Stmt]:
-        """The segment of `position` is complete."""
+        """Yield the segment of `position` is complete."""
         yield self._edges(below, position)
         if below.filled is not None:
             yield Assign(below.filled, build.add(position, 1))
 
     def append(self, group: Group) -> Iterator[Stmt]:
-        """One more entry of the group."""
+        """Yield one more entry of the group."""
         for level in range(group.first, group.last + 1):
             functions = level_functions(self.arrays, level)
             yield functions.append(group.counter, Var(self.order[level]))
@@ -293,7 +293,7 @@ class Result:
 
 
 def make_result(env: Environment) -> Result:
-    """The result of `env`'s problem, with counters named."""
+    """Return the result of `env`'s problem, with counters named."""
     arrays = env.tensors[env.target.tensor]
     form = arrays.type.format
     stored = form.stored(env.target.indices)
@@ -320,8 +320,8 @@ def make_result(env: Environment) -> Result:
 
 
 def _nothing(env: Environment) -> Number:
-    """The fill value of a result; of a reduction that is absent where nothing is reduced, such as a
-    temporary of it is, what changes nothing."""
+    """Return the fill value of a result; of a reduction that is absent where nothing is reduced,
+    such as a temporary of it is, what changes nothing."""
     type, value = env.problem.result, env.problem.assignment.value
     reduce = whole_reduction(value)
     if type.fill or reduce is None or reduce is value:

@@ -52,8 +52,8 @@ Lower = Callable[[Environment, Scope], Iterator[Stmt]]
 
 
 def lower_atomic(env: Environment, forall: Forall, scope: Scope, lower: Lower) -> Iterator[Stmt]:
-    """The loop `forall`, whose iterations add to what there is one of outside; `lower` gives its
-    code."""
+    """Yield the loop `forall`, whose iterations add to what there is one of outside; `lower` gives
+    its code."""
     inside = {workspace.name for workspace in workspaces_of(forall)}
     met = dict.fromkeys(a.target.tensor for a in assignments(forall.body))
     workspaces = dict(env.workspaces)
@@ -77,8 +77,8 @@ def lower_atomic(env: Environment, forall: Forall, scope: Scope, lower: Lower) -
 def add_atomically(
     env: Environment, scope: Scope, shared: str, update: AtomicStore
 ) -> Iterator[Stmt]:
-    """`update` inside a loop over `shared`, a plain store where no other thread comes as well, to
-    it or to an element that the hardware updates along with it."""
+    """Yield `update` inside a loop over `shared`, a plain store where no other thread comes as
+    well, to it or to an element that the hardware updates along with it."""
     if scope.single:
         yield replace(update, meets=_neighbours_meet(env, scope))
         return
@@ -98,7 +98,7 @@ def add_atomically(
 
 
 def _neighbours_meet(env: Environment, scope: Scope) -> bool:
-    """Whether entries that follow each other mostly add to the same element: those below one
+    """Tell whether entries that follow each other mostly add to the same element: those below one
     position of the levels above the last."""
     access, level = max(scope.single, key=lambda each: each[1])
     form = env.tensors[access.tensor].type.format
@@ -106,7 +106,7 @@ def _neighbours_meet(env: Environment, scope: Scope) -> bool:
 
 
 def _met_by_others(env: Environment, scope: Scope, pos: Pos | None) -> Expr:
-    """Whether threads with other tiles of `pos` may add to the element that is known here."""
+    """Tell whether threads with other tiles of `pos` may add to the element that is known here."""
     common = () if pos is None else _common(env, pos)
     if pos is None or not common:
         return TRUE
@@ -117,8 +117,8 @@ def _met_by_others(env: Environment, scope: Scope, pos: Pos | None) -> Expr:
 
 
 def _common(env: Environment, pos: Pos) -> tuple[int, ...]:
-    """The outermost levels of `pos` whose indices the result has, none if they do not tell which
-    elements tiles have in common."""
+    """Return the outermost levels of `pos` whose indices the result has, none if they do not tell
+    which elements tiles have in common."""
     access, levels = chain(env, pos)
     form = env.tensors[access.tensor].type.format
     found = tuple(
@@ -129,7 +129,7 @@ def _common(env: Environment, pos: Pos) -> tuple[int, ...]:
 
 
 def _at_edge(scope: Scope, access: Access, level: int, last: int) -> Expr:
-    """Whether a tile of positions of `last` begins or ends in the middle of what is below this
+    """Tell whether a tile of positions of `last` begins or ends in the middle of what is below this
     position of `level`."""
     if level == last:
         return FALSE
@@ -147,8 +147,8 @@ NOWHERE = -(1 << 62)
 
 
 def can_carry(env: Environment, forall: Forall) -> bool:
-    """Whether the tiles that `forall` counts have one element each with the tile before and the
-    one behind in common, to which they add once, and need no memory of their own."""
+    """Tell whether the tiles that `forall` counts have one element each with the tile before and
+    the one behind in common, to which they add once, and need no memory of their own."""
     if any(each.kind is not nodes.WorkspaceKind.SCALAR for each in workspaces_of(forall)):
         return False
     pos = env.provenance.positions_above(forall.index)
@@ -169,7 +169,7 @@ def can_carry(env: Environment, forall: Forall) -> bool:
 
 
 def lower_carrying(env: Environment, forall: Forall, scope: Scope, lower: Lower) -> Iterator[Stmt]:
-    """The tiles of `forall`, then the sums that they carry over."""
+    """Yield the tiles of `forall`, then the sums that they carry over."""
     scope, before = open_positions(env, scope, forall.index)
     yield from before
     values = env.tensors[env.target.tensor].values
@@ -206,7 +206,7 @@ def empty_carry(carry: Carry) -> Iterator[Stmt]:
 
 
 def _carry(carry: Carry, update: AtomicStore) -> Iterator[Stmt]:
-    """The first sum of the tile goes to its first place, another one to its second."""
+    """Yield the first sum of the tile goes to its first place, another one to its second."""
     first = build.mul(carry.tile, 2)
     taken = build.ne(build.load_index(carry.places, first), NOWHERE)
     slot = build.add(first, build.select(taken, 1, 0))

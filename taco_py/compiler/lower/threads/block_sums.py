@@ -24,7 +24,7 @@ Lower = Callable[[Environment, Scope], Iterator[Stmt]]
 
 
 def lower_in_parts(env: Environment, forall: Forall, scope: Scope, lower: Lower) -> Iterator[Stmt]:
-    """The loop `forall` of blocks, whose sums are kept apart; `lower` gives its code."""
+    """Yield the loop `forall` of blocks, whose sums are kept apart; `lower` gives its code."""
     scope, code = open_positions(env, scope, forall.index)
     yield from code
     count = Ranges(env, scope).counted(forall.index).length

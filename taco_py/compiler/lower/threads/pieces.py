@@ -56,7 +56,7 @@ from taco_py.language.provenance.relations import Interval
 
 
 def lower_pieces(env: Environment, forall: Forall) -> Iterator[Stmt]:
-    """The code of a kernel whose statement is `forall`, shared by threads."""
+    """Yield the code of a kernel whose statement is `forall`, shared by threads."""
     names = env.names
     piece, count = Var(names.fresh("piece")), Var(names.fresh("pieces"))
     edges = Array(names.fresh("edges"), INT64, Storage.LOCAL)
@@ -87,8 +87,8 @@ def lower_pieces(env: Environment, forall: Forall) -> Iterator[Stmt]:
 def _by_grid(
     env: Environment, forall: Forall, pieces: tuple[Var, Var], ends: tuple[Stmt, ...], scope: Scope
 ) -> Iterator[Stmt]:
-    """The pieces of a dense result for a GPU's threads: `pieces` are the one at hand and how many
-    there are."""
+    """Yield the pieces of a dense result for a GPU's threads: `pieces` are the one at hand and how
+    many there are."""
     whole = make_result(env)
 
     def loops(env: Environment) -> Iterator[Stmt]:
@@ -101,7 +101,7 @@ def _by_grid(
 
 
 def _pieces(shares: Shares, whole: Result, private: bool) -> tuple[Expr, Share]:
-    """How many pieces there are for several threads, and how large they are.
+    """Return how many pieces there are for several threads, and how large they are.
 
     private  whether threads have workspaces of their own, into which more goes than entries tell
     """
@@ -113,7 +113,7 @@ def _pieces(shares: Shares, whole: Result, private: bool) -> tuple[Expr, Share]:
 
 
 def _team(env: Environment, whole: Result, team: Team) -> Iterator[Stmt]:
-    """The team, with what is left to do for a root level that stores coordinates."""
+    """Yield the team, with what is left to do for a root level that stores coordinates."""
     root = whole.root
     if root is None:
         yield team

@@ -69,11 +69,12 @@ class Copies:
     after: tuple[Stmt, ...] = ()
 
     def local(self, name: str, array: Array | WorkspaceArrays) -> Array:
-        """A new array of elements of the same type."""
+        """Return a new array of elements of the same type."""
         return Array(self.env.names.fresh(name), array.element, Storage.LOCAL)
 
     def emptied(self, parts: Array, size: Expr, nothing: Number) -> Copies:
-        """The same with a new array of copies, each of `size` elements, which hold `nothing`."""
+        """Return the same with a new array of copies, each of `size` elements, which hold
+        `nothing`."""
         total = build.mul(size, self.count)
         if nothing == 0:
             return replace(self, before=(*self.before, Allocate(parts, total, zero=True)))
@@ -86,13 +87,13 @@ class Copies:
         return replace(self.env, workspaces={**self.env.workspaces, own.workspace.name: own})
 
     def each(self, *code: Stmt) -> For:
-        """`code` for every piece."""
+        """Return `code` for every piece."""
         return For(self.other, ZERO, self.count, build.block(*code))
 
 
 def copies_for(env: Environment, scope: Scope, forall: Forall, piece: Var, count: Var) -> Copies:
-    """Copies of all that the loop `forall` adds to and that there is one of outside, if it is to
-    have them."""
+    """Return copies of all that the loop `forall` adds to and that there is one of outside, if it
+    is to have them."""
     found = Copies(env, scope, piece, count, Var(env.names.fresh("done")))
     if forall.mode.parallel not in APART:
         return found
@@ -198,8 +199,8 @@ def _of_row(copies: Copies, arrays: WorkspaceArrays) -> Copies:
 
 
 def _of_result(copies: Copies, operator: Operator) -> Copies:
-    """A copy has the elements that the loops around do not tell: a level whose index they do has
-    the stride 0 in it."""
+    """Return a copy has the elements that the loops around do not tell: a level whose index they do
+    has the stride 0 in it."""
     env, target = copies.env, copies.env.target
     arrays = env.tensors[target.tensor]
     stored = arrays.type.format.stored(target.indices)
@@ -234,7 +235,7 @@ def _of_result(copies: Copies, operator: Operator) -> Copies:
 def _add_up(
     copies: Copies, arrays: TensorArrays, own: TensorArrays, size: Expr, operator: Operator
 ) -> Stmt:
-    """Each element of the result with its copies added."""
+    """Return each element of the result with its copies added."""
     env, target = copies.env, copies.env.target
     loops: list[tuple[Var, Expr]] = []
     here: Expr = ZERO

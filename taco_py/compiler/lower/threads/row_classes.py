@@ -59,18 +59,19 @@ class RowClasses:
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """The most places of the tables in shared memory, for each class."""
+        """Return the most places of the tables in shared memory, for each class."""
         each = sum(array.element.itemsize for row in self.rows for array in arrays_of_table(row))
         return tuple(1 << ((bytes // each).bit_length() - 1) for _, bytes in CLASSES)
 
     def large(self, size: Expr) -> Expr:
-        """How many places tables of so many have in global memory: none where they are small."""
+        """Return how many places tables of so many have in global memory: none where they are
+        small."""
         return build.select(build.lt(self.limits[-1], size), size, 0)
 
     def shared(
         self, piece: Var, count: Expr, ends: tuple[Stmt, ...], work: tuple[Stmt, ...]
     ) -> Iterator[Stmt]:
-        """The loops over the pieces whose tables lie in shared memory."""
+        """Yield the loops over the pieces whose tables lie in shared memory."""
         below = -1
         size = build.load_index(self.sizes, piece)
         known = (
@@ -89,7 +90,7 @@ class RowClasses:
         self, piece: Var, count: Expr, work: tuple[Stmt, ...], mine: Expr,
         threads: int = THREADS, made: tuple[Stmt, ...] = (),
     ) -> For:  # fmt: skip
-        """A loop of blocks that do `work` for the pieces that are theirs."""
+        """Return a loop of blocks that do `work` for the pieces that are theirs."""
         filled = (Allocate(row.filled, build.const(1)) for row in self.rows if row.filled)
 
         def shared(node: Any) -> Any:
@@ -113,7 +114,7 @@ def _to_arrays(arrays: dict[Array, Array]) -> Any:
 def row_classes(
     names: Names, tables: tuple[WorkspaceArrays, ...], begin: Var, room: Var
 ) -> RowClasses:
-    """The classes of a kernel's rows, whose tables are these."""
+    """Return the classes of a kernel's rows, whose tables are these."""
     return RowClasses(names, Array(names.fresh("sizes"), INT64, Storage.LOCAL), tables, begin, room)
 
 
@@ -124,6 +125,6 @@ def arrays_of_table(table: WorkspaceArrays) -> tuple[Array, ...]:
 
 
 def in_blocks(names: Names, table: WorkspaceArrays) -> WorkspaceArrays:
-    """A table that the threads of a block fill together."""
+    """Return a table that the threads of a block fill together."""
     name = names.fresh(f"{table.workspace.name}_filled")
     return replace(table, filled=Array(name, INT64, Storage.LOCAL))

@@ -86,7 +86,7 @@ class RowTables:
     def team(
         self, piece: Var, count: Expr, setup: Block, ends: tuple[Stmt, ...], work: tuple[Stmt, ...]
     ) -> Stmt:
-        """The pieces, a batch at a time."""
+        """Return the pieces, a batch at a time."""
         if self.classes is not None:
             large = self.classes.blocks(piece, count, (*ends, *self.known, *work), self.mine)
             assert self.batch is not None
@@ -102,7 +102,7 @@ class RowTables:
 def row_tables(
     env: Environment, forall: Forall, piece: Var, count: Var, ends: tuple[Stmt, ...], loops: Loops
 ) -> RowTables:
-    """Tables for the rows that are filled in the pieces of `forall`.
+    """Return tables for the rows that are filled in the pieces of `forall`.
 
     ends  declare where a piece begins and ends
     """
@@ -151,7 +151,7 @@ def row_tables(
 
 
 def size_of(rooms: Array, piece: Var) -> Expr:
-    """How many places a piece's tables have in global memory."""
+    """Return how many places a piece's tables have in global memory."""
     return build.sub(build.load(rooms, build.add(piece, 1)), build.load(rooms, piece))
 
 
@@ -163,7 +163,7 @@ def _team(
     loops: Loops,
     most: Var,
 ) -> Team:
-    """The loops that count how much is added to the rows of a piece, at most."""
+    """Return the loops that count how much is added to the rows of a piece, at most."""
     code = without_values(Block(tuple(loops(env))))
     setup = build.block(*own_workspaces(env, forall))
     return Team(*pieces, setup, Block((*ends, Declare(most, ZERO), code)))
@@ -174,7 +174,8 @@ def _with(env: Environment, arrays: dict[str, WorkspaceArrays]) -> Environment:
 
 
 def table_rows(forall: Forall) -> Iterator[Workspace]:
-    """The rows whose producers read no other row, so that what is added to them can be counted."""
+    """Yield the rows whose producers read no other row, so that what is added to them can be
+    counted."""
     rows = {w.name: w for w in workspaces_of(forall) if w.kind is WorkspaceKind.ROW}
     for part in walk(forall):
         if isinstance(part, Where) and part.workspace.name in rows:
@@ -184,8 +185,8 @@ def table_rows(forall: Forall) -> Iterator[Workspace]:
 
 
 def _room(size: Var, most: Var, longest: Expr) -> Iterator[Stmt]:
-    """A power of 2 for each piece: at most half of the places are taken, or each coordinate has a
-    place of its own."""
+    """Yield a power of 2 for each piece: at most half of the places are taken, or each coordinate
+    has a place of its own."""
     enough = build.minimum(build.mul(most, 2), longest)
     more = build.and_(build.lt(ZERO, size), build.lt(size, enough))
     yield Declare(size, build.minimum(most, 1))
@@ -202,7 +203,7 @@ def _kept(rooms: Array, piece: Var, size: Var, classes: RowClasses | None) -> It
 
 
 def _table(env: Environment, arrays: WorkspaceArrays, begin: Var, room: Var) -> WorkspaceArrays:
-    """The arrays of a row as a table."""
+    """Return the arrays of a row as a table."""
     assert arrays.list is not None
     name, fresh = arrays.workspace.name, env.names.fresh
     keys = Array(fresh(f"{name}_keys"), arrays.list.element, Storage.LOCAL)

@@ -89,27 +89,27 @@ class Pieces:
 
     @property
     def extent(self) -> Interval | None:
-        """The coordinates of the outermost level that the range at hand has; None where another
-        may have some of them too."""
+        """Return the coordinates of the outermost level that the range at hand has; None where
+        another may have some of them too."""
         if not self.env.provenance.counts_ranges(self.forall.index):
             return None
         return coordinates_of(self.env, self.forall.index, self.mine)
 
     @property
     def begun(self) -> tuple[Expr, ...]:
-        """How many entries of each group come before the range at hand."""
+        """Return how many entries of each group come before the range at hand."""
         return tuple(at(array, self.piece) for array in self.starts)
 
     @property
     def totals(self) -> tuple[Expr, ...]:
-        """How many entries each group has; where reading it takes time, it is read once."""
+        """Return how many entries each group has; where reading it takes time, it is read once."""
         if not self.env.graph.teams:
             return self.known
         return tuple(at(array, self.count) for array in self.starts)
 
     @property
     def grid(self) -> tuple[Expr, tuple[Stmt, ...]]:
-        """`grid_pieces` of this loop."""
+        """Return `grid_pieces` of this loop."""
         shares = Shares(self.env, self.forall, self.scope)
         return grid_pieces(shares, (self.first, self.last), self.piece)
 
@@ -121,7 +121,7 @@ class Pieces:
             yield from self.grid[1]
 
     def team(self, *work: Stmt) -> Stmt:
-        """Threads that do `work` for their pieces, each with workspaces of its own."""
+        """Return threads that do `work` for their pieces, each with workspaces of its own."""
         known = tuple(self.ends())
         setup = build.block(*own_workspaces(self.env, self.forall))
         if self.tables is not None:
@@ -129,7 +129,7 @@ class Pieces:
         return Team(self.piece, self.count, setup, build.block(*known, *work))
 
     def counting(self, reached: Var | None, *also: Stmt) -> Iterator[Stmt]:
-        """How many entries come before each range, and what is `also` to be kept of each.
+        """Yield how many entries come before each range, and what is `also` to be kept of each.
 
         reached  see `Counted`
         """
@@ -148,7 +148,7 @@ class Pieces:
 
 
 def share_out(env: Environment, forall: Forall) -> tuple[Pieces, tuple[Stmt, ...]]:
-    """The ranges of `forall`, and the code that chooses them.
+    """Return the ranges of `forall`, and the code that chooses them.
 
     They are many and small, which costs nothing where they are not copied, for operands' entries do
     not tell how much work there is to a product.
@@ -165,7 +165,7 @@ def share_out(env: Environment, forall: Forall) -> tuple[Pieces, tuple[Stmt, ...
 
 
 def _with_tables(pieces: Pieces, before: tuple[Stmt, ...]) -> tuple[Pieces, tuple[Stmt, ...]]:
-    """Pieces for a GPU's threads, whose rows are hash tables."""
+    """Return pieces for a GPU's threads, whose rows are hash tables."""
     several, ends = pieces.grid
 
     def counting(env: Environment) -> Iterator[Stmt]:
@@ -192,22 +192,22 @@ def _pieces(env: Environment, forall: Forall, scope: Scope) -> Pieces:
 
 
 def numbers(env: Environment, name: str) -> Array:
-    """An array of positions of the kernel's own."""
+    """Return an array of positions of the kernel's own."""
     return Array(env.names.fresh(name), INT64, Storage.LOCAL)
 
 
 def at(array: Array, place: Expr) -> Expr:
-    """The number at `place`."""
+    """Return the number at `place`."""
     return build.load_index(array, place)
 
 
 def behind(place: Expr) -> Expr:
-    """The place after `place`."""
+    """Return the place after `place`."""
     return build.add(place, 1)
 
 
 def running(env: Environment, array: Array, count: Expr, op: str) -> Iterator[Stmt]:
-    """Each of the numbers, of which the first is 0, with all before it."""
+    """Yield each of the numbers, of which the first is 0, with all before it."""
     if not env.graph.teams:
         yield running_totals(array, count, op)
         return
@@ -223,8 +223,8 @@ def running(env: Environment, array: Array, count: Expr, op: str) -> Iterator[St
 def count(
     env: Environment, result: Counted, statement: Statement, scope: Scope, kept: tuple[Stmt, ...]
 ) -> Block:
-    """The loops of `statement` that count, which asks for no values and in no order; then `kept`,
-    what becomes of the numbers."""
+    """Return the loops of `statement` that count, which asks for no values and in no order; then
+    `kept`, what becomes of the numbers."""
     rows = {
         name: replace(arrays, workspace=replace(arrays.workspace, ordered=False), ranked=None)
         for name, arrays in env.workspaces.items()
@@ -234,7 +234,8 @@ def count(
 
 
 def loops(env: Environment, result: Result, statement: Statement, scope: Scope) -> Iterator[Stmt]:
-    """The loops of `statement` between the beginning and the end of `result`, or of a range."""
+    """Yield the loops of `statement` between the beginning and the end of `result`, or of a
+    range."""
     yield from result.prologue()
     yield from Lowerer(env, result).statement(statement, scope)
     yield from result.epilogue()

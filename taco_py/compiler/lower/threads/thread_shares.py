@@ -69,7 +69,7 @@ def guided(total: Expr, k: Expr, count: Expr) -> Expr:
 
 
 def even(total: Expr, k: Expr, count: Expr) -> Expr:
-    """Pieces of one size."""
+    """Return pieces of one size."""
     return _part(total, k, count)
 
 
@@ -97,24 +97,24 @@ class Shares:
 
     @property
     def weighed(self) -> tuple[Access, ...]:
-        """The operands whose entries are a part of the work."""
+        """Return the operands whose entries are a part of the work."""
         env, forall = self.env, self.forall
         found = weighed_operands(env.problem, env.provenance, forall.index, forall)
         return () if self.values else tuple(found)
 
     @property
     def total(self) -> Expr:
-        """The work of all pieces."""
+        """Return the work of all pieces."""
         return build.sub(self.weight(self.extent.hi), self.weight(self.extent.lo))
 
     @property
     def in_cache(self) -> Expr:
-        """How many pieces of a sparse result there are for several threads."""
+        """Return how many pieces of a sparse result there are for several threads."""
         pieces = build.add(build.div(self.total, CACHED), build.mul(THREADS_64, 1 + SMALL))
         return build.minimum(pieces, build.mul(THREADS_64, MOST))
 
     def weight(self, value: Expr) -> Expr:
-        """A measure of the work before `value`, strictly growing."""
+        """Return a measure of the work before `value`, strictly growing."""
         if not self.weighed:
             return value
         start = coordinates_of(self.env, self.forall.index, Interval(value, value)).lo
@@ -155,11 +155,11 @@ class Shares:
         yield For(k, piece, build.add(piece, 2), search)
 
     def _begin(self, k: Expr, count: Expr, share: Share) -> Expr:
-        """The weight at which the k-th of so many pieces begins."""
+        """Return the weight at which the k-th of so many pieces begins."""
         return build.add(self.weight(self.extent.lo), share(self.total, k, count))
 
     def _bisect(self, low: Var, end: Expr, begin: Expr) -> tuple[Stmt, ...]:
-        """`low` = the first value from it to `end` whose weight is at least `begin`."""
+        """Return `low` = the first value from it to `end` whose weight is at least `begin`."""
         fresh = self.env.names.fresh
         high = Var(fresh("high"))
         middle, share = Var(fresh("middle")), Var(fresh("share"))
@@ -184,8 +184,9 @@ class Shares:
 def grid_pieces(
     shares: Shares, mine: tuple[Var, Var], piece: Expr
 ) -> tuple[Expr, tuple[Stmt, ...]]:
-    """How many pieces there are for a GPU's threads, which are many, and where one begins and ends:
-    `mine` are declared. Each has one value; several where they are looked for in coordinates."""
+    """Return how many pieces there are for a GPU's threads, which are many, and where one begins
+    and ends: `mine` are declared. Each has one value; several where they are looked for in
+    coordinates."""
     first, last = mine
     extent = shares.extent
     if not shares.env.graph.loop_of(shares.forall).lattice.iterators:
@@ -204,7 +205,7 @@ def stored_ends(mine: tuple[Var, Var], piece: Expr, edges: Array) -> Iterator[St
 
 
 def _entries_before(env: Environment, access: Access, coordinate: Expr) -> Expr:
-    """How many entries of `access` lie before a coordinate of its outermost level."""
+    """Return how many entries of `access` lie before a coordinate of its outermost level."""
     arrays = env.tensors[access.tensor]
     form = arrays.type.format
     position = coordinate
@@ -227,7 +228,7 @@ def _entries_before(env: Environment, access: Access, coordinate: Expr) -> Expr:
 
 
 def coordinates_of(env: Environment, variable: str, values: Interval) -> Interval:
-    """The coordinates of the index that `variable` is, or counts tiles of."""
+    """Return the coordinates of the index that `variable` is, or counts tiles of."""
     relation = env.provenance.above(variable)
     ranges = Ranges(env, EMPTY_SCOPE)
     match relation:

@@ -45,8 +45,8 @@ Lower = Callable[[Environment, Scope], Iterator[Stmt]]
 
 
 def lower_apart(env: Environment, forall: Forall, scope: Scope, lower: Lower) -> Iterator[Stmt]:
-    """The loop `forall` in pieces, its sums kept apart if they are to be; `lower` gives its code
-    for a piece."""
+    """Yield the loop `forall` in pieces, its sums kept apart if they are to be; `lower` gives its
+    code for a piece."""
     scope, code = open_positions(env, scope, forall.index)
     variable, values = _values(env, forall, scope, code)
     yield from code
@@ -86,7 +86,7 @@ def lower_apart(env: Environment, forall: Forall, scope: Scope, lower: Lower) ->
 def _values(
     env: Environment, forall: Forall, scope: Scope, code: list[Stmt]
 ) -> tuple[str, Interval | None]:
-    """The variable whose values are shared, and these values, None for all of its own."""
+    """Return the variable whose values are shared, and these values, None for all of its own."""
     index = forall.index
     pos = None if env.provenance.is_derived(index) else walked_positions(env, scope, forall)
     chosen = env.provenance.is_chosen(index, scope.bound)
@@ -103,13 +103,13 @@ def _values(
 
 
 def own_workspaces(env: Environment, forall: Forall) -> Iterator[Stmt]:
-    """The allocations of the workspaces that are filled in the loop."""
+    """Yield the allocations of the workspaces that are filled in the loop."""
     for workspace in workspaces_of(forall):
         yield from workspaces.allocate(env, env.workspaces[workspace.name])
 
 
 def _entries(env: Environment, forall: Forall, scope: Scope) -> Expr | None:
-    """How many entries the loop meets, where it walks one level and nothing else."""
+    """Return how many entries the loop meets, where it walks one level and nothing else."""
     loop = env.graph.loop_of(forall)
     if loop.lattice.full or len(loop.lattice.iterators) != 1 or loop.range is not Range.WHOLE:
         return None
@@ -121,7 +121,7 @@ def _entries(env: Environment, forall: Forall, scope: Scope) -> Expr | None:
 
 
 def _rounds(env: Environment, statement: Statement) -> tuple[Expr, ...]:
-    """The sizes of whole dimensions that nested loops of a statement go through."""
+    """Return the sizes of whole dimensions that nested loops of a statement go through."""
     match statement:
         case Forall(index, body):
             inside = _rounds(env, body)
@@ -137,8 +137,8 @@ def _rounds(env: Environment, statement: Statement) -> tuple[Expr, ...]:
 
 
 def _pieces(forall: Forall, work: Expr, copies: Copies, inside: bool) -> Expr:
-    """How many pieces there are: few enough to be worth their while where the loop stands inside
-    others, for which each time threads begin anew."""
+    """Return how many pieces there are: few enough to be worth their while where the loop stands
+    inside others, for which each time threads begin anew."""
     worth = build.div(work, GRAIN)
     match forall.mode.parallel:
         case Race.TEMPORARY:

@@ -53,7 +53,7 @@ _AROUND: dict[Unit, tuple[Unit | None, ...]] = {
 
 
 def around(graph: IterationGraph, loop: Loop) -> tuple[Loop, ...]:
-    """The shared loops around one, outermost first."""
+    """Return the shared loops around one, outermost first."""
     return tuple(
         other for other in graph.loops if other.mode.parallel is not None and _holds(other, loop)
     )
@@ -64,7 +64,7 @@ def _holds(outer: Loop, loop: Loop) -> bool:
 
 
 def nest_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Why units cannot share a loop at this place of the nest, or not so many of them."""
+    """Say why units cannot share a loop at this place of the nest, or not so many of them."""
     outside = around(graph, loop)
     nearest = outside[-1].mode.unit if outside else None
     unit, name = loop.mode.unit, graph.called(loop)
@@ -83,7 +83,7 @@ def nest_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def _group_refusal(graph: IterationGraph, loop: Loop, outside: tuple[Loop, ...]) -> Refusal | None:
-    """Why the lanes of a warp do not make groups that take a loop's iterations."""
+    """Say why the lanes of a warp do not make groups that take a loop's iterations."""
     if not outside or outside[-1].mode.unit is not Unit.THREAD:
         return None
     outer = outside[-1]
@@ -127,12 +127,13 @@ def _limit_refusal(graph: IterationGraph, loop: Loop, outside: tuple[Loop, ...])
 
 
 def iterations(graph: IterationGraph, loop: Loop) -> int:
-    """How many iterations a loop of units has at most; 0 where the schedule does not say it."""
+    """Count how many iterations a loop of units has at most; 0 where the schedule does not say
+    it."""
     return graph.provenance.most(graph.provenance.leaf(loop.index, loop.outer)) or 0
 
 
 def unit_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Why units of a GPU cannot share a loop with its strategy for common elements."""
+    """Say why units of a GPU cannot share a loop with its strategy for common elements."""
     race = loop.mode.parallel
     refusal = _sparse_refusal(graph, loop) or merge_refusal(graph, loop)
     refusal = refusal or entry_refusal(graph, loop)
@@ -160,14 +161,14 @@ def _sparse_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def _reads_row(graph: IterationGraph, loop: Loop) -> bool:
-    """Whether threads of a block share a loop over the coordinates of one of its rows."""
+    """Tell whether threads of a block share a loop over the coordinates of one of its rows."""
     rows = {w.name for w in workspaces_around(graph, loop).values() if w.indices == (loop.index,)}
     read = {iterator.access.tensor for iterator in loop.lattice.iterators}
     return loop.mode.unit is Unit.THREAD and bool(read) and read <= rows
 
 
 def _common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
-    """Why units cannot add to what their iterations have in common."""
+    """Say why units cannot add to what their iterations have in common."""
     race = loop.mode.parallel
     numbers = block_numbers(graph, loop)
     for assign in outward(loop):
@@ -192,7 +193,8 @@ def _common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def sums_in_parts(graph: IterationGraph, loop: Loop) -> bool:
-    """Whether all that blocks have in common is numbers, of which each can keep its own apart."""
+    """Tell whether all that blocks have in common is numbers, of which each can keep its own
+    apart."""
     scalars = {
         name for name, w in workspaces_around(graph, loop).items() if w.kind is WorkspaceKind.SCALAR
     }
@@ -237,7 +239,8 @@ def entry_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 
 
 def _is_summed_up(where: Where, taken: tuple[str, ...]) -> bool:
-    """Whether what a workspace has of some entries can be added to what it has of others later."""
+    """Tell whether what a workspace has of some entries can be added to what it has of others
+    later."""
     if not any(part.index in taken for part in foralls(where.producer)):
         return True
     name, operator = where.workspace.name, where.workspace.operator
@@ -250,7 +253,7 @@ def _is_summed_up(where: Where, taken: tuple[str, ...]) -> bool:
 
 
 def block_numbers(graph: IterationGraph, loop: Loop) -> frozenset[str]:
-    """The numbers around a loop of which each block has its own."""
+    """Return the numbers around a loop of which each block has its own."""
     if loop.mode.unit not in INSIDE_BLOCKS:
         return frozenset()
     outside = around(graph, loop)
@@ -266,7 +269,7 @@ def _made_in(loop: Loop) -> Iterator[str]:
 
 
 def units_of(target: str) -> tuple[Unit, ...]:
-    """The units that share loops on a target, beside the lanes of a vector."""
+    """Return the units that share loops on a target, beside the lanes of a vector."""
     return (Unit.CORE,) if target == "c" else tuple(_AROUND)
 
 

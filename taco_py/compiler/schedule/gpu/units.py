@@ -80,7 +80,8 @@ _TAKERS = {
 
 
 def _told(graph: IterationGraph, loop: Loop) -> str:
-    """`loop i: blocks take iterations; iterations add to common elements by atomic operations`"""
+    """Return `loop i: blocks take iterations; iterations add to common elements by atomic
+    operations`"""
     outside = around(graph, loop)
     in_warp = bool(outside) and outside[-1].mode.unit is Unit.WARP
     taker = "lanes of a warp" if in_warp else _TAKERS[loop.mode.unit]
@@ -100,7 +101,8 @@ def _told(graph: IterationGraph, loop: Loop) -> str:
 
 
 def _merged(graph: IterationGraph) -> Iterator[str]:
-    """`one thread walks A2, B2 along j, in order`: loops inside shared ones that cannot be."""
+    """Yield `one thread walks A2, B2 along j, in order`: loops inside shared ones that cannot
+    be."""
     for loop in graph.loops:
         if loop.outer and loop.merges and loop.mode.parallel is None:
             names = ", ".join(map(str, loop.lattice.iterators))
@@ -136,7 +138,7 @@ def _check_modes(graph: IterationGraph) -> None:
 
 
 def _resolved(statement: Statement, races: Mapping[int, Race | None]) -> Statement:
-    """The statement with the strategy of each shared loop."""
+    """Return the statement with the strategy of each shared loop."""
     match statement:
         case Assign():
             return statement
@@ -152,7 +154,7 @@ def _resolved(statement: Statement, races: Mapping[int, Race | None]) -> Stateme
 
 
 def _race(graph: IterationGraph, loop: Loop) -> Race | None:
-    """How threads can share a loop; None where they cannot."""
+    """Return how threads can share a loop; None where they cannot."""
     own = own_refusal(graph, loop) is None
     private = any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(loop.body))
     if loop.merges or private or not graph.has_places:

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def tree_of(loop: MainLoop) -> Tree:
-    """The visitor tree of a problem. Raises ValueError where values are not of elements."""
+    """Return the visitor tree of a problem. Raises ValueError where values are not of elements."""
     return build_tree(loop.product, loop.outputs)
 
 
 def tree_text(loop: MainLoop) -> tuple[str, ...]:
-    """The lines of explain() that show what is done with each element."""
+    """Return the lines of explain() that show what is done with each element."""
     first, *others = tree_lines(tree_of(loop))
     return (f"  epilogue: {first}", *(f"            {line}" for line in others))
 
@@ -35,7 +35,7 @@ def tree_text(loop: MainLoop) -> tuple[str, ...]:
 def visitor_of(
     problem: Problem, loop: MainLoop, given: Arguments, parts_are: Storage = Storage.OUTPUT
 ) -> Visitor:
-    """The visitor of a problem over the kernel's arguments.
+    """Return the visitor of a problem over the kernel's arguments.
 
     parts_are  whether code for a tile has a pointer to the sums of blocks, or the arrays themselves
     """
@@ -72,12 +72,12 @@ def visitor_of(
 
 
 def is_summed_target(loop: MainLoop, target: Access) -> bool:
-    """Whether a target holds sums over elements of the product."""
+    """Tell whether a target holds sums over elements of the product."""
     return any(o.target == target and is_summed(loop.product, o) for o in loop.outputs)
 
 
 def _part(target: Access, given: Arguments, stride: Code | None, parts_are: Storage) -> Part:
-    """The sums of the blocks of rows."""
+    """Return the sums of the blocks of rows."""
     from polyhedral.products.visited.tile_visitor import Part
 
     total = given.tensors[target.tensor].array

@@ -17,14 +17,15 @@ ROWS_WAY = "rows"
 
 
 def with_epilogue(problem: Problem, schedule: Schedule) -> Make | None:
-    """The way of rows, where a problem is a product and values of its elements, and the outermost
-    loop of the product is over its rows."""
+    """Return the way of rows, where a problem is a product and values of its elements, and the
+    outermost loop of the product is over its rows."""
     (order, *_) = schedule.orders
     return None if product_in_rows(problem, order[0]) is None else Make(ROWS_WAY)
 
 
 def order_of_product(problem: Problem, schedule: Schedule) -> tuple[str, ...]:
-    """The order of the loops of a problem's product: others are of terms that are added to it.
+    """Return the order of the loops of a problem's product: others are of terms that are added to
+    it.
 
     sum(j, A[i,j] * B[j,k]) - C[i]    loops(i,j,k), loops(i,k)    →   i,j,k
     """
@@ -34,8 +35,8 @@ def order_of_product(problem: Problem, schedule: Schedule) -> tuple[str, ...]:
 
 
 def product_in_rows(problem: Problem, rows: str = "") -> MainLoop | None:
-    """The problem as a product whose rows are made one after the other, and what is done with its
-    elements; None for others.
+    """Return the problem as a product whose rows are made one after the other, and what is done
+    with its elements; None for others.
 
     rows  the index of its rows, "" for the first one of the result
     """
@@ -53,7 +54,7 @@ def product_in_rows(problem: Problem, rows: str = "") -> MainLoop | None:
 
 
 def _outside(problem: Problem, found: MainLoop) -> list[TensorType]:
-    """The types of all that visitors read and write."""
+    """Return the types of all that visitors read and write."""
     value = found.product.value
     names = {a.tensor for o in found.outputs for a in (o.target, *accesses_outside(o.value, value))}
     return [problem.type_of(name) for name in names]
@@ -64,8 +65,8 @@ def _is_plain(type: TensorType) -> bool:
 
 
 def _in_rows(problem: Problem, found: MainLoop, access: Access) -> bool:
-    """Whether rows of an operand are an operand of the same kind: it has no rows, is dense, or has
-    a list of entries for each row."""
+    """Tell whether rows of an operand are an operand of the same kind: it has no rows, is dense, or
+    has a list of entries for each row."""
     if found.product.rows not in access.indices:
         return True
     form = problem.type_of(access.tensor).format

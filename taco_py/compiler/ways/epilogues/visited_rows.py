@@ -77,7 +77,7 @@ class _Inner:
 
 
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
-    """The loop IR of a product in rows with an epilogue."""
+    """Return the loop IR of a product in rows with an epilogue."""
     problem = recipe.problem
     order = order_of_product(problem, recipe.schedule)
     loop = product_in_rows(problem, order[0])
@@ -103,7 +103,7 @@ def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
 
 
 def _inner(loop: MainLoop, order: tuple[str, ...]) -> _Inner:
-    """The loops of the product, for one thread."""
+    """Return the loops of the product, for one thread."""
     alone = Schedule.of_orders((order,)).then(Schedule((Serial(),)))
     lowered = lower_recipe(Recipe(loop.problem, alone, ROWS_FUNCTION))
     function = replace(lowered.module.functions[-1], internal=True, threaded=False)
@@ -111,8 +111,8 @@ def _inner(loop: MainLoop, order: tuple[str, ...]) -> _Inner:
 
 
 def _operands(inner: _Inner, names: Names) -> tuple[dict[str, Array | Var], Bindings]:
-    """The kernel's parameters for those of the loops that are no sizes and not of the product, by
-    the names that they have there."""
+    """Return the kernel's parameters for those of the loops that are no sizes and not of the
+    product, by the names that they have there."""
     found: dict[str, Array | Var] = {}
     bindings: list[tuple[str, Source]] = []
     parameters: tuple[Array | Var, ...] = (*inner.function.arrays, *inner.function.scalars)
@@ -126,7 +126,7 @@ def _operands(inner: _Inner, names: Names) -> tuple[dict[str, Array | Var], Bind
 
 
 def _facts(inner: _Inner, recipe: Recipe, loop: MainLoop) -> dict[str, Any]:
-    """The facts of the kernel: what the loops rely on, and how blocks are shared."""
+    """Return the facts of the kernel: what the loops rely on, and how blocks are shared."""
     report = dict(inner.facts["report"])
     report["tiles"] = tree_text(loop)
     report["parallel"] = "blocks of rows, of a number that depends on the columns alone"
@@ -145,7 +145,7 @@ class _Body:
     operands: Mapping[str, Array | Var]
 
     def whole(self) -> Block:
-        """All blocks of rows, shared by the threads, and what is done before and behind."""
+        """Return all blocks of rows, shared by the threads, and what is done before and behind."""
         from polyhedral.products.visited import tile_visitor as visited
 
         rows, columns = self.rows, self.columns
@@ -169,7 +169,7 @@ class _Body:
         return self.given.sizes[self.loop.product.columns]
 
     def one(self) -> Block:
-        """The rows of one block, and the elements in them."""
+        """Return the rows of one block, and the elements in them."""
         from polyhedral.products.visited.tile_visitor import Region
 
         element = scalar(self.loop.problem.result.dtype)
@@ -189,7 +189,7 @@ class _Body:
         )
 
     def call(self, held: Array) -> Invoke:
-        """The loops over the rows of a block."""
+        """Return the loops over the rows of a block."""
         function = self.inner.function
         places = tuple(self.place(array, held) for array in function.arrays)
         return Invoke(function.name, places, tuple(map(self.number, function.scalars)))
@@ -204,7 +204,7 @@ class _Body:
         return Place(own, self.start(source))
 
     def start(self, source: Source) -> Expr:
-        """How far an array of an operand moves for the first row of a block."""
+        """Return how far an array of an operand moves for the first row of a block."""
         rows = self.loop.product.rows
         operands = accesses(self.loop.product.value)
         access = next(a for a in operands if a.tensor == source.tensor)
@@ -217,7 +217,7 @@ class _Body:
         return mul(ROW, self.stride(source.tensor, level))
 
     def stride(self, tensor: str, level: int) -> Expr:
-        """The distance of a dense operand's elements along a level."""
+        """Return the distance of a dense operand's elements along a level."""
         wanted = Source("stride", tensor, level)
         names = (name for name, source in self.inner.sources.items() if source == wanted)
         name = next(names, None)
@@ -226,7 +226,7 @@ class _Body:
         return found
 
     def number(self, scalar_: Var) -> Expr:
-        """The value of a scalar of the loops."""
+        """Return the value of a scalar of the loops."""
         source = self.inner.sources[scalar_.name]
         if source.what == "size":
             return (
@@ -240,7 +240,7 @@ class _Body:
 
 
 def can(question: Question) -> bool:
-    """Whether a problem is a product and values of its elements."""
+    """Tell whether a problem is a product and values of its elements."""
     return bool(question.problem.side) and product_in_rows(question.problem) is not None
 
 

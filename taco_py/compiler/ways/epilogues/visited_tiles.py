@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 
 def visited_product(problem: Problem) -> tuple[MainLoop, Contraction] | None:
-    """The problem as a product of matrices and what is done with its elements; None for others."""
+    """Return the problem as a product of matrices and what is done with its elements; None for
+    others."""
     if not problem.side and contraction_of(problem) is not None:
         return None
     found = main_loop(problem)
@@ -49,12 +50,12 @@ def _types(problem: Problem) -> list[TensorType]:
 
 
 def _is_plain(type: TensorType) -> bool:
-    """Whether visitors read and write such arrays: dense ones, as they are in memory."""
+    """Tell whether visitors read and write such arrays: dense ones, as they are in memory."""
     return is_full(type.format) and not type.stored
 
 
 def lower_visited(recipe: Recipe, target: Target, sizes: Mapping[str, int]) -> LoweredRecipe | None:
-    """The loop IR of a product with an epilogue; None where a recipe has none.
+    """Return the loop IR of a product with an epilogue; None where a recipe has none.
 
     sizes  columns, rows and depth of a tile, as the parameters of the way have them
     """

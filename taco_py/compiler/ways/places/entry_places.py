@@ -44,7 +44,7 @@ class Lines:
 
     @staticmethod
     def of(elements: Elements) -> Lines:
-        """The arrays, with names of their own."""
+        """Return the arrays, with names of their own."""
         fresh, local = elements.names.fresh, Storage.LOCAL
         best = Array(fresh("bests"), elements.element, local)
         return Lines(
@@ -52,7 +52,7 @@ class Lines:
         )
 
     def begun(self, count: Expr) -> list[Stmt]:
-        """The statements that make the arrays, of so many lines."""
+        """Return the statements that make the arrays, of so many lines."""
         lines = maximum(count, 1)
         return [
             Allocate(self.best, lines),
@@ -64,7 +64,7 @@ class Lines:
         ]
 
     def met(self, line: Expr, coordinate: Expr, at: Expr) -> list[Stmt]:
-        """The statements for an entry; those of a line come in ascending order."""
+        """Return the statements for an entry; those of a line come in ascending order."""
         elements, var = self.elements, self.elements.var
         x, here, k = var("x", elements.element), var("line"), var("k")
         is_better = or_(lt(load(self.place, here), 0), elements.beats(x, load(self.best, here)))
@@ -77,7 +77,8 @@ class Lines:
         ]
 
     def ended(self, line: Expr, size: Expr) -> tuple[list[Stmt], Var]:
-        """The statements that find the place in a line once all entries were met, and the place."""
+        """Return the statements that find the place in a line once all entries were met, and the
+        place."""
         var = self.elements.var
         here, found, gap = var("line"), var("found"), var("gap")
         best = var("best", self.elements.element)

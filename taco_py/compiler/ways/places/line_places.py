@@ -70,23 +70,23 @@ class _Line:
     start: Var
 
     def element(self, number: Expr) -> Expr:
-        """An element of the line."""
+        """Return an element of the line."""
         return self.elements.at(self.place(number))
 
     @property
     def width(self) -> int:
-        """How many elements a block has."""
+        """Count how many elements a block has."""
         return max(BLOCK // self.elements.element.itemsize, STEP)
 
     def one_by_one(self) -> Stmt:
-        """Each element compared with the best so far."""
+        """Return each element compared with the best so far."""
         each = self.elements.var("q")
         kept = block(Assign(self.best, self.element(each)), Assign(self.at, each))
         better = self.elements.beats(self.element(each), self.best)
         return For(each, self.first, self.stop, block(If(better, kept)))
 
     def blocks(self) -> Stmt:
-        """The best of each block compared with the best so far."""
+        """Return the best of each block compared with the best so far."""
         elements, var = self.elements, self.elements.var
         begin, end, here = var("begin"), var("end"), var("q")
         own = var("own", elements.element)
@@ -105,7 +105,8 @@ class _Line:
         return For(begin, self.first, self.stop, body, step=self.width)
 
     def looked_for(self) -> list[Stmt]:
-        """The best looked for in the block that has it: in parts as a whole, then in the part."""
+        """Return the best looked for in the block that has it: in parts as a whole, then in the
+        part."""
         elements, var = self.elements, self.elements.var
         last, going = var("last"), var("going", BOOL)
         small = PLACES[elements.element.itemsize]
@@ -138,7 +139,8 @@ class _Line:
 def place_in_line(
     elements: Elements, first: Expr, stop: Expr, place: Callable[[Expr], Expr]
 ) -> tuple[list[Stmt], Var, Var]:
-    """The statements that find the best of a line that has elements, the best, and where it is.
+    """Return the statements that find the best of a line that has elements, the best, and where it
+    is.
 
     place  of an element of the line in the array, from its number between `first` and `stop`
     """
@@ -153,7 +155,7 @@ def place_in_line(
 def place_among_entries(
     elements: Elements, entries: tuple[Expr, Expr], crd: Array, size: Expr
 ) -> tuple[list[Stmt], Var]:
-    """The statements that find the place of the best of a line with entries, and the place.
+    """Return the statements that find the place of the best of a line with entries, and the place.
 
     entries  where those of the line begin and end; 0 is the place where there are none
     crd      their coordinates, ascending

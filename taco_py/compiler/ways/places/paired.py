@@ -30,18 +30,18 @@ from taco_py.language.legal.stored import is_full
 
 
 def can(question: Question) -> bool:
-    """Whether a problem is the place of an extremum of one tensor."""
+    """Tell whether a problem is the place of an extremum of one tensor."""
     return question.recall(walk) is not None
 
 
 def choose(question: Question) -> Offer | None:
-    """Every problem that it can make: loops would read the elements twice."""
+    """Return every problem that it can make: loops would read the elements twice."""
     why = "value and place in one loop over the elements"
     return Offer(why=why) if can(question) else None
 
 
 def lower(recipe: Recipe, target: Target) -> LoweredRecipe:
-    """The loop IR of the place of an extremum."""
+    """Return the loop IR of the place of an extremum."""
     found = walk_of(recipe.problem)
     if found is None:
         raise InternalError(f"Expected the place of an extremum, found {recipe.problem}")
@@ -117,7 +117,7 @@ class _Kernel:
 
     @property
     def manner(self) -> str:
-        """How elements are gone through, for explain()."""
+        """Return how elements are gone through, for explain()."""
         if self.arrays:
             how = "" if self.in_lines else ", each line with its best so far"
             return f"of entries{how}, and the first gap between them where that is as good"
@@ -127,11 +127,11 @@ class _Kernel:
 
     @property
     def along_rows(self) -> bool:
-        """Whether neighbours are compared with each other."""
+        """Tell whether neighbours are compared with each other."""
         return self.walk.levels[-1] == self.walk.place.index
 
     def stored(self, places: Mapping[str, Expr], value: Expr) -> Stmt:
-        """A place stored in the result."""
+        """Return a place stored in the result."""
         problem = self.recipe.problem
         loops = problem.stored(problem.assignment.target)
         strides = dict(zip(loops, self.result.strides, strict=True))
@@ -139,7 +139,7 @@ class _Kernel:
         return Store(array, offset(strides, places), cast(array.element, value))
 
     def body(self) -> Block:
-        """All loops."""
+        """Return all loops."""
         if self.arrays:
             return self.of_entries()
         index, levels = self.walk.place.index, self.walk.levels
@@ -163,7 +163,7 @@ class _Kernel:
         )
 
     def columns(self, loops: Mapping[str, Var], near: str, is_shared: bool) -> Stmt:
-        """The loop over blocks of neighbouring columns."""
+        """Return the loop over blocks of neighbouring columns."""
         index, first = self.walk.place.index, self.elements.var("first")
         base = offset(self.steps, loops)
         row, column = self.steps[index], self.steps[near]
@@ -182,7 +182,7 @@ class _Kernel:
         return shared(loop) if is_shared else loop
 
     def of_entries(self) -> Block:
-        """Loops over the levels of a sparse operand."""
+        """Return loops over the levels of a sparse operand."""
         levels, last = self.walk.levels, self.walk.place.index
         size = mul(*(self.sizes[i] for i in levels if i != last))
         if not self.in_lines:
@@ -198,12 +198,13 @@ class _Kernel:
 
     @property
     def in_lines(self) -> bool:
-        """Whether the entries of each line lie side by side, below levels that have all lines."""
+        """Tell whether the entries of each line lie side by side, below levels that have all
+        lines."""
         *above, _ = self.recipe.problem.type_of(self.walk.access.tensor).format.levels
         return self.along_rows and all(level.full for level in above)
 
     def number(self, loops: Mapping[str, Expr]) -> Expr:
-        """The number of an element of the result."""
+        """Return the number of an element of the result."""
         found: Expr = const(0)
         for index in self.recipe.problem.stored(self.recipe.problem.assignment.target):
             found = add(mul(found, self.sizes[index]), loops[index])
@@ -217,7 +218,7 @@ class _Kernel:
         is_shared: bool,
         lines: Lines | None = None,
     ) -> Stmt | Block:
-        """The loop over a level below a position of the one above it."""
+        """Return the loop over a level below a position of the one above it."""
         if depth == len(self.walk.levels):
             assert lines is not None
             coordinate = loops[self.walk.place.index]
@@ -244,7 +245,7 @@ class _Kernel:
         return For(place, start, stop, block(self.level(depth + 1, place, there, False, lines)))
 
     def line(self, entries: tuple[Expr, Expr], crd: Array, index: str) -> tuple[list[Stmt], Var]:
-        """The place in one line of entries."""
+        """Return the place in one line of entries."""
         first, stop = self.elements.var("first"), self.elements.var("stop")
         inside, found = place_among_entries(self.elements, (first, stop), crd, self.sizes[index])
         head: list[Stmt] = [Declare(first, entries[0], True), Declare(stop, entries[1], True)]

@@ -60,22 +60,22 @@ class Elements:
 
     @staticmethod
     def of(walk: Walk, array: Array, dtype: str, names: Names) -> Elements:
-        """The elements of an array in the type of its operand; truths as numbers."""
+        """Return the elements of an array in the type of its operand; truths as numbers."""
         element = scalar(dtype)
         return Elements(walk, array, UINT8 if element == BOOL else element, names)
 
     @property
     def floats(self) -> bool:
-        """Whether elements may be NaN."""
+        """Tell whether elements may be NaN."""
         return has_special_values(self.element.name)
 
     @property
     def operation(self) -> str:
-        """The operator of the loop IR that takes the better of two elements."""
+        """Return the operator of the loop IR that takes the better of two elements."""
         return "max" if self.walk.is_maximum else "min"
 
     def at(self, place: Expr) -> Expr:
-        """The element at a place of the array."""
+        """Return the element at a place of the array."""
         return cast(self.element, load(self.array, place))
 
     def worst(self) -> Const:
@@ -85,7 +85,7 @@ class Elements:
         return Const(found if found is not None else 0, self.element)
 
     def beats(self, one: Expr, other: Expr) -> Expr:
-        """Whether an element is better than another: larger, say, or the first NaN."""
+        """Tell whether an element is better than another: larger, say, or the first NaN."""
         left, right = (other, one) if self.walk.is_maximum else (one, other)
         if not self.floats:
             return lt(left, right)
@@ -93,7 +93,7 @@ class Elements:
         return binary("&", not_(no_more), eq(other, other))
 
     def is_best(self, one: Expr, best: Expr, both: bool = False) -> Expr:
-        """Whether an element is the best one, or a NaN, which is the best if there is any.
+        """Tell whether an element is the best one, or a NaN, which is the best if there is any.
 
         both  compute both comparisons, as lanes of vectors do
         """
@@ -103,16 +103,17 @@ class Elements:
         return binary("|", *parts) if both else or_(*parts)
 
     def better(self, one: Expr, other: Expr) -> Expr:
-        """The better one of two elements."""
+        """Return the better one of two elements."""
         return binary(self.operation, one, other)
 
     def var(self, wish: str, type: ScalarType = INT64) -> Var:
-        """A variable with a name of its own."""
+        """Return a variable with a name of its own."""
         return Var(self.names.fresh(wish), type)
 
 
 def beside_fill(elements: Elements, best: Expr) -> tuple[Expr, Expr]:
-    """Whether what is not stored is better than the best of a line, and whether it is as good."""
+    """Tell whether what is not stored is better than the best of a line, and whether it is as
+    good."""
     fill = elements.walk.fill
     if fill != fill:
         return eq(best, best), ne(best, best)
@@ -122,7 +123,7 @@ def beside_fill(elements: Elements, best: Expr) -> tuple[Expr, Expr]:
 
 
 def shared(loop: For) -> Stmt:
-    """A loop whose iterations threads share where there are several."""
+    """Return a loop whose iterations threads share where there are several."""
     many = For(loop.var, loop.start, loop.stop, loop.body, loop.step, LoopKind.PARALLEL)
     return If(lt(1, THREADS), Block((many,)), Block((loop,)))
 
@@ -130,7 +131,7 @@ def shared(loop: For) -> Stmt:
 def nested(
     loops: Sequence[tuple[Var, Expr]], inside: Sequence[Stmt], is_shared: bool = True
 ) -> Stmt | Block:
-    """Loops from 0 on round some statements, the outermost shared."""
+    """Return loops from 0 on round some statements, the outermost shared."""
     body = block(*inside)
     for var, size in reversed(loops[1:] if is_shared else loops):
         body = block(For(var, const(0), size, body))
@@ -141,5 +142,5 @@ def nested(
 
 
 def offset(strides: Mapping[str, Expr], places: Mapping[str, Expr]) -> Expr:
-    """The place of an element in an array, from its coordinates."""
+    """Return the place of an element in an array, from its coordinates."""
     return add(*(mul(places[i], strides[i]) for i in strides if i in places))

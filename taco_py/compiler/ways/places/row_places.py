@@ -70,7 +70,7 @@ class _Across:
 
     @property
     def small(self) -> ScalarType:
-        """The narrow type."""
+        """Return the narrow type."""
         return self.near.element
 
     def parts(self, blocks: Expr) -> Stmt:
@@ -89,7 +89,7 @@ class _Across:
         return For(begin, const(0), blocks, body, step=most)
 
     def of_block(self, number: Expr, begin: Expr) -> Block:
-        """The best of a block of rows compared with the best so far."""
+        """Return the best of a block of rows compared with the best so far."""
         elements, var, (_, count) = self.elements, self.elements.var, self.columns
         start, stop, c = var("start"), var("stop"), var("c")
         own, before, is_better = load(self.held, c), load(self.best, c), var("better", BOOL)
@@ -108,7 +108,7 @@ class _Across:
         )
 
     def best_of_rows(self, start: Expr, stop: Expr) -> list[Stmt]:
-        """The best of some rows, of which several are read at once."""
+        """Return the best of some rows, of which several are read at once."""
         row, rest = self.elements.var("row"), self.elements.var("rest")
         together = block(self.over(row, AT_ONCE), increment(row, AT_ONCE))
         return [
@@ -118,7 +118,7 @@ class _Across:
         ]
 
     def over(self, row: Var, much: int) -> For:
-        """Columns of so many rows, the best of each taken."""
+        """Return columns of so many rows, the best of each taken."""
         (first, count), c = self.columns, self.elements.var("c")
         each = [self.elements.at(self.place(add(row, k), add(first, c))) for k in range(much)]
         while len(each) > 1:
@@ -128,7 +128,7 @@ class _Across:
         return For(c, const(0), count, block(Store(self.held, c, best)), kind=LoopKind.VECTOR)
 
     def looked_for(self, store: Callable[[Expr, Expr], Stmt]) -> Stmt:
-        """The row of each column looked for in the block that has its best."""
+        """Return the row of each column looked for in the block that has its best."""
         elements, var, (first, count) = self.elements, self.elements.var, self.columns
         c, at, last = var("c"), var("row"), var("last")
         element = elements.at(self.place(at, add(first, c)))
@@ -149,7 +149,8 @@ def places_across(
     place: Callable[[Expr, Expr], Expr],
     store: Callable[[Expr, Expr], Stmt],
 ) -> list[Stmt]:
-    """The statements that find the best of each column, of a few neighbours, in one pass over rows.
+    """Return the statements that find the best of each column, of a few neighbours, in one pass
+    over rows.
 
     Of each block of rows the best is compared with the best so far; the row is then looked for in
     the block that had it.
@@ -175,5 +176,5 @@ def places_across(
 
 
 def width_across(element: ScalarType) -> int:
-    """How many neighbours have their accumulators in the first cache."""
+    """Count how many neighbours have their accumulators in the first cache."""
     return BLOCK // element.itemsize

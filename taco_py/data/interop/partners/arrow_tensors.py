@@ -56,7 +56,7 @@ TYPES = (
 
 
 def read(obj: Any) -> TensorData | None:
-    """A tensor or table of Arrow; None for what NumPy reads itself."""
+    """Return a tensor or table of Arrow; None for what NumPy reads itself."""
     match type(obj).__name__:
         case "SparseCOOTensor":
             values, coords = obj.to_numpy()
@@ -78,7 +78,7 @@ def read(obj: Any) -> TensorData | None:
 
 
 def read_fibres(obj: Any) -> TensorData:
-    """A CSF tensor: compressed levels in the order in which Arrow goes through the modes."""
+    """Return a CSF tensor: compressed levels in the order in which Arrow goes through the modes."""
     values, pos, crd = obj.to_numpy()
     plain = [np.asarray(each).reshape(-1) for each in crd]
     below = [np.asarray(each).reshape(-1) for each in pos]
@@ -98,7 +98,7 @@ def read_fibres(obj: Any) -> TensorData:
 
 
 def axes_of(obj: Any, values: Array, pos: list[Array], crd: list[Array]) -> tuple[int, ...]:
-    """The order of the modes in a CSF tensor, which Arrow keeps and does not tell in Python.
+    """Return the order of the modes in a CSF tensor, which Arrow keeps and does not tell in Python.
 
     It is the one with which the same arrays make an equal tensor. Raises OperandTypeError for more
     modes than can be tried.
@@ -117,7 +117,7 @@ def axes_of(obj: Any, values: Array, pos: list[Array], crd: list[Array]) -> tupl
 
 
 def read_table(table: Any) -> TensorData:
-    """A table of coordinates. Raises OperandTypeError for one that lists none."""
+    """Return a table of coordinates. Raises OperandTypeError for one that lists none."""
     types = library("pyarrow.types", "pyarrow")
     names = list(table.column_names) if hasattr(table, "column_names") else table.schema.names
     whole = [types.is_integer(field.type) for field in table.schema]
@@ -139,7 +139,7 @@ def read_table(table: Any) -> TensorData:
 
 
 def column_of(column: Any) -> Array:
-    """The numbers of a column: of one piece in place."""
+    """Return the numbers of a column: of one piece in place."""
     chunks = column.chunks if hasattr(column, "chunks") else [column]
     one = chunks[0] if len(chunks) == 1 else column
     array: Array = one.to_numpy(zero_copy_only=False) if len(chunks) == 1 else one.to_numpy()
@@ -147,7 +147,7 @@ def column_of(column: Any) -> Array:
 
 
 def write(data: TensorData, kind: str) -> Any:
-    """A tensor or table of Arrow.
+    """Return a tensor or table of Arrow.
 
     Raises OperandTypeError for values of complex numbers or truths, which Arrow's tensors lack.
     """
@@ -177,7 +177,7 @@ def write(data: TensorData, kind: str) -> Any:
 
 
 def write_fibres(arrow: Any, data: TensorData) -> Any:
-    """A CSF tensor, its modes in the order in which the tensor has them where it is CSF."""
+    """Return a CSF tensor, its modes in the order in which the tensor has them where it is CSF."""
     order = data.format.order
     levels = CSF(order).levels
     fibres = in_order_once(
@@ -192,7 +192,7 @@ def write_fibres(arrow: Any, data: TensorData) -> Any:
 
 
 def usual(data: TensorData) -> str:
-    """The class that stores a tensor as it is stored, or a coordinate list."""
+    """Return the class that stores a tensor as it is stored, or a coordinate list."""
     if data.format.is_dense:
         return "Tensor"
     form = ordered(data.format)

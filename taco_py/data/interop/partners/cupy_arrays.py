@@ -32,7 +32,7 @@ def read(obj: Any) -> TensorData | None:
 
 
 def write(data: TensorData, kind: str) -> Any:
-    """A copy in the memory of the GPU, as CuPy's class."""
+    """Return a copy in the memory of the GPU, as CuPy's class."""
     usual = {form: name for name, form in FORMATS.items()}.get(ordered(data.format), "coo_matrix")
     wanted = pick(kind or ("ndarray" if data.format.is_dense else usual), KINDS, "cupy")
     cupy = library("cupy", "cupy-cuda12x")

@@ -30,7 +30,7 @@ KINDS = ("BCSR", "BCOO", "Array")
 
 
 def read(obj: Any) -> TensorData | None:
-    """A sparse array of JAX; None for a dense one.
+    """Return a sparse array of JAX; None for a dense one.
 
     Raises OperandTypeError for another sparse class.
     """
@@ -50,7 +50,7 @@ def read(obj: Any) -> TensorData | None:
 
 
 def read_coordinates(obj: Any) -> TensorData:
-    """A BCOO array: dense levels for its dense modes, batches written out."""
+    """Return a BCOO array: dense levels for its dense modes, batches written out."""
     plain = obj.update_layout(n_batch=0) if obj.n_batch else obj
     shape, count = tuple(plain.shape), plain.n_sparse
     indices, values = np.asarray(plain.indices), np.asarray(plain.data)
@@ -66,7 +66,8 @@ def read_coordinates(obj: Any) -> TensorData:
 
 
 def write(data: TensorData, kind: str) -> Any:
-    """An array of JAX. Raises OperandTypeError where JAX would round the values to 32 bits."""
+    """Return an array of JAX. Raises OperandTypeError where JAX would round the values to 32
+    bits."""
     library("jax", "jax")
     sparse = library("jax.experimental.sparse", "jax")
     wanted = pick(kind or usual(data), KINDS, "jax")
@@ -89,14 +90,15 @@ def write(data: TensorData, kind: str) -> Any:
 
 
 def usual(data: TensorData) -> str:
-    """The class that stores a tensor as it is stored, or a coordinate list."""
+    """Return the class that stores a tensor as it is stored, or a coordinate list."""
     if data.format.is_dense:
         return "Array"
     return "BCSR" if ordered(data.format) == CSR else "BCOO"
 
 
 def array_of(array: Array, index: bool = False) -> Any:
-    """An array of JAX with these elements; coordinates in 32 bits where JAX has no others."""
+    """Return an array of JAX with these elements; coordinates in 32 bits where JAX has no
+    others."""
     jax = library("jax", "jax")
     if index and array.dtype == np.int64 and not jax.config.jax_enable_x64:
         if array.size and int(array.max()) > np.iinfo(np.int32).max:
@@ -108,7 +110,7 @@ def array_of(array: Array, index: bool = False) -> Any:
 
 
 def needs_64(dtype: np.dtype[Any]) -> OperandTypeError:
-    """The error of numbers that JAX rounds unless it is told not to."""
+    """Return the error of numbers that JAX rounds unless it is told not to."""
     return OperandTypeError(
         f"Expected values that JAX holds, found {dtype}, which it takes for 32 bits",
         hint='call jax.config.update("jax_enable_x64", True) first, or T.astype("float32")',

@@ -43,7 +43,7 @@ POSITIONS = "give positions for labels: pd.MultiIndex.from_arrays(s.index.codes,
 
 
 def read(obj: Any) -> TensorData | None:
-    """A frame or series; None for what has dense columns, and for anything else.
+    """Return a frame or series; None for what has dense columns, and for anything else.
 
     Raises OperandTypeError for labels that are no coordinates, FormatError for columns of several
     fill values.
@@ -60,7 +60,7 @@ def read(obj: Any) -> TensorData | None:
 
 
 def read_frame(frame: Any) -> TensorData | None:
-    """A DataFrame; None where its columns are dense."""
+    """Return a DataFrame; None where its columns are dense."""
     sparse = [hasattr(dtype, "fill_value") for dtype in frame.dtypes]
     if sparse and all(sparse):
         return read_sparse_columns(frame)
@@ -81,7 +81,7 @@ def read_frame(frame: Any) -> TensorData | None:
 
 
 def read_sparse_columns(frame: Any) -> TensorData:
-    """A DataFrame of sparse columns: CSC."""
+    """Return a DataFrame of sparse columns: CSC."""
     arrays = [frame.iloc[:, place].array for place in range(frame.shape[1])]
     dtype = np.result_type(*(each.dtype.subtype for each in arrays))
     require_dtype(dtype, "a DataFrame's columns")
@@ -101,7 +101,7 @@ def read_sparse_columns(frame: Any) -> TensorData:
 
 
 def read_vector(array: Any) -> TensorData:
-    """A SparseArray: a compressed vector."""
+    """Return a SparseArray: a compressed vector."""
     values, crd = array.sp_values, array.sp_index.indices
     require_dtype(values.dtype, "a SparseArray")
     pos = np.array([0, len(values)], crd.dtype)
@@ -110,7 +110,7 @@ def read_vector(array: Any) -> TensorData:
 
 
 def read_series(series: Any) -> TensorData | None:
-    """A Series; None where it is a dense vector."""
+    """Return a Series; None where it is a dense vector."""
     levels = getattr(series.index, "levels", None)
     sparse = hasattr(series.dtype, "fill_value")
     if levels is None:
@@ -136,7 +136,7 @@ def read_series(series: Any) -> TensorData | None:
 
 
 def write(data: TensorData, kind: str) -> Any:
-    """A DataFrame of sparse columns of a matrix, a Series of other orders, or a table.
+    """Return a DataFrame of sparse columns of a matrix, a Series of other orders, or a table.
 
     Raises FormatError for a DataFrame of another order than 2.
     """
@@ -161,7 +161,7 @@ def write(data: TensorData, kind: str) -> Any:
 
 
 def write_frame(pandas: Any, data: TensorData) -> Any:
-    """A DataFrame whose columns are those of CSC, or dense."""
+    """Return a DataFrame whose columns are those of CSC, or dense."""
     if data.format.is_dense:
         return pandas.DataFrame(data.values)
     plain = in_order_once(stored(data, CSC))
@@ -177,7 +177,7 @@ def write_frame(pandas: Any, data: TensorData) -> Any:
 
 
 def vector_of(pandas: Any, data: TensorData) -> Any:
-    """A vector as a SparseArray, or as it is where it is dense."""
+    """Return a vector as a SparseArray, or as it is where it is dense."""
     if data.format.is_dense:
         return data.values
     plain = in_order_once(stored(data, VECTOR))
@@ -186,7 +186,7 @@ def vector_of(pandas: Any, data: TensorData) -> Any:
 
 
 def sparse_array(pandas: Any, values: Array, crd: Array, size: int, fill: Any) -> Any:
-    """A SparseArray around coordinates in order and their values."""
+    """Return a SparseArray around coordinates in order and their values."""
     if size > np.iinfo(np.int32).max:
         raise FormatError(
             f"Expected at most 2^31 - 1 rows for sparse columns of pandas, found {size}",

@@ -46,7 +46,7 @@ class Partner:
 
 
 def pick(kind: str, kinds: Sequence[str], who: str) -> str:
-    """A kind by its name in any case. Raises FormatError for another one."""
+    """Return a kind by its name in any case. Raises FormatError for another one."""
     found = next((each for each in kinds if each.lower() == kind.lower()), None)
     if found is None:
         raise FormatError(
@@ -84,24 +84,24 @@ def require_type(dtype: np.dtype[Any], names: Sequence[str], what: str) -> None:
 
 
 def stored(data: TensorData, format: Format) -> TensorData:
-    """The tensor in a format: in the same arrays where it is stored so."""
+    """Return the tensor in a format: in the same arrays where it is stored so."""
     return convert(data, format)
 
 
 def in_order_once(data: TensorData) -> TensorData:
-    """The tensor with its coordinates in order and each once, as looking at them tells."""
+    """Return the tensor with its coordinates in order and each once, as looking at them tells."""
     known = replace(data, sorted=is_sorted(data))
     return known if known.sorted and is_unique(known) else canonical(known)
 
 
 def coordinate_arrays(data: TensorData) -> list[Array]:
-    """The coordinates of a coordinate list, an array a mode."""
+    """Return the coordinates of a coordinate list, an array a mode."""
     crds = [level.crd for level in data.levels if level.crd is not None]
     return [crds[level] for level in np.argsort(data.format.mode_order)]
 
 
 def table(columns: Sequence[Array], dtype: np.dtype[Any]) -> Array:
-    """The columns as rows of one array: themselves where they are rows of one already."""
+    """Return the columns as rows of one array: themselves where they are rows of one already."""
     first = columns[0]
     if all(each.dtype == dtype and each.flags.c_contiguous for each in columns):
         places = [each.__array_interface__["data"][0] for each in columns]
@@ -124,7 +124,7 @@ def compressed_parts(data: TensorData) -> tuple[Array, Array, Array]:
 
 
 def with_blocks(data: TensorData, sizes: tuple[int, ...], values: Array) -> TensorData:
-    """A sparse tensor with a dense block of these sizes in the place of each value."""
+    """Return a sparse tensor with a dense block of these sizes in the place of each value."""
     if not sizes:
         return data
     order = data.format.order

@@ -38,7 +38,8 @@ PARTNERS: tuple[Partner, ...] = (
 
 
 def partner_of(obj: Any) -> Partner | None:
-    """The library that an object is of, by the modules of its classes; None for no known one."""
+    """Return the library that an object is of, by the modules of its classes; None for no known
+    one."""
     for cls in type(obj).__mro__:
         package = cls.__module__.partition(".")[0]
         for partner in PARTNERS:
@@ -48,7 +49,7 @@ def partner_of(obj: Any) -> Partner | None:
 
 
 def partner_named(name: str) -> Partner:
-    """A library that Tensors can be written to. Raises FormatError for another name."""
+    """Return a library that Tensors can be written to. Raises FormatError for another name."""
     known = {partner.name: partner for partner in PARTNERS if partner.write is not None}
     found = known.get(name) if isinstance(name, str) else None
     if found is None:
@@ -60,7 +61,7 @@ def partner_named(name: str) -> Partner:
 
 
 def written_to(data: TensorData, name: str, kind: str) -> Any:
-    """A stored tensor as an object of a library."""
+    """Return a stored tensor as an object of a library."""
     write = partner_named(name).write
     assert write is not None
     return write(data, kind)

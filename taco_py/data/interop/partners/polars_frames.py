@@ -18,7 +18,7 @@ KINDS = ("DataFrame", "LazyFrame")
 
 
 def read(obj: Any) -> TensorData | None:
-    """A coordinate list in the frame's own columns; None for a dense frame or series."""
+    """Return a coordinate list in the frame's own columns; None for a dense frame or series."""
     if type(obj).__name__ == "LazyFrame":
         return read(obj.collect())
     if type(obj).__name__ != "DataFrame":
@@ -32,7 +32,7 @@ def read(obj: Any) -> TensorData | None:
 
 
 def write(data: TensorData, kind: str) -> Any:
-    """A frame with a column a mode and one of values; it has no place for the shape."""
+    """Return a frame with a column a mode and one of values; it has no place for the shape."""
     polars = library("polars", "polars")
     wanted = pick(kind or KINDS[0], KINDS, "polars")
     require_real(data.dtype, "a table of polars")

@@ -32,7 +32,7 @@ TYPES = (
 
 
 def read(obj: Any) -> TensorData | None:
-    """A sparse array in its own arrays; None for what is none.
+    """Return a sparse array in its own arrays; None for what is none.
 
     Raises OperandTypeError for values that kernels do not read.
     """
@@ -54,7 +54,7 @@ def read(obj: Any) -> TensorData | None:
 
 
 def write(data: TensorData, kind: str) -> Any:
-    """An array of pydata/sparse, its coordinates in order, duplicates added up."""
+    """Return an array of pydata/sparse, its coordinates in order, duplicates added up."""
     sparse = library("sparse", "sparse")
     matrix = ordered(data.format) in (CSR, CSC)
     wanted = pick(kind or ("GCXS" if matrix else "COO"), KINDS, "sparse")

@@ -21,13 +21,14 @@ def left(obj: Any) -> None:
 
 
 def write_array(data: TensorData, kind: str) -> Any:
-    """An array of NumPy."""
+    """Return an array of NumPy."""
     pick(kind or "ndarray", ("ndarray",), "numpy")
     return to_dense(data)
 
 
 def write_sparse(data: TensorData, kind: str) -> Any:
-    """An array or matrix of scipy.sparse, of the class that stores the format where none is named.
+    """Return an array or matrix of scipy.sparse, of the class that stores the format where none is
+    named.
 
     Raises FormatError for a scalar, and a fill value that is not 0.
     """

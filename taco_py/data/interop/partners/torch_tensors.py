@@ -42,7 +42,7 @@ TYPES = (
 
 
 def read(obj: Any) -> TensorData | None:
-    """A tensor of torch in its own arrays; None for what is none.
+    """Return a tensor of torch in its own arrays; None for what is none.
 
     Raises OperandTypeError for one with gradients, on a device or in batches.
     """
@@ -87,7 +87,7 @@ def require_plain(obj: Any) -> None:
 
 
 def array_of(tensor: Any) -> Array:
-    """The memory of a dense tensor of torch as an array."""
+    """Return the memory of a dense tensor of torch as an array."""
     plain = tensor.detach().resolve_conj().resolve_neg()
     if str(plain.dtype) == "torch.bfloat16":  # which NumPy lacks
         torch = library("torch", "torch")
@@ -98,7 +98,7 @@ def array_of(tensor: Any) -> Array:
 
 
 def read_coordinates(obj: Any) -> TensorData:
-    """A coordinate list, duplicates included; dense levels for its dense modes."""
+    """Return a coordinate list, duplicates included; dense levels for its dense modes."""
     sparse, indices, values = obj.sparse_dim(), array_of(obj._indices()), array_of(obj._values())
     shape = tuple(obj.shape)
     if not sparse:
@@ -111,7 +111,7 @@ def read_coordinates(obj: Any) -> TensorData:
 
 
 def read_compressed(obj: Any, pos: Array, crd: Array, format: Format) -> TensorData:
-    """CSR or CSC; dense levels for the dense modes of its values."""
+    """Return CSR or CSC; dense levels for the dense modes of its values."""
     if pos.ndim != 1:
         raise OperandTypeError(
             f"Expected one matrix of torch, found a batch of them of shape {tuple(obj.shape)}",
@@ -126,7 +126,7 @@ def read_compressed(obj: Any, pos: Array, crd: Array, format: Format) -> TensorD
 
 
 def read_blocks(obj: Any, rows: bool) -> TensorData:
-    """A matrix of blocks as CSR, by scipy."""
+    """Return a matrix of blocks as CSR, by scipy."""
     import scipy.sparse as sp
 
     if not rows:
@@ -143,14 +143,14 @@ def read_blocks(obj: Any, rows: bool) -> TensorData:
 
 
 def _turned(data: TensorData) -> TensorData:
-    """The transposed matrix in the same arrays."""
+    """Return the transposed matrix in the same arrays."""
     from dataclasses import replace
 
     return replace(data, format=CSC, shape=data.shape[::-1])
 
 
 def write(data: TensorData, kind: str) -> Any:
-    """A tensor of torch around the same arrays, of the layout `kind`.
+    """Return a tensor of torch around the same arrays, of the layout `kind`.
 
     Raises FormatError for a layout that cannot hold it.
     """
@@ -169,7 +169,7 @@ def write(data: TensorData, kind: str) -> Any:
 
 
 def usual(data: TensorData) -> str:
-    """The layout that stores a tensor as it is stored, or a coordinate list."""
+    """Return the layout that stores a tensor as it is stored, or a coordinate list."""
     if data.format.is_dense:
         return "strided"
     kinds = {form: kind for kind, form in COMPRESSED.items()}
@@ -177,7 +177,7 @@ def usual(data: TensorData) -> str:
 
 
 def write_coordinates(torch: Any, data: TensorData) -> Any:
-    """A coordinate list; torch stores its coordinates in one table of int64."""
+    """Return a coordinate list; torch stores its coordinates in one table of int64."""
     if not data.format.order:
         return tensor_of(torch, data.values).reshape(())
     listed = data if data.format.is_coo else stored(data, COO(data.format.order))
@@ -188,7 +188,8 @@ def write_coordinates(torch: Any, data: TensorData) -> Any:
 
 
 def tensor_of(torch: Any, array: Array) -> Any:
-    """A dense tensor of torch in an array's memory; a copy of one that may not be written to."""
+    """Return a dense tensor of torch in an array's memory; a copy of one that may not be written
+    to."""
     plain = array if array.flags.writeable and min(array.strides, default=0) >= 0 else array.copy()
     if plain.dtype.name == "bfloat16":
         return torch.from_numpy(plain.view(np.int16)).view(torch.bfloat16)

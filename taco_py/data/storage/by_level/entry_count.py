@@ -34,5 +34,5 @@ def entry_count(data: TensorData) -> int:
 
 
 def _others(values: Array, fill: Fill) -> int:
-    """How many values are not the fill value."""
+    """Count how many values are not the fill value."""
     return int(np.count_nonzero(differs(values, fill) if fill else values))

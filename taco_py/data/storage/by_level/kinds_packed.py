@@ -394,6 +394,6 @@ PACKINGS: Mapping[LevelKind, LevelPacking] = {
 
 
 def packing_of(kind: LevelKind) -> LevelPacking:
-    """How levels of a kind are packed."""
+    """Return how levels of a kind are packed."""
     found: LevelPacking = PACKINGS.get(kind) or ADDED_KINDS.packing(kind)
     return found

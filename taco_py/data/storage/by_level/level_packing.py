@@ -101,7 +101,7 @@ class LevelPacking(Protocol):
 
 
 def ranges(begin: Places, counts: Places) -> tuple[Places, Places]:
-    """The integers of consecutive ranges, and which range each is of.
+    """Return the integers of consecutive ranges, and which range each is of.
 
     [5 9], [2 1]  ->  [5 6 9], [0 0 1]
     """
@@ -118,7 +118,8 @@ def ends_of(lengths: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def extremes(level: Packing) -> tuple[Places, Places]:
-    """The least coordinate below each parent, and the one behind the largest; 0 and 0 for none."""
+    """Return the least coordinate below each parent, and the one behind the largest; 0 and 0 for
+    none."""
     least, behind = np.full(level.count, level.size, np.int64), np.zeros(level.count, np.int64)
     np.minimum.at(least, level.parents, level.coordinates)
     np.maximum.at(behind, level.parents, level.coordinates.astype(np.int64) + 1)
@@ -154,7 +155,7 @@ def require_one(level: Packing, crd: Array, kind: str) -> None:
 
 
 def indices_of(array: Array | None, name: str, count: int | None) -> Array:
-    """The array, if it holds so many integers. Raises StructureError."""
+    """Return the array, if it holds so many integers. Raises StructureError."""
     if array is None or array.ndim != 1 or array.dtype.kind != "i":
         raise StructureError(f"Expected {name} to be a vector of integers", hint=REBUILD)
     if count is not None and len(array) != count:
@@ -165,7 +166,7 @@ def indices_of(array: Array | None, name: str, count: int | None) -> Array:
 
 
 def lengths_of(arrays: LevelArrays, parents: int) -> Array:
-    """How many positions each parent has. Raises StructureError."""
+    """Return how many positions each parent has. Raises StructureError."""
     pos = indices_of(arrays.pos, "pos", parents + 1)
     lengths = np.diff(pos)
     refuse(

@@ -79,7 +79,7 @@ def pack_tree(
 
 
 def _scattered(count: int, places: Array, values: Array, format: Format, fill: Fill) -> Array:
-    """The values at their positions; those of one position must be equal."""
+    """Return the values at their positions; those of one position must be equal."""
     if not any(level.kind.shared for level in format.levels):
         return scatter_sum(count, places, values, fill)
     stored = np.full(count, as_number(fill, values.dtype) if fill else 0, values.dtype)
@@ -94,13 +94,14 @@ def _scattered(count: int, places: Array, values: Array, format: Format, fill: F
 
 
 def list_tree(data: TensorData) -> tuple[list[Array], Array]:
-    """A column of coordinates a level, and the values, of all entries in storage order."""
+    """Return a column of coordinates a level, and the values, of all entries in storage order."""
     above, places = list_levels(data, data.format.order)
     return [each.coordinates for each in above], data.values[places]
 
 
 def list_levels(data: TensorData, depth: int) -> tuple[list[Column], Array]:
-    """The outermost levels of all that is stored there, and the positions of the last of them."""
+    """Return the outermost levels of all that is stored there, and the positions of the last of
+    them."""
     above: list[Column] = []
     places = np.zeros(1, np.int64)
     sizes = data.format.stored(data.shape)[:depth]
@@ -113,7 +114,7 @@ def list_levels(data: TensorData, depth: int) -> tuple[list[Column], Array]:
 
 
 def counts_of(data: TensorData) -> list[int]:
-    """The number of positions above each level, and at last the number of values."""
+    """Return the number of positions above each level, and at last the number of values."""
     counts = [1]
     sizes = data.format.stored(data.shape)
     for level, arrays, size in zip(data.format.levels, data.levels, sizes, strict=True):

@@ -38,7 +38,7 @@ MINOR = "read a version 0.1 file, or convert it"
 
 
 def describe(data: TensorData) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The descriptor of a tensor, and its arrays by their names.
+    """Return the descriptor of a tensor, and its arrays by their names.
 
     Coordinates are put in order, and duplicates added up, where they are not so: the format wants
     that. Raises OperandTypeError for values in 16 bits of floating point, which it has not.
@@ -70,19 +70,20 @@ def describe(data: TensorData) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def as_described(data: TensorData) -> TensorData:
-    """The tensor in a format that can be described, its coordinates in order, each once."""
+    """Return the tensor in a format that can be described, its coordinates in order, each once."""
     form = ordered(data.format)
     known = replace(data, format=form, sorted=is_sorted(data))
     return known if known.sorted and is_unique(known) else canonical(known)
 
 
 def in_level_order(data: TensorData) -> Array:
-    """The values of a dense tensor in the order of its levels, as a vector."""
+    """Return the values of a dense tensor in the order of its levels, as a vector."""
     return data.values.transpose(data.format.mode_order).reshape(-1)
 
 
 def name_of(form: Format) -> str:
-    """The name of a format, "" where it has none. Its entries are in order, each there once."""
+    """Return the name of a format, "" where it has none. Its entries are in order, each there
+    once."""
     kinds = [level.kind for level in form.levels]
     for name, each in NAMES:
         if each.mode_order == form.mode_order and [level.kind for level in each.levels] == kinds:
@@ -91,7 +92,7 @@ def name_of(form: Format) -> str:
 
 
 def value_type(dtype: np.dtype[Any]) -> str:
-    """The word for a type of values. Raises OperandTypeError."""
+    """Return the word for a type of values. Raises OperandTypeError."""
     if dtype.kind == "b":
         return "bint8"
     if dtype.kind == "c":
@@ -105,7 +106,7 @@ def value_type(dtype: np.dtype[Any]) -> str:
 
 
 def levels_described(data: TensorData) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The levels as nested descriptions, and the arrays that they name."""
+    """Return the levels as nested descriptions, and the arrays that they name."""
     arrays: dict[str, Array] = {}
     parts: list[dict[str, Any]] = []
     for start, stop in chains(data.format):
@@ -133,18 +134,18 @@ def levels_described(data: TensorData) -> tuple[dict[str, Any], dict[str, Array]
 
 
 def is_described(obj: Any) -> bool:
-    """Whether an object has the protocol."""
+    """Tell whether an object has the protocol."""
     return hasattr(obj, "__binsparse_descriptor__") and hasattr(obj, "__binsparse__")
 
 
 def read(obj: Any) -> TensorData:
-    """The tensor of an object that has the protocol, in its arrays."""
+    """Return the tensor of an object that has the protocol, in its arrays."""
     arrays = obj.__binsparse__()
     return from_described(obj.__binsparse_descriptor__(), arrays, "its descriptor")
 
 
 def from_described(descriptor: Any, arrays: Mapping[str, Any], who: str) -> TensorData:
-    """The tensor that a descriptor and its arrays stand for.
+    """Return the tensor that a descriptor and its arrays stand for.
 
     Raises FormatError naming the key of a descriptor that is none, StructureError where an array is
     missing or does not fit.
@@ -171,7 +172,7 @@ def from_described(descriptor: Any, arrays: Mapping[str, Any], who: str) -> Tens
 
 
 def _told(descriptor: Any, who: str) -> dict[str, Any]:
-    """The descriptor's own part. Raises FormatError for a key that is missing."""
+    """Return the descriptor's own part. Raises FormatError for a key that is missing."""
     found = descriptor.get("binsparse", descriptor) if isinstance(descriptor, dict) else None
     wanted = ("version", "format", "shape", "data_types")
     if not isinstance(found, dict) or any(key not in found for key in wanted):
@@ -189,7 +190,7 @@ def _told(descriptor: Any, who: str) -> dict[str, Any]:
 
 
 def _format(told: Mapping[str, Any], who: str) -> Format:
-    """The format that a descriptor names or describes."""
+    """Return the format that a descriptor names or describes."""
     if "custom" in told:
         return _custom(told["custom"], who)
     word = told["format"]
@@ -206,7 +207,7 @@ def _format(told: Mapping[str, Any], who: str) -> Format:
 
 
 def _custom(custom: Any, who: str) -> Format:
-    """The format of nested descriptions of levels."""
+    """Return the format of nested descriptions of levels."""
     levels: list[Level] = []
     level = custom.get("level")
     while isinstance(level, dict) and level.get("level_desc") != "element":
@@ -224,7 +225,7 @@ def _custom(custom: Any, who: str) -> Format:
 
 
 def _levels(form: Format, arrays: Mapping[str, Any], who: str) -> tuple[LevelArrays, ...]:
-    """The arrays of each level, index arrays of one type."""
+    """Return the arrays of each level, index arrays of one type."""
     names: list[str] = []
     for place, level in enumerate(form.levels):
         if level.kind is LevelKind.COMPRESSED and place:
@@ -259,7 +260,7 @@ def _signed(array: Array, name: str, who: str) -> Array:
 
 
 def _values(array: Array, word: str, told: Mapping[str, Any], who: str) -> Array:
-    """The values that a data type says: truths, complex numbers, or one for all."""
+    """Return the values that a data type says: truths, complex numbers, or one for all."""
     if word.startswith("iso[") and word.endswith("]"):
         one = _values(array, word[4:-1], {}, who)
         count = int(told.get("number_of_stored_values", 1))
@@ -270,7 +271,7 @@ def _values(array: Array, word: str, told: Mapping[str, Any], who: str) -> Array
 
 
 def _dense(values: Array, form: Format, shape: tuple[int, ...], who: str) -> Array:
-    """The array of a dense format, from its values in the order of its levels."""
+    """Return the array of a dense format, from its values in the order of its levels."""
     sizes = form.stored(shape)
     if values.size != prod(sizes):
         raise StructureError(
@@ -281,7 +282,7 @@ def _dense(values: Array, form: Format, shape: tuple[int, ...], who: str) -> Arr
 
 
 def _array(arrays: Mapping[str, Any], name: str, who: str) -> Array:
-    """An array by its name. Raises StructureError where it is missing."""
+    """Return an array by its name. Raises StructureError where it is missing."""
     if name not in arrays:
         raise StructureError(
             f"{who}: Expected an array {name}, found {', '.join(arrays) or 'none'}",
@@ -291,7 +292,7 @@ def _array(arrays: Mapping[str, Any], name: str, who: str) -> Array:
 
 
 def _mirrored(data: TensorData, structure: str, who: str) -> TensorData:
-    """A matrix of which a triangle is stored, written out; all others as they are."""
+    """Return a matrix of which a triangle is stored, written out; all others as they are."""
     if not structure or structure == "general":
         return data
     word = structure.removesuffix("_lower").removesuffix("_upper")

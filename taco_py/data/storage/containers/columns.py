@@ -34,7 +34,7 @@ NOTE = "tacopy"
 
 
 def names_of(order: int) -> list[str]:
-    """The names of the columns of so many modes.
+    """Return the names of the columns of so many modes.
 
     >>> names_of(3)
     ['i', 'j', 'k']
@@ -45,7 +45,7 @@ def names_of(order: int) -> list[str]:
 
 
 def lists_coordinates(names: Sequence[str], are_whole: Sequence[bool]) -> bool:
-    """Whether columns of these names are modes and values, the others of whole numbers."""
+    """Tell whether columns of these names are modes and values, the others of whole numbers."""
     return (
         len(names) > 1
         and list(names).count(VALUE) == 1
@@ -54,7 +54,7 @@ def lists_coordinates(names: Sequence[str], are_whole: Sequence[bool]) -> bool:
 
 
 def from_columns(columns: Mapping[str, Array], note: Mapping[str, Any] | None, who: str) -> Any:
-    """The tensor that columns list, a coordinate list in their own arrays.
+    """Return the tensor that columns list, a coordinate list in their own arrays.
 
     Raises OperandTypeError, StructureError or DimensionError for what are no coordinates.
     """
@@ -79,12 +79,13 @@ def from_columns(columns: Mapping[str, Array], note: Mapping[str, Any] | None, w
 
 
 def largest(coords: Sequence[Array]) -> tuple[int, ...]:
-    """The least sizes that hold the coordinates."""
+    """Return the least sizes that hold the coordinates."""
     return tuple(int(each.max()) + 1 if len(each) else 0 for each in coords)
 
 
 def to_columns(data: TensorData, who: str) -> dict[str, Array]:
-    """A column a mode and one of values, in the tensor's own arrays where it is a coordinate list.
+    """Return a column a mode and one of values, in the tensor's own arrays where it is a coordinate
+    list.
 
     Raises FormatError for a scalar, which has no columns of modes.
     """
@@ -118,7 +119,7 @@ def note_of(data: TensorData) -> dict[str, Any]:
 
 
 def read_number(word: Any) -> Any:
-    """A fill value as it stands in a note."""
+    """Return a fill value as it stands in a note."""
     if not isinstance(word, str):
         return word
     if word in ("True", "False"):
@@ -130,12 +131,12 @@ def read_number(word: Any) -> Any:
 
 
 def note_text(data: TensorData) -> bytes:
-    """The note as text."""
+    """Return the note as text."""
     return json.dumps(note_of(data)).encode()
 
 
 def note_read(text: bytes | None, who: str) -> dict[str, Any]:
-    """A note from its text; none where there is none. Raises FormatError."""
+    """Return a note from its text; none where there is none. Raises FormatError."""
     if not text:
         return {}
     try:
@@ -149,7 +150,7 @@ def note_read(text: bytes | None, who: str) -> dict[str, Any]:
 
 
 def with_shape(data: TensorData, shape: Any) -> TensorData:
-    """A tensor with larger sizes, where that changes none of its arrays: a coordinate list.
+    """Return a tensor with larger sizes, where that changes none of its arrays: a coordinate list.
 
     Raises DimensionError for sizes that do not hold it.
     """
@@ -169,7 +170,7 @@ def with_shape(data: TensorData, shape: Any) -> TensorData:
 
 
 def coordinate_format(data: TensorData) -> TensorData:
-    """The tensor as a coordinate list."""
+    """Return the tensor as a coordinate list."""
     if data.format.is_coo or not data.format.order:
         return data
     coords, values = unpack(data, drop_fill=True)

@@ -47,5 +47,5 @@ def require_numpys(dtype: np.dtype[Any], who: str) -> None:
 
 
 def content_of(file: File) -> bytes:
-    """All bytes of a file."""
+    """Return all bytes of a file."""
     return file.read_bytes() if isinstance(file, Path) else file.getvalue()

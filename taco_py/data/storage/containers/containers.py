@@ -18,13 +18,14 @@ ENDINGS = tuple(ending for container in CONTAINERS for ending in container.endin
 
 
 def container_named(name: str) -> Container | None:
-    """The kind of a file by its name, without the ending of a compression; None for a text."""
+    """Return the kind of a file by its name, without the ending of a compression; None for a
+    text."""
     low = name.lower()
     found = (each for each in CONTAINERS if low.endswith(each.endings) and Path(low).stem)
     return next(found, None)
 
 
 def container_that_starts(content: bytes) -> Container | None:
-    """The kind of a file by its first bytes; None for a text."""
+    """Return the kind of a file by its first bytes; None for a text."""
     found = (each for each in CONTAINERS if each.starts and content.startswith(each.starts))
     return next(found, None)

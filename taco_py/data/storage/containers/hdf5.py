@@ -36,7 +36,7 @@ MATRICES = {"csr": CSR, "csc": CSC}
 
 
 def read(file: File, name: str, key: str = "") -> TensorData:
-    """The checked tensor at a key.
+    """Return the checked tensor at a key.
 
     Raises FileFormatError for another file, and for a key that is not there.
     """
@@ -66,7 +66,7 @@ def read(file: File, name: str, key: str = "") -> TensorData:
 
 
 def _node(opened: Any, name: str, key: str) -> tuple[Any, str]:
-    """The group or dataset at a key, the usual one where none is asked for, and its key."""
+    """Return the group or dataset at a key, the usual one where none is asked for, and its key."""
     found = list(keys_of(opened))
     if key:
         if key.strip("/") in found or (key == "/" and "" in found):
@@ -92,7 +92,7 @@ def _listed(keys: list[str]) -> str:
 
 
 def keys_of(group: Any, path: str = "") -> list[str]:
-    """The paths of all tensors below a group, itself with ""."""
+    """Return the paths of all tensors below a group, itself with ""."""
     if _is_tensor(group):
         return [path]
     found: list[str] = []
@@ -103,14 +103,14 @@ def keys_of(group: Any, path: str = "") -> list[str]:
 
 
 def _is_tensor(node: Any) -> bool:
-    """Whether a group or dataset is a tensor in one of the layouts."""
+    """Tell whether a group or dataset is a tensor in one of the layouts."""
     if not hasattr(node, "keys"):
         return bool(node.dtype.kind in "biufc" and node.ndim)
     return "binsparse" in node.attrs or all(part in node for part in PARTS)
 
 
 def _tensor(node: Any, key: str) -> TensorData:
-    """The tensor of a group or dataset."""
+    """Return the tensor of a group or dataset."""
     if not hasattr(node, "keys"):
         require_dtype(node.dtype, f"the dataset {key!r}")
         return dense_data(np.asarray(node[()]), dense(node.ndim))

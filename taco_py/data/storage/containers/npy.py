@@ -47,7 +47,7 @@ def read_npy(content: bytes) -> np.ndarray[Any, Any]:
 
 
 def _header(content: bytes) -> tuple[Any, bytes]:
-    """The header of an array, and the bytes of its elements."""
+    """Return the header of an array, and the bytes of its elements."""
     if len(content) < 10 or not content.startswith(MAGIC) or content[6] not in (1, 2, 3):
         raise ValueError("no array of NumPy's format")
     wide = content[6] > 1

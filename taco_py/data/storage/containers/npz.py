@@ -32,7 +32,7 @@ BOTH = "scipy.sparse.save_npz or sparse.save_npz"
 
 
 def read(file: File, name: str, key: str = "") -> TensorData:
-    """The checked tensor in an archive.
+    """Return the checked tensor in an archive.
 
     Raises FileFormatError for another archive, StructureError where its arrays contradict each
     other.
@@ -58,7 +58,7 @@ def read(file: File, name: str, key: str = "") -> TensorData:
 
 
 def saved_matrix(stored: Any) -> TensorData:
-    """A loaded array of scipy: CSR and CSC as they are, the rest as COO."""
+    """Return a loaded array of scipy: CSR and CSC as they are, the rest as COO."""
     if stored.format in ("csr", "csc") and stored.ndim == 2:
         format = CSR if stored.format == "csr" else CSC
         return from_compressed(stored.indptr, stored.indices, stored.data, stored.shape, format)
@@ -67,7 +67,7 @@ def saved_matrix(stored: Any) -> TensorData:
 
 
 def saved_nodes(parts: dict[str, Any], name: str) -> TensorData:
-    """An array of pydata/sparse: matrices in GCXS as they are, the rest as COO."""
+    """Return an array of pydata/sparse: matrices in GCXS as they are, the rest as COO."""
     try:
         kind = str(parts["format"])
         shape = tuple(map(int, parts["shape"]))
@@ -143,7 +143,7 @@ def write(data: TensorData, file: File, key: str = "") -> None:
 
 
 def _target(file: File) -> Any:
-    """A path by its text, to which NumPy adds nothing where it ends in .npz."""
+    """Return a path by its text, to which NumPy adds nothing where it ends in .npz."""
     return file if isinstance(file, BytesIO) else str(file)
 
 

@@ -23,7 +23,7 @@ from taco_py.language.diagnostics.extras import library
 
 
 def read(file: File, name: str, key: str = "") -> TensorData:
-    """The coordinate list in a file. Raises FileFormatError where its columns are none."""
+    """Return the coordinate list in a file. Raises FileFormatError where its columns are none."""
     parquet = library("pyarrow.parquet", "pyarrow")
     try:
         table = parquet.read_table(file)

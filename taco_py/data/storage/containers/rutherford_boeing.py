@@ -74,7 +74,7 @@ class Header:
 
 
 def read(file: File, name: str, key: str = "") -> TensorData:
-    """The checked matrix in a file.
+    """Return the checked matrix in a file.
 
     Raises FileFormatError naming the line that is malformed, or at which the file ends.
     """
@@ -101,7 +101,7 @@ def read(file: File, name: str, key: str = "") -> TensorData:
 
 
 def read_header(lines: Sequence[bytes], name: str) -> Header:
-    """The first four or five lines."""
+    """Return the first four or five lines."""
     if len(lines) < 4:
         raise fault(name, len(lines), "Expected four lines of a header, found the end of the file")
     counts = integers(lines[1], name, 1, 4)
@@ -127,7 +127,7 @@ def read_header(lines: Sequence[bytes], name: str) -> Header:
 
 
 def read_kind(lines: Sequence[bytes], name: str) -> str:
-    """The three letters of a matrix's type."""
+    """Return the three letters of a matrix's type."""
     kind = lines[2][:3].decode("latin-1").upper()
     if len(kind) != 3 or kind[0] not in KINDS or kind[1] not in SYMMETRIES or kind[2] not in "AE":
         raise fault(
@@ -140,7 +140,7 @@ def read_kind(lines: Sequence[bytes], name: str) -> str:
 
 
 def fields(text: str, name: str, letters: str) -> Fields:
-    """A Fortran format of one kind of number, as (1P,4E20.12)."""
+    """Return a Fortran format of one kind of number, as (1P,4E20.12)."""
     found = FORMAT.fullmatch(text.strip().replace(" ", ""))
     if found is None or found[3] not in letters:
         raise fault(
@@ -153,7 +153,7 @@ def fields(text: str, name: str, letters: str) -> Fields:
 
 
 def integers(line: bytes, name: str, number: int, least: int) -> list[int]:
-    """The whole numbers on a line of the header."""
+    """Return the whole numbers on a line of the header."""
     words = line.split()
     if len(words) < least or not all(word.isdigit() and len(word) < 19 for word in words):
         raise fault(
@@ -164,14 +164,14 @@ def integers(line: bytes, name: str, number: int, least: int) -> list[int]:
 
 
 def fault(name: str, line: int, message: str, hint: str | None = None) -> FileFormatError:
-    """The error to raise about a line, counted from 0."""
+    """Return the error to raise about a line, counted from 0."""
     return FileFormatError(f"{name}, line {line + 1}: {message}", hint=hint)
 
 
 def field_words(
     lines: Sequence[bytes], start: int, count: int, form: Fields, name: str, what: str
 ) -> Array:
-    """The texts of `count` numbers, from a line on."""
+    """Return the texts of `count` numbers, from a line on."""
     needed, length = -(-count // form.each), form.each * form.width
     if start + needed > len(lines):
         raise fault(
@@ -186,13 +186,13 @@ def field_words(
 def whole(
     lines: Sequence[bytes], start: int, count: int, form: Fields, name: str, what: str
 ) -> Array:
-    """`count` whole numbers."""
+    """Return `count` whole numbers."""
     words = field_words(lines, start, count, form, name, what)
     return numbers(words, np.dtype(np.int64), start, form, name)
 
 
 def numbers(words: Array, dtype: np.dtype[Any], start: int, form: Fields, name: str) -> Array:
-    """Numbers of texts. Raises FileFormatError naming the line of the first that is none."""
+    """Return numbers of texts. Raises FileFormatError naming the line of the first that is none."""
     try:
         return words.astype(dtype)
     except (ValueError, OverflowError):
@@ -208,7 +208,7 @@ def numbers(words: Array, dtype: np.dtype[Any], start: int, form: Fields, name: 
 
 
 def read_values(lines: Sequence[bytes], header: Header, name: str) -> Array:
-    """The values, ones of a pattern."""
+    """Return the values, ones of a pattern."""
     form, letter = header.fields[2], header.kind[0]
     if form is None:
         return np.ones(header.count)
@@ -233,7 +233,7 @@ def lacks(words: Any, mark: bytes) -> Array | None:
 
 
 def mirrored(data: TensorData, symmetry: str, name: str) -> TensorData:
-    """A matrix of which a triangle is stored, written out."""
+    """Return a matrix of which a triangle is stored, written out."""
     if symmetry in "UR":
         return data
     (rows, columns), values = unpack(data)
@@ -276,7 +276,7 @@ def write(data: TensorData, file: File, key: str = "") -> None:
 
 
 def text_of(data: TensorData) -> Iterator[bytes]:
-    """The lines of a file."""
+    """Yield the lines of a file."""
     level = data.levels[-1]
     assert level.pos is not None and level.crd is not None
     letter = {"b": "p", "i": "i", "u": "i", "c": "c"}.get(data.dtype.kind, "r")
@@ -303,13 +303,13 @@ def text_of(data: TensorData) -> Iterator[bytes]:
 
 
 def _block(words: Sequence[str], width: int, each: int) -> bytes:
-    """Words in columns, `each` on a line."""
+    """Return words in columns, `each` on a line."""
     lines = (words[start : start + each] for start in range(0, len(words), each))
     return "".join("".join(word.rjust(width) for word in line) + "\n" for line in lines).encode()
 
 
 def value_words(values: Array) -> list[str]:
-    """Each number with as many digits as it takes to read it back, reals with a point."""
+    """Return each number with as many digits as it takes to read it back, reals with a point."""
     if values.dtype.kind in "iu":
         if values.size and int(values.max()) > INT64.max:
             raise FormatError(

@@ -72,7 +72,7 @@ class Banner:
 
 
 def read_mtx(content: bytes, name: str, reader: TableReader | None = None) -> Matrix:
-    """The matrix in a Matrix Market text. Integers are int64, patterns are ones of float64.
+    """Return the matrix in a Matrix Market text. Integers are int64, patterns are ones of float64.
 
     Raises FileFormatError naming the line with a malformed banner, sizes, coordinate or value, or
     at which the file ends before all entries it announces (or goes on).
@@ -93,7 +93,7 @@ def read_mtx(content: bytes, name: str, reader: TableReader | None = None) -> Ma
 
 
 def read_banner(text: Text) -> Banner:
-    """The first line."""
+    """Return the first line."""
     line = text.first()
     words = line.decode("latin-1").lower().split()
     if not words or words[0] not in ("%%matrixmarket", "%matrixmarket"):
@@ -128,7 +128,7 @@ def require_no_diagonal(on_diagonal: Array, text: Text) -> None:
 
 
 def read_coordinates(banner: Banner, shape: tuple[int, int], count: int, text: Text) -> Matrix:
-    """The entries of a coordinate file."""
+    """Return the entries of a coordinate file."""
     row = banner.row(shape)
     rows, columns, values = read_entries(text, row, shape, count, banner.field)
     if banner.symmetry == "skew-symmetric":
@@ -144,7 +144,8 @@ def read_coordinates(banner: Banner, shape: tuple[int, int], count: int, text: T
 
 
 def read_array(banner: Banner, shape: tuple[int, int], text: Text) -> Matrix:
-    """An array file: column after column; with a symmetry, only what is below the diagonal."""
+    """Return an array file: column after column; with a symmetry, only what is below the
+    diagonal."""
     rows, columns = shape
     skew = 1 if banner.symmetry == "skew-symmetric" else 0
     general = banner.symmetry == "general"
@@ -160,7 +161,7 @@ def read_array(banner: Banner, shape: tuple[int, int], text: Text) -> Matrix:
 
 
 def reflected(banner: Banner, values: Array) -> Array:
-    """The values on the other side of the diagonal."""
+    """Return the values on the other side of the diagonal."""
     match banner.symmetry:
         case "skew-symmetric":
             return -values
@@ -171,7 +172,7 @@ def reflected(banner: Banner, values: Array) -> Array:
 
 
 def mtx_bytes(data: TensorData) -> bytes:
-    """The matrix as Matrix Market text: array for an all-dense format, else coordinate.
+    """Return the matrix as Matrix Market text: array for an all-dense format, else coordinate.
 
     scipy writes it (Lugowski 2023): each number with as few digits as it takes to read it back.
     """
@@ -200,7 +201,8 @@ def mtx_bytes(data: TensorData) -> bytes:
 
 
 def in_plain_type(values: Array) -> Array:
-    """Values in a type that scipy writes with all digits: truths as 0 and 1, floats of 64 bits."""
+    """Return values in a type that scipy writes with all digits: truths as 0 and 1, floats of 64
+    bits."""
     if values.dtype.kind == "b":
         return values.astype(np.uint8)
     wide = {"f": np.float64, "c": np.complex128}.get(computed_dtype(values.dtype).kind)

@@ -39,26 +39,26 @@ class Text:
         return None if self.reader is None else self.reader(self, row)
 
     def __len__(self) -> int:
-        """The number of bytes."""
+        """Return the number of bytes."""
         return len(self.body) - self.start
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Each line with its number."""
+        """Yield each line with its number."""
         stream = BytesIO(self.body)
         stream.seek(self.start)
         return enumerate(stream, self.first_line)
 
     def first(self) -> bytes:
-        """The first line, without the blanks around it."""
+        """Return the first line, without the blanks around it."""
         return next(self.lines(), (0, b""))[1].strip()
 
     def after(self, lines: int) -> Text:
-        """The text without its first lines."""
+        """Return the text without its first lines."""
         size = sum(len(line) for _, line in islice(self.lines(), lines))
         return replace(self, first_line=self.first_line + lines, start=self.start + size)
 
     def split_comments(self) -> tuple[list[bytes], Text]:
-        """The comments and empty lines at the top, and what follows them."""
+        """Return the comments and empty lines at the top, and what follows them."""
         comments = []
         for _, line in self.lines():
             stripped = line.strip()
@@ -68,11 +68,12 @@ class Text:
         return comments, self.after(len(comments))
 
     def fault(self, line: int, message: str, hint: str | None = None) -> FileFormatError:
-        """The error to raise about a line."""
+        """Return the error to raise about a line."""
         return FileFormatError(f"{self.name}, line {line}: {message}", hint=hint)
 
     def entries(self) -> Iterator[tuple[int, list[bytes]]]:
-        """The words of each line that is neither empty nor a comment, with the line's number."""
+        """Yield the words of each line that is neither empty nor a comment, with the line's
+        number."""
         for number, line in self.lines():
             words = line.split()
             if b"#" in line or b"%" in line:
@@ -81,7 +82,7 @@ class Text:
                 yield number, words
 
     def rows(self, row: Row) -> Iterator[list[bytes]]:
-        """The words of each entry in plain form.
+        """Yield the words of each entry in plain form.
 
         Raises FileFormatError naming the first line that has another number of words, a word that
         is no number, or a number that its place cannot hold.
@@ -99,11 +100,11 @@ class Text:
             ]
 
     def line_of_entry(self, entry: int) -> int:
-        """The number of the line that holds an entry (counted from 0)."""
+        """Return the number of the line that holds an entry (counted from 0)."""
         return next(number for row, (number, _) in enumerate(self.entries()) if row == entry)
 
     def last_line(self) -> int:
-        """The number of the last line that is not empty."""
+        """Return the number of the last line that is not empty."""
         return self.first_line + self.body.rstrip().count(b"\n", self.start)
 
 
@@ -120,13 +121,14 @@ def _why_others(words: list[bytes], row: Row) -> str:
 
 
 def before_comment(words: list[bytes]) -> list[bytes]:
-    """The words of a line before the one that starts a comment."""
+    """Return the words of a line before the one that starts a comment."""
     ends = (place for place, word in enumerate(words) if word.startswith(COMMENTS))
     return words[: next(ends, None)]
 
 
 def coordinate(text: Text, line: int, word: bytes, mode: int, row: Row) -> bytes:
-    """A coordinate in digits alone; FileFormatError for one that is no integer or out of range."""
+    """Return a coordinate in digits alone; FileFormatError for one that is no integer or out of
+    range."""
     number = whole(text, line, word)
     if number is None or not _is_written_whole(word):
         raise text.fault(
@@ -145,7 +147,8 @@ def coordinate(text: Text, line: int, word: bytes, mode: int, row: Row) -> bytes
 
 
 def value(text: Text, line: int, word: bytes, row: Row) -> bytes:
-    """A value in plain form; FileFormatError for one that is no number, or that does not fit."""
+    """Return a value in plain form; FileFormatError for one that is no number, or that does not
+    fit."""
     if not row.integral:
         return repr(parse_number(text, line, word)).encode()
     number = whole(text, line, word)
@@ -157,7 +160,8 @@ def value(text: Text, line: int, word: bytes, row: Row) -> bytes:
 
 
 def whole(text: Text, line: int, word: bytes) -> int | None:
-    """The integer that a word stands for, as 12 and 1.2e1 for 12; None for another number."""
+    """Return the integer that a word stands for, as 12 and 1.2e1 for 12; None for another
+    number."""
     if _is_written_whole(word):
         return int(word) if len(word) <= 40 else None
     number = parse_number(text, line, word)
@@ -170,7 +174,7 @@ def _is_written_whole(word: bytes) -> bool:
 
 
 def parse_number(text: Text, line: int, word: bytes) -> float:
-    """One number; FileFormatError naming the line where it is none."""
+    """Return one number; FileFormatError naming the line where it is none."""
     try:
         if b"_" not in word:
             return float(word.translate(FORTRAN))
@@ -182,7 +186,7 @@ def parse_number(text: Text, line: int, word: bytes) -> float:
 
 
 def shown(words: bytes, quote: str = "'") -> str:
-    """Bytes of a file as they may stand in a message."""
+    """Return bytes of a file as they may stand in a message."""
     cut = words if len(words) <= 40 else words[:40] + b" ..."
     written = repr(cut.decode("latin-1"))
     return written if quote else written[1:-1]

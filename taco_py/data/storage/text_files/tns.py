@@ -51,7 +51,7 @@ def read_tns(
     shape: tuple[int, ...] | None = None,
     reader: TableReader | None = None,
 ) -> tuple[tuple[Array, ...], NDArray[np.float64], tuple[int, ...], Fill]:
-    """Coordinates (from 0, one array a mode), values, shape and fill value of a .tns text.
+    """Return coordinates (from 0, one array a mode), values, shape and fill value of a .tns text.
 
     shape   overrides the file's own
     Raises FileFormatError naming the line that has too few or too many numbers, no number, or a
@@ -91,7 +91,8 @@ def read_tns(
 def coordinates(
     table: NDArray[np.float64], shape: tuple[int, ...] | None, text: Text
 ) -> tuple[Array, ...]:
-    """The table's columns as integers from 0; FileFormatError naming the line of a bad one."""
+    """Return the table's columns as integers from 0; FileFormatError naming the line of a bad
+    one."""
     columns = []
     for mode in range(table.shape[1]):
         column = table[:, mode]
@@ -118,7 +119,7 @@ def coordinates(
 
 
 def read_header(text: Text) -> Header:
-    """The comments and lines above the entries."""
+    """Return the comments and lines above the entries."""
     comments, rest = text.split_comments()
     together = b"\n".join(comments).lower()
     order = len(next(rest.entries(), (0, []))[1])
@@ -136,7 +137,7 @@ def read_header(text: Text) -> Header:
 
 
 def shape_comment(comments: list[bytes]) -> tuple[int, ...] | None:
-    """The sizes in a comment that gives them."""
+    """Return the sizes in a comment that gives them."""
     for comment in comments:
         if match := SHAPE_COMMENT.match(comment):
             return tuple(int(size) for size in re.findall(rb"\d+", match[1]))
@@ -144,13 +145,13 @@ def shape_comment(comments: list[bytes]) -> tuple[int, ...] | None:
 
 
 def fill_word(comments: list[bytes]) -> str:
-    """The word for a fill value in a comment that gives one, else ""."""
+    """Return the word for a fill value in a comment that gives one, else ""."""
     found = (FILL_COMMENT.fullmatch(comment) for comment in comments)
     return next((match[1].decode("latin-1") for match in found if match), "")
 
 
 def fill_read(word: str, dtype: np.dtype[Any], name: str) -> Fill:
-    """The fill value that a word stands for.
+    """Return the fill value that a word stands for.
 
     Raises FileFormatError where it is no number, or one that the dtype of the values does not hold.
     """
@@ -166,7 +167,7 @@ def fill_read(word: str, dtype: np.dtype[Any], name: str) -> Fill:
 
 
 def fill_comment(data: TensorData, mark: str) -> tuple[str, ...]:
-    """The comment that says a fill value; none for 0.
+    """Return the comment that says a fill value; none for 0.
 
     # fill_value -inf
     """
@@ -175,7 +176,7 @@ def fill_comment(data: TensorData, mark: str) -> tuple[str, ...]:
 
 
 def header_line(text: Text, count: int) -> tuple[int, ...]:
-    """The `count` integers on the text's first line."""
+    """Return the `count` integers on the text's first line."""
     line = text.first()
     words = line.split()
     if len(words) != count or not all(word.isdigit() for word in words):
@@ -195,7 +196,7 @@ def header_line(text: Text, count: int) -> tuple[int, ...]:
 
 
 def tns_text(data: TensorData, ttx: bool = False) -> str:
-    """The tensor as .tns text, or as .ttx; FormatError for a scalar or complex values."""
+    """Return the tensor as .tns text, or as .ttx; FormatError for a scalar or complex values."""
     if data.format.order == 0 or data.dtype.kind == "c":
         found = "a scalar" if data.format.order == 0 else f"{data.dtype} values"
         raise FormatError(

@@ -53,11 +53,11 @@ class _Forbidden:
     known: dict[int, bool] = field(default_factory=dict)
 
     def by_rule(self, members: int) -> bool:
-        """Whether a rule of candidates forbids a kernel, of however many primitives."""
+        """Tell whether a rule of candidates forbids a kernel, of however many primitives."""
         return not all(r.keeps(self.dag, members, self.limits) for r in RULES if r.grows)
 
     def __call__(self, members: int) -> bool:
-        """Whether a rule or the price forbids a kernel of a convex set."""
+        """Tell whether a rule or the price forbids a kernel of a convex set."""
         if members not in self.known:
             self.known[members] = self.by_rule(members) or not is_finite(
                 self.prices.of(make_kernel(self.dag, members))
@@ -65,7 +65,8 @@ class _Forbidden:
         return self.known[members]
 
     def least(self, members: int) -> int:
-        """A convex part of a forbidden set that is forbidden, but not with one member less."""
+        """Return a convex part of a forbidden set that is forbidden, but not with one member
+        less."""
         for p in bits(members):
             less = members & ~(1 << p)
             if less.bit_count() > 1 and is_convex(self.dag, less) and self(less):

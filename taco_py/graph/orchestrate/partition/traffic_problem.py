@@ -44,7 +44,7 @@ class Partition:
 
     @property
     def optimal(self) -> bool:
-        """Whether no partition is proven to save more."""
+        """Tell whether no partition is proven to save more."""
         return self.saved >= self.bound * (1 - TOLERANCE)
 
 
@@ -82,7 +82,8 @@ class TrafficProblem:
 
     @property
     def never(self) -> tuple[int, ...]:
-        """The sets of which no group holds all: those apart, and the ends of paths around."""
+        """Return the sets of which no group holds all: those apart, and the ends of paths
+        around."""
         return (*self.apart, *map(mask_of, self.around))
 
     def saved(self, groups: Iterable[int]) -> float:

@@ -79,12 +79,12 @@ class Places:
 
 
 def _other(index: str) -> str:
-    """The name of an index of the same size inside of a reduction over it."""
+    """Return the name of an index of the same size inside of a reduction over it."""
     return f"{index}__"
 
 
 def _at_others(expr: Expr, indices: Indices) -> Expr:
-    """An expression at other indices in the place of some."""
+    """Return an expression at other indices in the place of some."""
     new = {index: _other(index) for index in indices}
 
     def renamed(access: Access) -> Access:

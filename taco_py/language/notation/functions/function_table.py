@@ -46,7 +46,7 @@ CONSTANT = ("0", "0")
 def _real(
     name: str, evaluate: Callable[..., Any], cotangent: str, kinds: str = "biufc"
 ) -> Operator:
-    """An entry of one argument that is computed in floating point."""
+    """Return an entry of one argument that is computed in floating point."""
     return Operator(
         name, name, 1, name, 4, kinds=kinds, floating=True, cotangents=(cotangent,),
         evaluate=evaluate,
@@ -56,21 +56,21 @@ def _real(
 def _same(
     name: str, evaluate: Callable[..., Any], kinds: str = "biufc", cotangent: str = "0"
 ) -> Operator:
-    """An entry of one argument whose type is kept; most are constant almost everywhere."""
+    """Return an entry of one argument whose type is kept; most are constant almost everywhere."""
     return Operator(
         name, name, 1, name, 4, kinds=kinds, cotangents=(cotangent,), evaluate=evaluate
     )  # fmt: skip
 
 
 def _binary(name: str, evaluate: Callable[..., Any], **algebra: Any) -> Operator:
-    """An entry of two arguments."""
+    """Return an entry of two arguments."""
     return Operator(name, name, 2, name, 4, evaluate=evaluate, **algebra)
 
 
 def _infix(
     symbol: str, evaluate: np.ufunc, precedence: int, c_operator: str = "", **algebra: Any
 ) -> Operator:
-    """An entry that stands between its arguments."""
+    """Return an entry that stands between its arguments."""
     name = evaluate.__name__
     return Operator(name, symbol, 2, c_operator or name, precedence, evaluate=evaluate, **algebra)
 
@@ -80,7 +80,7 @@ def _comparison(symbol: str, evaluate: np.ufunc, **algebra: Any) -> Operator:
 
 
 def _special(name: str) -> Callable[[Any], Any]:
-    """A function of SciPy, which is imported where it is called."""
+    """Return a function of SciPy, which is imported where it is called."""
 
     def evaluate(x: Any) -> Any:
         from scipy import special
@@ -91,13 +91,13 @@ def _special(name: str) -> Callable[[Any], Any]:
 
 
 def _rounded(x: Any) -> Any:
-    """NumPy's rounding; of truths these, where NumPy makes numbers of 16 bits."""
+    """Return NumPy's rounding; of truths these, where NumPy makes numbers of 16 bits."""
     return np.asarray(x) if np.asarray(x).dtype.kind == "b" else np.round(x)
 
 
 def _power(x: Any, y: Any) -> Any:
-    """NumPy's power; of whole numbers also with exponents below 0: 1 / x**-y without a remainder,
-    and 0 of 0."""
+    """Return NumPy's power; of whole numbers also with exponents below 0: 1 / x**-y without a
+    remainder, and 0 of 0."""
     x, y = np.asarray(x), np.asarray(y)
     if np.result_type(x, y).kind != "i":
         return np.power(x, y)
@@ -340,7 +340,7 @@ COMPOSED: dict[str, Composed] = {
 
 
 def called() -> tuple[str, ...]:
-    """The names of all functions, those of users among them."""
+    """Return the names of all functions, those of users among them."""
     return (*FUNCTIONS, *COMPOSED, *DEFINED.operators)
 
 
@@ -351,15 +351,15 @@ WRITTEN: Mapping[str, Operator] = MappingProxyType(
 
 
 def is_called(name: str) -> bool:
-    """Whether a name is that of a function."""
+    """Tell whether a name is that of a function."""
     return name in FUNCTIONS or name in COMPOSED or name in DEFINED.operators
 
 
 def _reduction(
     operator: Operator, prepare: Callable[[Expr], Expr] = lambda body: body
 ) -> Callable[[tuple[str, ...], Expr, Span], Expr]:
-    """A reduction by an operator over indices, the first outermost, of a body or what is made of
-    it."""
+    """Return a reduction by an operator over indices, the first outermost, of a body or what is
+    made of it."""
 
     def make(indices: tuple[str, ...], body: Expr, span: Span) -> Expr:
         found = prepare(body)
@@ -389,12 +389,13 @@ REDUCTIONS: dict[str, Callable[[tuple[str, ...], Expr, Span], Expr]] = {
 
 
 def is_reduction(name: str) -> bool:
-    """Whether a name is that of a reduction, or of a user's function that reduces."""
+    """Tell whether a name is that of a reduction, or of a user's function that reduces."""
     return name in REDUCTIONS or (name in DEFINED.operators and DEFINED.operators[name].reduces)
 
 
 def reduces(name: str) -> bool:
-    """Whether a name is that of a reduction, or of a function of two that one may be meant by."""
+    """Tell whether a name is that of a reduction, or of a function of two that one may be meant
+    by."""
     return name in REDUCTIONS or (is_called(name) and arity_of(name) == 2)
 
 

@@ -71,7 +71,7 @@ def check_properties(
 def _check(
     name: str, function: Function, numbers: Numbers, arity: int, claims: Mapping[str, Any]
 ) -> set[str]:
-    """The properties that numbers were found for. Raises OperandError."""
+    """Return the properties that numbers were found for. Raises OperandError."""
     checked = set()
     for property, value in claims.items():
         for equation, given, left, right in _cases(property, function, numbers, arity, value):
@@ -83,7 +83,8 @@ def _check(
 def _cases(
     property: str, function: Function, numbers: tuple[Any, ...], arity: int, value: Any
 ) -> list[Case]:
-    """The equations of a property; none for a kind of numbers that the function does not take."""
+    """Return the equations of a property; none for a kind of numbers that the function does not
+    take."""
     try:
         with np.errstate(all="ignore"):
             return list(_EQUATIONS[property](function, numbers, arity, value))

@@ -99,7 +99,7 @@ class Traced:
         return Traced(Call(INVERT, (self.expr,)))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Traced:
-        """NumPy's function of the same name: np.exp(x) is exp(x)."""
+        """Return NumPy's function of the same name: np.exp(x) is exp(x)."""
         if method == "__call__" and not options:
             if ufunc in _INFIX_UFUNCS:
                 return Traced(Call(_INFIX_UFUNCS[ufunc], tuple(map(expression_of, inputs))))
@@ -110,7 +110,7 @@ class Traced:
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], options: Any
     ) -> Traced:
-        """NumPy's where, clip and others that texts have."""
+        """Return NumPy's where, clip and others that texts have."""
         name = ALIASES.get(function.__name__, function.__name__)
         if not options and (name in FUNCTIONS or name in COMPOSED):
             return apply(name, *args)
@@ -149,7 +149,7 @@ def apply(name: str, *args: Any) -> Traced:
 
 
 def expression_of(value: Any) -> Expr:
-    """The expression of an argument: its own, or a number's. Raises OperandTypeError."""
+    """Return the expression of an argument: its own, or a number's. Raises OperandTypeError."""
     if isinstance(value, Traced):
         return value.expr
     if isinstance(value, bool | int | float | complex | np.generic):
@@ -161,7 +161,7 @@ def expression_of(value: Any) -> Expr:
 
 
 def trace(function: Callable[..., Any], names: tuple[str, ...]) -> Expr:
-    """The expression that a function makes of arguments, each an operand without indices.
+    """Return the expression that a function makes of arguments, each an operand without indices.
 
     Raises OperandTypeError where it does something else with them, NotationError where it is nested
     too deep, and what it raises itself.
@@ -172,7 +172,7 @@ def trace(function: Callable[..., Any], names: tuple[str, ...]) -> Expr:
 
 
 def value_of(expr: Expr, values: Mapping[str, Any]) -> Any:
-    """The value of an expression of operands without indices, which NumPy computes."""
+    """Return the value of an expression of operands without indices, which NumPy computes."""
     match expr:
         case Access():
             return values[expr.tensor]

@@ -21,32 +21,32 @@ INDEX, SIZE = "index ", "size "
 
 
 def index_number(name: str, span: Span | None = None) -> Access:
-    """The index of a name as a number."""
+    """Return the index of a name as a number."""
     return Access(INDEX + name, (name,), span, (Subscript(((name, 1),)),))
 
 
 def index_size(name: str, span: Span | None = None) -> Access:
-    """The number of values of an index."""
+    """Return the number of values of an index."""
     return Access(SIZE + name, (), span, (Subscript(),))
 
 
 def index_of(access: Access) -> str:
-    """The index that an access is a number of."""
+    """Return the index that an access is a number of."""
     return access.tensor.partition(" ")[2]
 
 
 def is_size(access: Access) -> bool:
-    """Whether an access is the number of values of an index."""
+    """Tell whether an access is the number of values of an index."""
     return access.tensor.startswith(SIZE)
 
 
 def numbers_of(assignment: Assignment) -> tuple[Access, ...]:
-    """The accesses that are numbers of indices."""
+    """Return the accesses that are numbers of indices."""
     nodes = (node for node, _ in walk(assignment.value))
     return tuple(a for a in nodes if isinstance(a, Access) and a.is_number)
 
 
 def named_like_numbers(assignments: Iterable[Assignment]) -> frozenset[str]:
-    """The names of operands that would be meant by what is read as a number of an index."""
+    """Return the names of operands that would be meant by what is read as a number of an index."""
     found = (access for each in assignments for access in numbers_of(each))
     return frozenset("size" if is_size(access) else index_of(access) for access in found)

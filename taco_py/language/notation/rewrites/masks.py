@@ -126,8 +126,8 @@ def masked(assignment: Assignment, allowed: Expr, zero: Literal | None, dtype: D
 
 
 def _reduces_to(operator: Operator, zero: Literal | None) -> bool:
-    """Whether a reduction other than a sum makes the zero of any number of zeros, none among them,
-    so that a mask may be asked for each of them."""
+    """Tell whether a reduction other than a sum makes the zero of any number of zeros, none among
+    them, so that a mask may be asked for each of them."""
     number = 0 if zero is None else zero.value
     if operator.additive or operator.at((number, number)) != number:
         return False
@@ -139,7 +139,7 @@ def _is_filled(value: Expr) -> TypeGuard[Call]:
 
 
 def _is_product(value: Expr) -> bool:
-    """Whether a value is a product, with sums around it and nowhere else."""
+    """Tell whether a value is a product, with sums around it and nowhere else."""
     while isinstance(value, Reduce) and value.operator == ADD:
         value = value.body
     return not any(

@@ -39,7 +39,7 @@ from taco_py.language.notation.tree import children, map_children, walk
 
 
 def insert_reductions(assignment: Assignment) -> Assignment:
-    """The assignment with a `Reduce` for each index that is summed by the rule above.
+    """Return the assignment with a `Reduce` for each index that is summed by the rule above.
 
     Of several indices summed at one place the first used is the outermost. The result names every
     sum, so that applying the function again returns it unchanged.
@@ -73,7 +73,7 @@ Free = Mapping[int, tuple[str, ...]]
 
 
 def _reduced(expr: Expr, kept: Collection[str], free: Free) -> Expr:
-    """`expr` with sums over all of its free indices but those that are `kept`."""
+    """Return `expr` with sums over all of its free indices but those that are `kept`."""
     if isinstance(expr, Call) and expr.operator.additive:
         return map_children(expr, lambda term: _reduced(term, kept, free))
     if isinstance(expr, Call) and expr.operator.closes:
@@ -104,7 +104,7 @@ def free_inside_functions(expr: Expr) -> Free:
 
 
 def _closes(expr: Call, index: str, free: Free) -> bool:
-    """Whether each argument that has an index contracts it."""
+    """Tell whether each argument that has an index contracts it."""
     return all(contracts(arg, index, free) for arg in expr.args if index in free[id(arg)])
 
 
@@ -158,7 +158,8 @@ def _product(base: Expr, count: int) -> Expr:
 
 
 def _bare(expr: Call) -> list[tuple[str, ...]]:
-    """The indices of operands that stand by themselves where the operator is not linear in them.
+    """Return the indices of operands that stand by themselves where the operator is not linear in
+    them.
 
     In b[i] / A[i,j] the quotient is the smallest product that holds j, in b[i] / (A[i,j] * x[j])
     the denominator is.
@@ -171,7 +172,7 @@ def _bare(expr: Call) -> list[tuple[str, ...]]:
 
 
 def summed_here(expr: Expr, kept: Collection[str], free: Free) -> tuple[str, ...]:
-    """The indices to sum for which no single part of `expr` holds all uses."""
+    """Return the indices to sum for which no single part of `expr` holds all uses."""
     left = tuple(index for index in free[id(expr)] if index not in kept)
     match expr:
         case Reduce():

@@ -144,17 +144,17 @@ class Semiring:
 
     @property
     def name(self) -> str:
-        """Its name, as GraphBLAS has it."""
+        """Return its name, as GraphBLAS has it."""
         return f"{self.add}_{self.multiply}"
 
     @property
     def is_arithmetic(self) -> bool:
-        """Whether it is the arithmetic of numbers, in which texts are as they are written."""
+        """Tell whether it is the arithmetic of numbers, in which texts are as they are written."""
         return (self.add, self.multiply) == ("plus", "times") and self.zero in (None, 0)
 
     @property
     def computes_truths(self) -> bool:
-        """Whether it adds up truths: numbers are compared with 0 first."""
+        """Tell whether it adds up truths: numbers are compared with 0 first."""
         return self.adds in _TRUTHS or (self.add, self.multiply) == ("any", "pair")
 
     def zero_of(self, dtype: DType) -> Number | None:
@@ -179,7 +179,7 @@ def _names(names: Collection[str]) -> str:
 
 
 def _adds(name: Any) -> Operator:
-    """The operator to add by of a name. Raises NotationError."""
+    """Return the operator to add by of a name. Raises NotationError."""
     if isinstance(name, str) and name in ADDS:
         return ADDS[name]
     if isinstance(name, str) and name in DEFINED.operators:
@@ -191,7 +191,7 @@ def _adds(name: Any) -> Operator:
 
 
 def _multiplies(name: Any) -> Operator | None:
-    """The operator to multiply by of a name; None for a choice. Raises NotationError."""
+    """Return the operator to multiply by of a name; None for a choice. Raises NotationError."""
     if isinstance(name, str) and name in CHOICES:
         return None
     found = None
@@ -334,12 +334,12 @@ class _World:
 
     @property
     def onto_numbers(self) -> bool:
-        """Whether sums are added to what are no truths."""
+        """Tell whether sums are added to what are no truths."""
         return self.target is not None and self.target.kind != "b"
 
     @property
     def computes_truths(self) -> bool:
-        """Whether truths are added up; the largest of them and of numbers is a number."""
+        """Tell whether truths are added up; the largest of them and of numbers is a number."""
         return self.semiring.computes_truths and not (
             self.onto_numbers and self.semiring.adds not in _TRUTHS
         )
@@ -501,7 +501,7 @@ def without_fill(expr: Expr, dtype: DType) -> Expr:
 
 
 def _factors(expr: Expr) -> tuple[Expr, ...]:
-    """The factors of a product of products, from the left."""
+    """Return the factors of a product of products, from the left."""
     if isinstance(expr, Call) and expr.operator == MUL:
         return tuple(factor for arg in expr.args for factor in _factors(arg))
     return (expr,)
@@ -520,7 +520,7 @@ def multiplied(operator: Operator, left: Expr, right: Expr) -> Expr:
 
 
 def _absent_with(operator: Operator, zeros: tuple[Number | None, ...]) -> Operator:
-    """An operator with other annihilators, and no law that was about its own."""
+    """Return an operator with other annihilators, and no law that was about its own."""
     ufunc = isinstance(operator.evaluate, np.ufunc)
     name = operator.evaluate.__name__ if ufunc else operator.name
     return replace(

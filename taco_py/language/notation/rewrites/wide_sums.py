@@ -195,7 +195,7 @@ def _wide_answers(
     summed: DType | None,
     asked: DType | None,
 ) -> Expr:
-    """The same of an expression.
+    """Return the same of an expression.
 
     summed  the type of the sum that is around it, None for none
     """

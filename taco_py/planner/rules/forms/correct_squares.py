@@ -82,7 +82,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def _square(program: Program) -> _Square | None:
-    """The square that the result's assignment adds up, if it is one of real numbers."""
+    """Return the square that the result's assignment adds up, if it is one of real numbers."""
     (term, *more) = split_terms(program.last.value)
     dtypes = program.dtypes
     product = as_product(term.body, dtypes)
@@ -102,7 +102,7 @@ def _square(program: Program) -> _Square | None:
 
 
 def _terms(expr: Expr, negative: bool = False) -> Iterator[tuple[bool, Expr]]:
-    """The terms of a sum, with whether each is subtracted."""
+    """Yield the terms of a sum, with whether each is subtracted."""
     if isinstance(expr, Call) and expr.operator.additive:
         for arg, sign in zip(expr.args, expr.operator.signs, strict=True):
             yield from _terms(arg, negative != (sign < 0))
@@ -111,7 +111,7 @@ def _terms(expr: Expr, negative: bool = False) -> Iterator[tuple[bool, Expr]]:
 
 
 def _corrected(program: Program, site: Site, context: Context, square: _Square) -> Program:
-    """The program of the sums of products, whose result is corrected after it is split."""
+    """Return the program of the sums of products, whose result is corrected after it is split."""
     written = program.last.value
     sizes = Sizes.of(program.last, program.facts, Names(program.facts), context.goal.sized)
     program = program.before(site.target, (), sizes.operands)
@@ -133,7 +133,7 @@ def _corrected(program: Program, site: Site, context: Context, square: _Square) 
 
 
 def _in_dense_temporary(program: Program, context: Context, sum_: Expr) -> tuple[Program, Access]:
-    """The program with a sum of squares in a temporary that stores every element."""
+    """Return the program with a sum of squares in a temporary that stores every element."""
     keep = free_indices(sum_)
     program, access = with_temporary(program, context, sum_, keep, "squares of one term")
     facts = program.facts[access.tensor]
@@ -149,7 +149,7 @@ class _Sums:
     sizes: Sizes
 
     def of(self, one: Expr, other: Expr) -> Expr:
-        """The sum of the product of two terms."""
+        """Return the sum of the product of two terms."""
         product: Expr = Call(MUL, (one, other))
         own = [index for index in self.over if index in free_indices(product)]
         dtype = expression_dtype(product, self.sizes.dtypes)

@@ -46,7 +46,7 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
 
 
 def _price(program: Program, context: Context, term: Expr) -> float:
-    """The price of the program of one term, after the rules that split it."""
+    """Return the price of the program of one term, after the rules that split it."""
     draft = Site(program.result).put(program.only_of(program.last), term)
     return context.costs.program(context.following.split_term(draft, context.drafting), context)
 

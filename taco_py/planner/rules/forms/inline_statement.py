@@ -46,7 +46,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def _only_use(program: Program, target: str) -> tuple[Define, Access] | None:
-    """The assignment that reads a tensor and the access, where there is one alone."""
+    """Return the assignment that reads a tensor and the access, where there is one alone."""
     found = [
         (reader, access)
         for reader in program.readers(target)
@@ -57,7 +57,7 @@ def _only_use(program: Program, target: str) -> tuple[Define, Access] | None:
 
 
 def _why_not(program: Program, own: Assignment, reader: Assignment, access: Access) -> str:
-    """The precondition that fails, in words; "" where none does."""
+    """Return the precondition that fails, in words; "" where none does."""
     name = own.target.tensor
     if len({*access.indices}) < len(access.indices) or not accesses(own.value):
         return f"{to_text(access)} has not each element of {name} once"
@@ -74,7 +74,8 @@ def _why_not(program: Program, own: Assignment, reader: Assignment, access: Acce
 
 
 def _stores_its_value(program: Program, own: Assignment) -> bool:
-    """Whether a tensor stores all elements of what is everywhere, or those alone that there are."""
+    """Tell whether a tensor stores all elements of what is everywhere, or those alone that there
+    are."""
     form = program.facts[own.target.tensor].type.format
     if is_full(form):
         return all(program.is_full(access.tensor) for access in accesses(own.value))

@@ -126,26 +126,26 @@ class _Drafts:
     split: dict[Assignment, Program] = field(default_factory=dict)
 
     def program(self, form: Assignment) -> Program:
-        """The program of a form before it is split."""
+        """Return the program of a form before it is split."""
         changed = self.before.with_facts(self.sizes.operands)
         return changed.with_assignment(sums_apart(form))
 
     def parts(self, form: Assignment) -> Program:
-        """The program of a form after all rules that split it."""
+        """Return the program of a form after all rules that split it."""
         if form not in self.split:
             self.split[form] = self.context.following.split(self.program(form), self.context)
         return self.split[form]
 
     def price(self, form: Assignment) -> float:
-        """The price of all kernels of a form."""
+        """Return the price of all kernels of a form."""
         return cost_of(self.parts(form), self.context)
 
     def real(self, form: Assignment) -> float:
-        """The price of a form on the operands as large as they are."""
+        """Return the price of a form on the operands as large as they are."""
         return cost_of(self.parts(form), replace(self.context, known=real_statistics))
 
     def fill(self, term: Expr) -> float:
-        """The share of its elements that a term is expected to store."""
+        """Return the share of its elements that a term is expected to store."""
         own = free_indices(term)
         if not own:
             return 1.0
@@ -154,7 +154,7 @@ class _Drafts:
         return result_size(stats, term, own) / max(stats.volume(frozenset(own)), 1.0)
 
     def compared(self, assignment: Assignment, forms: Forms) -> Iterator[str]:
-        """The prices of the chosen form and of the other one on the operands as they are."""
+        """Yield the prices of the chosen form and of the other one on the operands as they are."""
         if forms.other is None:
             return
         mine, its = (f"{self.real(form):.2g}" for form in (forms.chosen, forms.other))
@@ -176,7 +176,7 @@ class _Drafts:
 
 
 def cost_of(program: Program, context: Context) -> float:
-    """The price of a program, with what merging the terms of a sparse result takes."""
+    """Return the price of a program, with what merging the terms of a sparse result takes."""
     last = program.last
     sizes = context.of(last, program.facts, context.goal.machine).sizes
     program = replace(program, sizes=sizes)
@@ -198,7 +198,7 @@ class Forms:
 
     @property
     def counts(self) -> bool:
-        """Whether sums go over entries alone, and the elements between them are counted."""
+        """Tell whether sums go over entries alone, and the elements between them are counted."""
         return any(is_over_entries(node) for node, _ in walk(self.chosen.value))
 
 
@@ -210,8 +210,8 @@ def cheapest_form(
     asked: bool = False,
     allowed: bool = True,
 ) -> Forms:
-    """The assignment with sums multiplied out, or over entries alone, where its price is clearly
-    less then.
+    """Return the assignment with sums multiplied out, or over entries alone, where its price is
+    clearly less then.
 
     rules  has the types of all operands; the sizes that the form needs are added to it
     price  what all kernels of an assignment are expected to cost
@@ -246,7 +246,7 @@ def cheapest_form(
 def _cheaper(
     assignment: Assignment, rules: Rules, price: Price, effort: Effort
 ) -> Assignment | None:
-    """The cheapest form found with anything multiplied out that keeps its digits."""
+    """Return the cheapest form found with anything multiplied out that keeps its digits."""
     forms = (
         *_once(assignment, rules),
         *_everywhere(assignment, rules),
@@ -268,8 +268,8 @@ def _cheaper(
 def _differences_out(
     assignment: Assignment, chosen: Assignment, rules: Rules, price: Price, effort: Effort
 ) -> tuple[Assignment | None, str]:
-    """The form with sparse minus full terms multiplied out too, where that is far cheaper than the
-    form chosen so far; or why there is none."""
+    """Return the form with sparse minus full terms multiplied out too, where that is far cheaper
+    than the form chosen so far; or why there is none."""
     mixed = replace(rules, mixed=True)
     forms = (
         *_everywhere(assignment, mixed, least=1),
@@ -303,14 +303,14 @@ def _priced(options: Iterable[Assignment], price: Price, effort: Effort) -> dict
 
 
 def _once(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
-    """The assignment with one of its sums multiplied out, for each that may be."""
+    """Yield the assignment with one of its sums multiplied out, for each that may be."""
     for form in _taken_out(assignment, rules):
         if len(split_terms(form.value)) <= MOST_TERMS:
             yield form
 
 
 def _taken_out(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
-    """The same, of any number of terms."""
+    """Yield the same, of any number of terms."""
     for site in sites(assignment.value):
         value = multiplied_out(assignment.value, site, rules)
         if value is not None:
@@ -318,7 +318,8 @@ def _taken_out(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
 
 
 def _everywhere(assignment: Assignment, rules: Rules, least: int = 2) -> Iterator[Assignment]:
-    """The assignment with all of its sums multiplied out that may be, where these are several."""
+    """Yield the assignment with all of its sums multiplied out that may be, where these are
+    several."""
     found: list[Assignment] = []
     for _ in range(MOST_TERMS):
         option = next(_once(found[-1] if found else assignment, rules), None)
@@ -329,8 +330,8 @@ def _everywhere(assignment: Assignment, rules: Rules, least: int = 2) -> Iterato
 
 
 def _nested(assignment: Assignment, rules: Rules, least: int = 2) -> Iterator[Assignment]:
-    """The same of the assignment with each sum around the factors alone that have its index, where
-    other sums around one of those sums are in the way (`_lifted`)."""
+    """Yield the same of the assignment with each sum around the factors alone that have its index,
+    where other sums around one of those sums are in the way (`_lifted`)."""
     whole = next(_everywhere(assignment, rules, least=1), assignment)
     left = (rules.parts(site, computed_in(whole.value, site, rules)) for site in sites(whole.value))
     if any(left) and len(split_terms(whole.value)) < MOST_TERMS:
@@ -338,14 +339,14 @@ def _nested(assignment: Assignment, rules: Rules, least: int = 2) -> Iterator[As
 
 
 def _nest(assignment: Assignment, rules: Rules) -> Expr:
-    """The value with each sum around those factors alone that have its index."""
+    """Return the value with each sum around those factors alone that have its index."""
     sizes = rules.sizes
     return map_terms(assignment.value, lambda term: nest(term, sizes.dtypes, sizes.size))
 
 
 def _inside(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
-    """The assignment with each sum around the factors alone that have its index, and what is in
-    them multiplied out no further than these, where such sums are multiplied by one another.
+    """Yield the assignment with each sum around the factors alone that have its index, and what is
+    in them multiplied out no further than these, where such sums are multiplied by one another.
 
         s = sum(i, sum(a, (X[i,a] - m[a]) * v[a]) * sum(b, (X[i,b] - m[b]) * v[b]))
         → s = sum(i, (sum(a, X[i,a] * v[a]) - sum(a, m[a] * v[a])) * (…))
@@ -367,14 +368,14 @@ def _inside(assignment: Assignment, rules: Rules) -> Iterator[Assignment]:
 
 
 def _alone(sum_: Reduce, rules: Rules) -> Expr | None:
-    """A sum with what is in it multiplied out, as the value of an assignment of its own."""
+    """Return a sum with what is in it multiplied out, as the value of an assignment of its own."""
     own = Assignment(Access("", free_indices(sum_)), sum_)
     return next((form.value for form in _everywhere(own, rules, least=1)), None)
 
 
 def _kept(assignment: Assignment, text: Assignment, rules: Rules, mixed: str) -> Iterator[str]:
-    """The differences of the text that are left in their products, and why; those of sparse and
-    full terms for this reason besides."""
+    """Yield the differences of the text that are left in their products, and why; those of sparse
+    and full terms for this reason besides."""
     written = {site: site for site in sites(text.value)}
     for site in sites(assignment.value):
         whole = computed_in(assignment.value, site, rules)
@@ -396,7 +397,7 @@ def _kept(assignment: Assignment, text: Assignment, rules: Rules, mixed: str) ->
 
 
 def _is_distributed(term: Term, site: Call) -> bool:
-    """Whether `distribute` of a term takes a site apart."""
+    """Tell whether `distribute` of a term takes a site apart."""
     if count_terms(term.body) > MOST_TERMS or not is_taken(term):
         return False
     return not any(site == node for _, part in multiplied(term.body) for node, _ in walk(part))

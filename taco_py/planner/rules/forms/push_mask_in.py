@@ -33,14 +33,15 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def _looks(program: Program, context: Context, inside: Expr) -> float:
-    """How often the condition is looked at, which takes a step."""
+    """Return how often the condition is looked at, which takes a step."""
     stats = context.statistics(program, inside)
     (term,) = split_terms(inside)
     return stats.iterations(term.body, frozenset(free_indices(term.body)))
 
 
 def _inside(expr: Expr) -> Expr | None:
-    """An expression with its condition inside its sums; None where it is no sum under one."""
+    """Return an expression with its condition inside its sums; None where it is no sum under
+    one."""
     match expr:
         case Call(operator, (Reduce() as kept, condition)) if operator == KEPT:
             return _pushed(kept, condition)

@@ -67,8 +67,8 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
 
 
 def _merges(program: Program, body: Expr, summed: tuple[str, ...]) -> bool:
-    """Whether a sum is over an index that a sparse operand alone has, and stores around another
-    sum's: what it adds up comes in no order, and may be as many entries as before."""
+    """Tell whether a sum is over an index that a sparse operand alone has, and stores around
+    another sum's: what it adds up comes in no order, and may be as many entries as before."""
     users = {index: [each for each in accesses(body) if index in each.indices] for index in summed}
     for index, met in users.items():
         if len(met) != 1 or is_full(form := program.facts[met[0].tensor].type.format):

@@ -70,7 +70,8 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def widened(assignment: Assignment, operands: Mapping[str, Operand]) -> Widened:
-    """The operands as they are read where sums in products are computed in the products' type."""
+    """Return the operands as they are read where sums in products are computed in the products'
+    type."""
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     factors = tuple(_factors(assignment.value, dtypes))
     if not factors and not _mixes(assignment.value, dtypes):
@@ -86,8 +87,8 @@ def widened(assignment: Assignment, operands: Mapping[str, Operand]) -> Widened:
 
 
 def _factors(expr: Expr, dtypes: Mapping[str, DType]) -> Iterator[_Factor]:
-    """The factors of real products that are computed themselves, in another type; where any index
-    is summed around or inside them, for else there are no loops to be saved."""
+    """Yield the factors of real products that are computed themselves, in another type; where any
+    index is summed around or inside them, for else there are no loops to be saved."""
     summed = (t.body for t in split_terms(expr) if t.reduced or any(reductions(t.body)))
     for node, _ in chain.from_iterable(map(walk, summed)):
         if not isinstance(node, Call) or node.operator.additive or not any(node.operator.linear):
@@ -101,7 +102,7 @@ def _factors(expr: Expr, dtypes: Mapping[str, DType]) -> Iterator[_Factor]:
 
 
 def _mixes(expr: Expr, dtypes: Mapping[str, DType]) -> bool:
-    """Whether there is a product of several real operands and of one of another type, which it
+    """Tell whether there is a product of several real operands and of one of another type, which it
     converts anyway: by themselves, two of these would be multiplied in a type of their own."""
     for term in split_terms(expr):
         product = as_product(term.body, dtypes)
@@ -113,7 +114,7 @@ def _mixes(expr: Expr, dtypes: Mapping[str, DType]) -> bool:
 
 
 def _computes(expr: Expr) -> bool:
-    """Whether a factor adds up or multiplies more than one operand."""
+    """Tell whether a factor adds up or multiplies more than one operand."""
     return any(
         isinstance(n, Reduce)
         or (isinstance(n, Call) and n.operator.additive and free_indices(n))
@@ -123,7 +124,7 @@ def _computes(expr: Expr) -> bool:
 
 
 def _differs(expr: Expr) -> bool:
-    """Whether anything is subtracted in an expression, as far as its text says."""
+    """Tell whether anything is subtracted in an expression, as far as its text says."""
     return any(
         (isinstance(n, Call) and min(n.operator.signs, default=1) < 0)
         or (isinstance(n, Literal) and not isinstance(n.value, complex) and n.value < 0)
@@ -140,7 +141,7 @@ class _Reading:
 
     @property
     def types(self) -> Iterator[tuple[str, DType]]:
-        """The operands that have one type wherever they are used, and that type."""
+        """Yield the operands that have one type wherever they are used, and that type."""
         for name, found in self.uses.items():
             if len(found) == 1:
                 (only,) = found
@@ -157,7 +158,7 @@ class _Reading:
                 self._visit_call(expr, wanted)
 
     def _may(self, expr: Expr, wanted: DType | None) -> bool:
-        """Whether sums of an expression may be of the type `wanted`."""
+        """Tell whether sums of an expression may be of the type `wanted`."""
         return wanted is not None and sum_may_widen(expression_dtype(expr, self.dtypes), wanted)
 
     def _visit_call(self, call: Call, wanted: DType | None) -> None:
@@ -177,7 +178,7 @@ class _Reading:
                 self.visit(arg, self._inside(arg, own) if linear else None)
 
     def _inside(self, arg: Expr, own: DType) -> DType | None:
-        """The type of a product, for one of its factors that may be computed in it."""
+        """Return the type of a product, for one of its factors that may be computed in it."""
         if not is_real(own) or is_weak(arg):
             return None
         factor = _Factor(arg, expression_dtype(arg, self.dtypes), own)

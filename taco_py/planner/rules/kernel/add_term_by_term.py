@@ -39,8 +39,8 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def added_in_turn(kernel: KernelStep) -> KernelStep:
-    """`kernel` with `fission(…)` of the loop that meets sparse terms and full ones, if there is
-    one."""
+    """Return `kernel` with `fission(…)` of the loop that meets sparse terms and full ones, if there
+    is one."""
     problem = kernel.problem
     if is_sparse(problem.result.format) or len(kernel.schedule.orders) == 1:
         return kernel
@@ -57,8 +57,8 @@ def added_in_turn(kernel: KernelStep) -> KernelStep:
 
 
 def _pays(graph: IterationGraph, loop: Loop) -> bool:
-    """Whether a loop adds terms up of which some have something everywhere and all others at the
-    coordinates of some operands only."""
+    """Tell whether a loop adds terms up of which some have something everywhere and all others at
+    the coordinates of some operands only."""
     body = loop.body
     if not loop.merges or not isinstance(body, Assign):
         return False

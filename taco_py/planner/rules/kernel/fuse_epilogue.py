@@ -76,7 +76,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def _extents(program: Program, product: KernelStep) -> tuple[float, float, float]:
-    """The rows, columns and depth of a product."""
+    """Return the rows, columns and depth of a product."""
     sizes = {
         index: program.facts[product.source(name)].shape[mode]
         for index, name, mode in product.sizes
@@ -94,7 +94,7 @@ def _why(group: Group) -> str:
 
 
 def products(program: Program) -> Iterator[Site]:
-    """The kernels of products with two indices whose way knows epilogues."""
+    """Yield the kernels of products with two indices whose way knows epilogues."""
     return iter([Site(each.target) for each in program.kernels if _is_product(each)])
 
 

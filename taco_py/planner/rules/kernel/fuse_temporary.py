@@ -128,7 +128,7 @@ class _Pair:
 
     @property
     def shared(self) -> Order:
-        """The loops over indices of the temporary with which both kernels begin."""
+        """Return the loops over indices of the temporary with which both kernels begin."""
         others = [order for term, order in self._terms() if self.access in accesses(term.body)]
         columns = zip(self.order, *others, strict=False)
         kept = takewhile(lambda column: len({*column}) == 1, columns)
@@ -140,7 +140,7 @@ class _Pair:
         return zip(split_terms(problem.assignment.value), self.reader.schedule.orders, strict=True)
 
     def refusal(self) -> str | None:
-        """Why the temporary cannot be made inside the reader's loops, None where it can be."""
+        """Say why the temporary cannot be made inside the reader's loops, None where it can be."""
         shared, target = self.shared, self.reader.target
         if not shared:
             return f"{target} has no loop around all of the loops that it is made in"
@@ -171,12 +171,12 @@ class _Pair:
 
     @property
     def _is_sum(self) -> bool:
-        """Whether it is 0 where nothing is added up, as a side result is at first."""
+        """Tell whether it is 0 where nothing is added up, as a side result is at first."""
         return isinstance(self.made.value, Reduce) and self.made.value.operator.additive
 
     def _meets_each_once(self, shared: Order) -> bool:
-        """Whether the maker's shared loops go through whole dimensions, and the reader's come to no
-        coordinate again."""
+        """Tell whether the maker's shared loops go through whole dimensions, and the reader's come
+        to no coordinate again."""
         maker, reader = self.maker, self.reader
         graph = loops_of(maker.problem.assignment, maker.schedule).graph(maker.problem)
         whole = all(loop.plain for loop in graph.loops[: len(shared)])
@@ -186,7 +186,8 @@ class _Pair:
         )
 
     def orders(self) -> tuple[Order, ...] | None:
-        """The loops of the reader's terms, with those of the maker; None where these clash."""
+        """Return the loops of the reader's terms, with those of the maker; None where these
+        clash."""
         found: list[Order] = []
         for term, order in self._terms():
             reads = self.access in accesses(term.body)
@@ -218,8 +219,9 @@ class _Pair:
 
     @property
     def _decides_what_is_stored(self) -> bool:
-        """Whether a sparse result has an entry where the temporary is not 0, as kept(x, T) has, and
-        each element of both is made at once. Of T[i] it is known before the loop over j of C[i,j].
+        """Tell whether a sparse result has an entry where the temporary is not 0, as kept(x, T)
+        has, and each element of both is made at once. Of T[i] it is known before the loop over j of
+        C[i,j].
         """
         problem = self.reader.problem
         indices = {*problem.assignment.target.indices}
@@ -235,7 +237,7 @@ class _Pair:
 
     @property
     def _is_spread(self) -> bool:
-        """Whether the reader adds an element of the temporary to several of its own.
+        """Tell whether the reader adds an element of the temporary to several of its own.
 
         What the maker adds up would be added to each of them: P[i,j] = A[i,j] - sum(k, A[i,k]).
         """
@@ -243,7 +245,8 @@ class _Pair:
         return bool(further) and any(term.body == self.access for term, _ in self._terms())
 
     def _is_asked(self, problem: Problem) -> bool:
-        """Whether the reader would have another value where nothing is stored of the temporary."""
+        """Tell whether the reader would have another value where nothing is stored of the
+        temporary."""
         dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
 
         def special(expr: Call) -> bool:
@@ -253,8 +256,8 @@ class _Pair:
 
 
 def _pair(program: Program, name: str) -> _Pair | None:
-    """The kernels that make and read a temporary; None where these are not two plain nests of
-    loops, or where it is no dense sum that is read in one way."""
+    """Return the kernels that make and read a temporary; None where these are not two plain nests
+    of loops, or where it is no dense sum that is read in one way."""
     maker = program.kernel(name)
     readers = [step for step in program.steps if name in reads(step)]
     if len(readers) != 1:
@@ -284,7 +287,8 @@ def _pair(program: Program, name: str) -> _Pair | None:
 
 
 def _indices(maker: KernelStep, reader: KernelStep, access: Access) -> dict[str, str]:
-    """The reader's name of each index of the maker, a new one for those that it sums over."""
+    """Return the reader's name of each index of the maker, a new one for those that it sums
+    over."""
     names = Names(all_indices(reader.problem.assignment))
     made = maker.problem.assignment
     found = dict(zip(made.target.indices, access.indices, strict=True))
@@ -292,7 +296,8 @@ def _indices(maker: KernelStep, reader: KernelStep, access: Access) -> dict[str,
 
 
 def _met_again(program: Program, pair: _Pair, kernel: KernelStep) -> float:
-    """The bytes of the operands of a kernel that it reads in each round of the shared loops."""
+    """Return the bytes of the operands of a kernel that it reads in each round of the shared
+    loops."""
     whole = pair.made if kernel is pair.maker else kernel.problem.assignment
     read = {a for a in accesses(whole.value) if a != pair.access}
     sources = {name: kernel.source(name) for name, _ in kernel.problem.operands}
@@ -307,7 +312,7 @@ def _met_again(program: Program, pair: _Pair, kernel: KernelStep) -> float:
 
 
 def _fused(program: Program, pair: _Pair) -> Program:
-    """The program with one kernel in the place of both."""
+    """Return the program with one kernel in the place of both."""
     orders = pair.orders()
     assert orders is not None  # `refusal` asked
     return joined(program, pair.maker, pair.reader, pair.problem(), orders, pair.tensors)

@@ -42,7 +42,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def leaps(problem: Problem, schedule: Schedule, stats: Statistics) -> Schedule:
-    """The `mergeby(…,Gallop)` of loops over intersections, most often none."""
+    """Return the `mergeby(…,Gallop)` of loops over intersections, most often none."""
     if not may_leap(stats):
         return OPEN
     graph = loops_of(problem.assignment, schedule).graph(problem)
@@ -65,7 +65,8 @@ def _pays(loop: Loop, stats: Statistics) -> bool:
 
 
 def _length(walk: Walk, stats: Statistics) -> Iterator[float]:
-    """How many coordinates a level is expected to have under one entry of the levels above it.
+    """Count how many coordinates a level is expected to have under one entry of the levels above
+    it.
 
     Nothing for a workspace, which has no pattern before the kernel runs.
     """

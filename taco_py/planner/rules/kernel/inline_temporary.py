@@ -95,7 +95,7 @@ class _Pair:
     tensors: dict[str, str]
 
     def refusal(self) -> str | None:
-        """Why the temporary cannot be computed where it is read, None where it can be."""
+        """Say why the temporary cannot be computed where it is read, None where it can be."""
         value, target = self.reader.problem.assignment.value, self.reader.target
         for access in self.made:
             if asks(value, access):
@@ -125,7 +125,8 @@ class _Pair:
         return next(iter(self.made.values()))
 
     def _has_one_pattern(self) -> bool:
-        """Whether the temporary stores what one of its operands does, or all tensors are full."""
+        """Tell whether the temporary stores what one of its operands does, or all tensors are
+        full."""
         made, maker = self._first, self.maker.problem
         types = {self.tensors[name]: type for name, type in maker.operands}
         sparse = {a for a in accesses(made.value) if not is_full(types[a.tensor].format)}
@@ -139,7 +140,8 @@ class _Pair:
         )
 
     def times(self) -> int:
-        """How often each element is computed: once less where the result holds it meanwhile."""
+        """Return how often each element is computed: once less where the result holds it
+        meanwhile."""
         assignment = self.reader.problem.assignment
         target, types = assignment.target.indices, {self.maker.problem.result.dtype}
         held = any(access.indices == target for access in self.made)
@@ -147,7 +149,8 @@ class _Pair:
         return max(1, len(self.made) - kept)
 
     def orders(self) -> tuple[Order, ...] | None:
-        """The loops of the reader's terms, with those of the sums inside; None for a clash."""
+        """Return the loops of the reader's terms, with those of the sums inside; None for a
+        clash."""
         found: list[Order] = []
         problem = self.reader.problem
         terms = split_terms(problem.assignment.value)
@@ -164,7 +167,7 @@ class _Pair:
         return tuple(found)
 
     def _indices(self, access: Access) -> dict[str, str]:
-        """The names that one access has for the maker's indices."""
+        """Return the names that one access has for the maker's indices."""
         made = self.maker.problem.assignment
         return dict(zip(all_indices(made), all_indices(self.made[access]), strict=True))
 
@@ -179,8 +182,8 @@ class _Pair:
 
 
 def _pair(program: Program, name: str) -> _Pair | None:
-    """The kernels that make and read a temporary; None where these are not two plain nests of
-    loops, or it is a sum."""
+    """Return the kernels that make and read a temporary; None where these are not two plain nests
+    of loops, or it is a sum."""
     maker = program.kernel(name)
     if isinstance(maker.problem.assignment.value, Reduce):
         return None
@@ -214,12 +217,13 @@ def _pair(program: Program, name: str) -> _Pair | None:
 
 
 def _stored_alike(*types: TensorType) -> bool:
-    """Whether types say the same but for the order of coordinates, which the operand decides."""
+    """Tell whether types say the same but for the order of coordinates, which the operand
+    decides."""
     return len({(str(type.format), type.dtype, type.stored) for type in types}) == 1
 
 
 def _around(kernel: KernelStep, access: Access) -> frozenset[str]:
-    """The indices of all loops in which a kernel reads an access."""
+    """Return the indices of all loops in which a kernel reads an access."""
     assignment = kernel.problem.assignment
     found = {*assignment.target.indices} if _stands_free(assignment.value, access) else set()
     terms = zip(split_terms(assignment.value), kernel.schedule.orders, strict=True)
@@ -234,7 +238,7 @@ def _around(kernel: KernelStep, access: Access) -> frozenset[str]:
 
 
 def _sums_of(expr: Expr, access: Access) -> Iterator[Reduce]:
-    """The innermost sums that an access stands in."""
+    """Yield the innermost sums that an access stands in."""
     for node, _ in walk(expr):
         if isinstance(node, Reduce) and _stands_free(_body(node), access):
             yield node
@@ -249,7 +253,7 @@ def _body(sum_: Reduce) -> Expr:
 
 
 def _stands_free(expr: Expr, access: Access) -> bool:
-    """Whether an access occurs in an expression outside of its sums."""
+    """Tell whether an access occurs in an expression outside of its sums."""
     if expr == access:
         return True
     if isinstance(expr, Reduce):
@@ -258,13 +262,13 @@ def _stands_free(expr: Expr, access: Access) -> bool:
 
 
 def _outer_indices(sum_: Reduce, made: Assignment) -> frozenset[str]:
-    """The indices of a temporary that a sum inside it depends on."""
+    """Return the indices of a temporary that a sum inside it depends on."""
     return frozenset(made.target.indices).intersection(free_indices(sum_))
 
 
 def _steps(problem: Problem, machine: Machine) -> float:
-    """The price of an element of what a problem computes: of its functions, beside which the rest
-    is nothing."""
+    """Return the price of an element of what a problem computes: of its functions, beside which the
+    rest is nothing."""
     dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
     found = machine.vector_steps
     for node, _ in walk(problem.assignment.value):

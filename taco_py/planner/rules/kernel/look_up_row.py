@@ -50,7 +50,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 def looked_up_rows(
     problem: Problem, orders: tuple[Order, ...], stats: Statistics
 ) -> tuple[Schedule, str]:
-    """The `precompute(…)` of operands' rows in a kernel, most often none, and why."""
+    """Return the `precompute(…)` of operands' rows in a kernel, most often none, and why."""
     names = Names((*all_indices(problem.assignment), *operand_names(problem.assignment)))
     found, why = OPEN, []
     for lookup, index, told in _lookups(problem, orders, stats):

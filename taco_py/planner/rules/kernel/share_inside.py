@@ -37,8 +37,8 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def shared_inside(problem: Problem, schedule: Schedule, stats: Statistics) -> Schedule:
-    """The `parallelize(…)` of the first loop with several iterations, if it is not the outermost
-    and its iterations write elements of their own."""
+    """Return the `parallelize(…)` of the first loop with several iterations, if it is not the
+    outermost and its iterations write elements of their own."""
     order, *further = schedule.orders
     if further or not order or stats.sizes[order[0]] != 1:
         return OPEN

@@ -28,7 +28,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def _adds_rows(kernel: KernelStep) -> bool:
-    """Whether each entry of a sparse operand adds to a row of the result, which it chooses.
+    """Tell whether each entry of a sparse operand adds to a row of the result, which it chooses.
 
     Rows that are summed up further inside stay in registers, and ranges would keep them from that.
     """

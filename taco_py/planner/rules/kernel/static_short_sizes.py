@@ -39,7 +39,8 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def with_short_sizes(problem: Problem, sizes: Mapping[str, float], machine: Machine) -> Problem:
-    """`problem` with its short sizes static, where all is dense and there is enough to do."""
+    """Return `problem` with its short sizes static, where all is dense and there is enough to
+    do."""
     known = dict(problem.static)
     short = {i: int(size) for i, size in sizes.items() if size in SHORT and i not in known}
     least = prod(1 << (int(size).bit_length() - 1) for size in sizes.values() if size >= 1)

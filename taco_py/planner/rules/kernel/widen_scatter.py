@@ -94,7 +94,7 @@ def _may_widen(kernel: KernelStep) -> bool:
 
 
 def _scattered(kernel: KernelStep) -> Iterator[Term]:
-    """The sums whose loops meet an element of the result again and again, and add to it."""
+    """Yield the sums whose loops meet an element of the result again and again, and add to it."""
     terms = split_terms(kernel.problem.assignment.value)
     target = kernel.problem.assignment.target.indices
     for term, order in zip(terms, kernel.schedule.orders, strict=False):
@@ -128,7 +128,8 @@ def _is_continuous(expr: Expr) -> bool:
 
 
 def _widened(problem: Problem, target: str, wider: str) -> Problem:
-    """The problem of another target, with the operands of the narrow type read in the wider one."""
+    """Return the problem of another target, with the operands of the narrow type read in the wider
+    one."""
     narrow = {each: type.name for each, type in WIDER.items() if np.can_cast(type.name, wider)}
     name = problem.assignment.target.tensor
     return replace(

@@ -63,7 +63,7 @@ def _copies(
     names: Names,
     why: str,
 ) -> dict[Access, Cast]:
-    """The copies, by the access that reads each; they are added to the operands."""
+    """Return the copies, by the access that reads each; they are added to the operands."""
     steps: dict[Access, Cast] = {}
     stored = (found.product.left, found.product.right)
     for access, order, wanted in zip(factors, stored, found.copied, strict=True):

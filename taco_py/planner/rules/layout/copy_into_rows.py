@@ -86,7 +86,8 @@ class InRows:
 def in_rows(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request, names: Names
 ) -> InRows | None:
-    """The cheapest copies that have the innermost index last; None where none can be made."""
+    """Return the cheapest copies that have the innermost index last; None where none can be
+    made."""
     as_it_is = InRows(assignment, operands, request)
     met = {index for access in accesses(assignment.value) for index in access.indices}
     if not request.look_up or not met.issuperset(assignment.target.indices):
@@ -99,8 +100,8 @@ def in_rows(
 def _innermost(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request
 ) -> Iterator[str]:
-    """The indices that no list of a sparse tensor has or leads to, and that a dense tensor stores
-    elsewhere than last, where any operand is sparse."""
+    """Yield the indices that no list of a sparse tensor has or leads to, and that a dense tensor
+    stores elsewhere than last, where any operand is sparse."""
     types = {a: operands[a.tensor].type for a in accesses(assignment.value)}
     if all_full(types.values()):
         return
@@ -112,27 +113,27 @@ def _innermost(
 
 
 def _fills_vectors(index: str, given: InRows) -> bool:
-    """Whether a loop over an index is long enough to be faster in vectors."""
+    """Tell whether a loop over an index is long enough to be faster in vectors."""
     size = real_statistics(given.assignment, given.operands).sizes[index]
     machine, added = given.request.machine, index in given.assignment.target.indices
     return size >= (machine.copied_row_elements if added else machine.copied_sum_elements)
 
 
 def _in_lists(form: Format, access: Access) -> tuple[str, ...]:
-    """The indices of a tensor's levels down to the last that is not full."""
+    """Return the indices of a tensor's levels down to the last that is not full."""
     return form.stored(access.indices)[: form.depth]
 
 
 def _lies_across(access: Access, index: str, type: TensorType) -> bool:
-    """Whether the elements along an index of a dense tensor are no neighbours."""
+    """Tell whether the elements along an index of a dense tensor are no neighbours."""
     if is_sparse(type.format) or access.indices.count(index) != 1:
         return False
     return type.format.stored(access.indices)[-1] != index or not type.unit_stride
 
 
 def _along(index: str, given: InRows, names: Names) -> InRows:
-    """The assignment on copies of all operands that do not store an index last, with its result
-    stored so too."""
+    """Return the assignment on copies of all operands that do not store an index last, with its
+    result stored so too."""
     assignment, known, cost = given.assignment, dict(given.operands), 0.0
     why = f"the innermost loop runs along {index}"
     steps: dict[Access, Cast] = {}
@@ -163,7 +164,7 @@ def _along(index: str, given: InRows, names: Names) -> InRows:
 
 
 def _with_last(form: Format, last: int) -> Format:
-    """A dense format with one mode stored last."""
+    """Return a dense format with one mode stored last."""
     return replace(form, mode_order=(*(mode for mode in form.mode_order if mode != last), last))
 
 

@@ -65,8 +65,8 @@ def line_up(
 def walked_order(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request
 ) -> tuple[str, ...] | None:
-    """The indices as the one dense array stores them that has all of them: a factor, or the result
-    where nothing is summed."""
+    """Return the indices as the one dense array stores them that has all of them: a factor, or the
+    result where nothing is summed."""
     dtypes = {name: np.dtype(operand.type.dtype) for name, operand in operands.items()}
     value = map_terms(assignment.value, lambda term: flatten(term, dtypes))
     return _order(problem_of(replace(assignment, value=value), operands, request))

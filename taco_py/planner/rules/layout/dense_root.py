@@ -40,7 +40,8 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
 def _looked_up(
     program: Program, site: Site, context: Context, access: Access
 ) -> StepsBefore | None:
-    """The assignment on a copy of one operand with a dense root; None where it cannot be read."""
+    """Return the assignment on a copy of one operand with a dense root; None where it cannot be
+    read."""
     assignment, operands = program.define(site.target).assignment, program.facts
     source = operands[access.tensor]
     form = with_dense_root(source.type.format)
@@ -61,7 +62,7 @@ def _looked_up(
 
 
 def _meets(assignment: Assignment, access: Access, form: Format) -> bool:
-    """Whether another access has the index of the rows, so that they can be searched for."""
+    """Tell whether another access has the index of the rows, so that they can be searched for."""
     row = access.indices[form.mode_order[0]]
     return any(row in a.indices for a in accesses(assignment) if a != access)
 
@@ -74,7 +75,7 @@ def rows_cost(source: Operand, form: Format, machine: Machine) -> float:
 
 
 def _reading(assignment: Assignment, old: Access, tensor: str) -> Assignment:
-    """The assignment that reads `tensor` where it reads `old`."""
+    """Return the assignment that reads `tensor` where it reads `old`."""
 
     def read(access: Access) -> Access:
         return replace(access, tensor=tensor) if access == old else access

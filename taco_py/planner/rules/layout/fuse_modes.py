@@ -49,7 +49,8 @@ class Fused:
 def fuse(
     assignment: Assignment, operands: dict[str, Operand], request: Request, names: Names
 ) -> Fused:
-    """The assignment with all indices fused that can be; its new operands are added to those given.
+    """Return the assignment with all indices fused that can be; its new operands are added to those
+    given.
 
     Only where all of it is dense, and the result stored in the order of its modes.
     """
@@ -101,7 +102,7 @@ class _Stored:
 def _stored(
     assignment: Assignment, operands: Mapping[str, Operand], request: Request
 ) -> dict[Access, _Stored]:
-    """The arrays of a dense assignment; none where a part of it is not dense."""
+    """Return the arrays of a dense assignment; none where a part of it is not dense."""
     target, form = assignment.target, request.type.format
     found = {target: _Stored(target.indices, (True,) * max(0, form.order - 1))}
     if is_sparse(form) or form.mode_order != tuple(range(form.order)):
@@ -118,7 +119,7 @@ def _stored(
 def _chains(
     stored: Mapping[Access, _Stored], assignment: Assignment, static: set[str]
 ) -> tuple[Chain, ...]:
-    """The indices that become one, outermost first."""
+    """Return the indices that become one, outermost first."""
     next_of: dict[str, set[str | None]] = {}
     before: dict[str, set[str | None]] = {}
     for array in stored.values():
@@ -150,7 +151,7 @@ def _along(index: str, links: Mapping[str, str]) -> Iterator[str]:
 
 
 def _runs(expr: Expr) -> Iterator[frozenset[str]]:
-    """The indices of reductions by one operator directly inside each other."""
+    """Yield the indices of reductions by one operator directly inside each other."""
     run: set[str] = set()
     below = expr
     while (
@@ -167,7 +168,7 @@ def _runs(expr: Expr) -> Iterator[frozenset[str]]:
 
 
 def _groups(indices: tuple[str, ...], chains: tuple[Chain, ...]) -> tuple[tuple[int, ...], ...]:
-    """The places of an array's indices, those of one chain together."""
+    """Return the places of an array's indices, those of one chain together."""
     groups: list[tuple[int, ...]] = []
     for place, index in enumerate(indices):
         inside = any(index in chain[1:] for chain in chains)
@@ -184,7 +185,8 @@ def _step(
     operands: dict[str, Operand],
     names: Names,
 ) -> Fuse:
-    """The step that makes the operand of an access with its modes as `groups` of stored ones."""
+    """Return the step that makes the operand of an access with its modes as `groups` of stored
+    ones."""
     source = operands[access.tensor]
     order = source.type.format.mode_order
     modes = tuple(tuple(order[place] for place in group) for group in groups)
@@ -198,7 +200,8 @@ def _step(
 def _renamed(
     access: Access, tensor: str, stored: tuple[str, ...], named: Mapping[Chain, str]
 ) -> Access:
-    """The access of `tensor`, which has the indices `stored` but for those that are fused."""
+    """Return the access of `tensor`, which has the indices `stored` but for those that are
+    fused."""
     first = {chain[0]: name for chain, name in named.items()}
     inside = {index for chain in named for index in chain[1:]}
     indices = tuple(first.get(index, index) for index in stored if index not in inside)

@@ -68,7 +68,7 @@ class _Found:
 
     @staticmethod
     def of(program: Program, site: Site, context: Context) -> _Found:
-        """The assignment at a site on its operands as they are."""
+        """Return the assignment at a site on its operands as they are."""
         assignment = program.define(site.target).assignment
         return _Found(assignment, program.facts, context.request(program, site.target))
 
@@ -84,7 +84,7 @@ class _Found:
 def _located_in(
     program: Program, site: Site, context: Context, looked_up: Sequence[Access]
 ) -> Candidate:
-    """The assignment at a site on copies of operands in which their entries are located."""
+    """Return the assignment at a site on copies of operands in which their entries are located."""
     found = before = _Found.of(program, site, context)
     exact = _is_exact(program, site.target)
     cost, machine, names = 0.0, before.request.machine, Names(program.facts)
@@ -133,8 +133,8 @@ def _one_by_one(before: _Found, access: Access, names: Names) -> _Found:
 
 
 def _is_exact(program: Program, target: str) -> bool:
-    """Whether nothing that is multiplied by zero is anything else: integers and booleans, which
-    have no infinity. A stored zero is another thing than none where that is asked, and where
+    """Tell whether nothing that is multiplied by zero is anything else: integers and booleans,
+    which have no infinity. A stored zero is another thing than none where that is asked, and where
     results list what is stored."""
     value = program.define(target).assignment.value
     asking = (each.assignment.value for each in program.defines)
@@ -146,8 +146,9 @@ def _is_exact(program: Program, target: str) -> bool:
 
 
 def _may(found: _Found, access: Access) -> bool:
-    """Whether an operand may be looked up: where others walk its indices, its elements are not too
-    many, terms are linear in it, and it does not say which elements of the result are stored."""
+    """Tell whether an operand may be looked up: where others walk its indices, its elements are not
+    too many, terms are linear in it, and it does not say which elements of the result are
+    stored."""
     assignment, operands = found.assignment, found.operands
     source, result = operands[access.tensor], found.request.type.format
     if is_full(source.type.format) or prod(source.shape) > found.request.machine.dense_elements:
@@ -165,7 +166,8 @@ def _may(found: _Found, access: Access) -> bool:
 
 
 def _is_linear(expr: Expr, access: Access) -> bool:
-    """Whether an expression that reads `access` is a product with it, or a quotient of such one."""
+    """Tell whether an expression that reads `access` is a product with it, or a quotient of such
+    one."""
     if access not in accesses(expr) or expr == access:
         return True
     if not isinstance(expr, Call) or expr.operator.additive:
@@ -177,7 +179,8 @@ def _is_linear(expr: Expr, access: Access) -> bool:
 
 
 def _full(source: Operand) -> Operand:
-    """The operand as an array, whose elements are at hand as those that are looked up are."""
+    """Return the operand as an array, whose elements are at hand as those that are looked up
+    are."""
     form = dense(len(source.shape))
     return replace(source, type=replace(source.type, format=form), entries=None)
 
@@ -201,7 +204,7 @@ def _asking(source: Operand, machine: Machine) -> float:
 
 
 def _lookups(assignment: Assignment, access: Access, operands: Mapping[str, Operand]) -> float:
-    """How often an operand is looked up."""
+    """Return how often an operand is looked up."""
     full = {**operands, access.tensor: _full(operands[access.tensor])}
     known = statistics(assignment, full)
     terms = (term for term in split_terms(assignment.value) if access in accesses(term.body))
@@ -212,7 +215,7 @@ def _lookups(assignment: Assignment, access: Access, operands: Mapping[str, Oper
 
 
 def _reading(assignment: Assignment, old: Access, new: Access, unit: str = "") -> Assignment:
-    """The assignment that reads `new` where it reads `old`, summed over its index `unit`."""
+    """Return the assignment that reads `new` where it reads `old`, summed over its index `unit`."""
 
     def read(term: Expr) -> Expr:
         if old not in accesses(term):
@@ -224,7 +227,7 @@ def _reading(assignment: Assignment, old: Access, new: Access, unit: str = "") -
 
 
 def _innermost(expr: Expr, index: str) -> Expr:
-    """The term with one sum more, inside those around it."""
+    """Return the term with one sum more, inside those around it."""
     if isinstance(expr, Reduce) and expr.operator.additive:
         return replace(expr, body=_innermost(expr.body, index))
     return summed(expr, (index,))

@@ -70,7 +70,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 def _others(
     assignment: Assignment, operands: Mapping[str, Operand], usual: Format
 ) -> Iterator[Format]:
-    """The format in other orders of modes in which each index has the level that it had.
+    """Yield the format in other orders of modes in which each index has the level that it had.
 
     None for dense results, for diagonals, and where all sparse operands store their indices alike.
     """
@@ -92,7 +92,7 @@ def _others(
 def _as_stored(
     assignment: Assignment, access: Access, operands: Mapping[str, Operand]
 ) -> Iterator[str]:
-    """The result's indices in the order in which a sparse operand stores them."""
+    """Yield the result's indices in the order in which a sparse operand stores them."""
     form = operands[access.tensor].type.format
     for mode in () if is_full(form) else form.mode_order:
         if access.indices[mode] in assignment.target.indices:
@@ -100,14 +100,14 @@ def _as_stored(
 
 
 def _in(program: Program, form: Format) -> Program:
-    """The program with its result stored in another format."""
+    """Return the program with its result stored in another format."""
     facts = program.facts[program.result]
     changed = replace(facts, type=replace(facts.type, format=form))
     return program.with_facts({program.result: changed})
 
 
 def _split(program: Program, context: Context) -> Program:
-    """The program after all rules that split it, with the sizes of its text."""
+    """Return the program after all rules that split it, with the sizes of its text."""
     split = context.following.forms(program, context.drafting)
     return replace(split, sizes=statistics(program.last, program.facts, context.goal.machine).sizes)
 

@@ -102,7 +102,7 @@ def _stored(usual: Operand, form: Format) -> Operand:
 def _options(
     program: Program, context: Context, part: Assignment, readers: Sequence[Assignment]
 ) -> Iterator[Format]:
-    """Other formats than the usual one; none among dense tensors only, and of one number."""
+    """Yield other formats than the usual one; none among dense tensors only, and of one number."""
     stored = program.facts[part.target.tensor]
     usual = stored.type.format
     around = {name for each in (part, *readers) for name in operand_names(each)}
@@ -124,7 +124,7 @@ def _options(
 
 
 def _is_asked_for(program: Program, part: Assignment, readers: Sequence[Assignment]) -> bool:
-    """Whether a reader asks where a temporary is stored, which a dense one would not tell."""
+    """Tell whether a reader asks where a temporary is stored, which a dense one would not tell."""
     values, made = [each.value for each in readers], part.target
     if holds_zero(part.value, made, values, program.dtypes):
         return False
@@ -139,8 +139,8 @@ def _is_asked_for(program: Program, part: Assignment, readers: Sequence[Assignme
 def _adds_no_entries(
     program: Program, context: Context, part: Assignment, reader: Assignment
 ) -> bool:
-    """Whether a sparse result has few entries more where a temporary has all: it divides, or it is
-    nearly full and what it is multiplied by has the entries."""
+    """Tell whether a sparse result has few entries more where a temporary has all: it divides, or
+    it is nearly full and what it is multiplied by has the entries."""
     name, stored = part.target.tensor, program.facts[part.target.tensor]
     full = stored.nnz >= context.goal.machine.full_share * prod(stored.shape)
     for term in split_terms(reader.value):
@@ -160,7 +160,7 @@ def _adds_no_entries(
 
 
 def _undivided(expr: Expr) -> Iterator[Access]:
-    """The accesses outside of divisors."""
+    """Yield the accesses outside of divisors."""
     if isinstance(expr, Access):
         yield expr
     divided = isinstance(expr, Call) and expr.operator == DIV
@@ -169,14 +169,14 @@ def _undivided(expr: Expr) -> Iterator[Access]:
 
 
 def _may_be_full(index: str, last: Assignment, result: Format) -> bool:
-    """Whether the result stores the same where a temporary has all coordinates of `index`."""
+    """Tell whether the result stores the same where a temporary has all coordinates of `index`."""
     if index not in last.target.indices:
         return True
     return result.levels[result.mode_order.index(last.target.indices.index(index))].full
 
 
 def _arranged(usual: Format) -> Iterator[Format]:
-    """The format in every order of modes, and with a dense or with a compressed root."""
+    """Yield the format in every order of modes, and with a dense or with a compressed root."""
     modes = range(usual.order)
     if usual.order <= REORDERED_MODES and (is_full(usual) or _by_rows(usual)):
         yield from (Format(usual.levels, order) for order in permutations(modes))
@@ -186,7 +186,7 @@ def _arranged(usual: Format) -> Iterator[Format]:
 
 
 def _by_rows(form: Format) -> bool:
-    """Whether all levels but the root are compressed."""
+    """Tell whether all levels but the root are compressed."""
     return form.order > 1 and all(level == COMPRESSED for level in form.levels[1:])
 
 

@@ -60,13 +60,13 @@ def _is_other_of_zero(call: Call) -> bool:
 
 
 def _reading(term: Term, old: Access, new: Access) -> Expr:
-    """The term's body, negated where it is subtracted, with another access."""
+    """Return the term's body, negated where it is subtracted, with another access."""
     body = map_accesses(term.body, lambda each: new if each == old else each)
     return Call(NEG, (body,)) if term.negative else body
 
 
 def _walked_alone(sum_: Reduce, operands: Mapping[str, Operand]) -> Access | None:
-    """The sparse access whose indices are summed over and nowhere else, if there is one."""
+    """Return the sparse access whose indices are summed over and nowhere else, if there is one."""
     (term, *more) = split_terms(sum_)
     met = dict.fromkeys(accesses(term.body))
     sparse = [access for access in met if is_sparse(operands[access.tensor].type.format)]

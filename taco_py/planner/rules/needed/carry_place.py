@@ -43,7 +43,8 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
 
 
 def _first(program: Program, target: str) -> tuple[Expr, Assignment, Operand] | None:
-    """The first place inside of an assignment that one loop can find, the step and its facts."""
+    """Return the first place inside of an assignment that one loop can find, the step and its
+    facts."""
     own = program.define(target).assignment
     for place in _inside(own.value):
         name = program.fresh("T")

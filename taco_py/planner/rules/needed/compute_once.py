@@ -47,7 +47,8 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
 
 
 def _first(program: Program, forms: frozenset[Expr]) -> tuple[str, Expr] | None:
-    """The first assignment with one of the expressions, and the expression as it stands there.
+    """Return the first assignment with one of the expressions, and the expression as it stands
+    there.
 
     None where each is made by a step of its own, and read by all others.
     """
@@ -65,7 +66,7 @@ def _first(program: Program, forms: frozenset[Expr]) -> tuple[str, Expr] | None:
 
 
 def _stored(program: Program, context: Context, target: str, value: Expr) -> Program:
-    """The program that makes a value before an assignment, and reads it from there on."""
+    """Return the program that makes a value before an assignment, and reads it from there on."""
     form, indices = form_of(value)
     own = program.define(target).assignment
     fill: Number | None = None
@@ -100,19 +101,20 @@ def _stored(program: Program, context: Context, target: str, value: Expr) -> Pro
 
 
 def _may_hold(program: Program, own: Assignment) -> bool:
-    """Whether what an assignment makes is its value, in the type in which that is computed."""
+    """Tell whether what an assignment makes is its value, in the type in which that is computed."""
     type = program.facts[own.target.tensor].type
     dtype = expression_dtype(own.value, program.dtypes)
     return own.operator is None and not type.stored and type.dtype == dtype.name and not type.fill
 
 
 def _fill(program: Program, value: Expr) -> Number | None:
-    """The value where operands store nothing; None where it has none."""
+    """Return the value where operands store nothing; None where it has none."""
     return fill_of(value, lambda a: None if program.is_full(a.tensor) else 0, program.dtypes)
 
 
 def _facts(program: Program, context: Context, made: Assignment) -> Operand:
-    """The facts that are expected of a tensor, which stores what its value has an entry for."""
+    """Return the facts that are expected of a tensor, which stores what its value has an entry
+    for."""
     machine = context.goal.machine
     stats = real_statistics(made, program.facts, machine)
     sizes = {**program.sizes, **stats.sizes}
@@ -125,7 +127,7 @@ def _facts(program: Program, context: Context, made: Assignment) -> Operand:
 
 
 def _index_dtype(program: Program) -> str:
-    """The type of the index arrays of results."""
+    """Return the type of the index arrays of results."""
     return program.facts[program.results[-1]].type.index_dtype
 
 

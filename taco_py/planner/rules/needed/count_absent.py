@@ -80,7 +80,7 @@ class _Reductions:
     sizes: Sizes
 
     def of(self, expr: Expr) -> Expr:
-        """An expression with its reductions over entries, the innermost first."""
+        """Return an expression with its reductions over entries, the innermost first."""
         if not isinstance(expr, Reduce):
             return map_children(expr, self.of)
         indices, body = _nest(expr)
@@ -128,7 +128,8 @@ class _Reductions:
     def _choices(
         self, expr: Reduce, indices: tuple[str, ...], body: Expr, dtype: np.dtype[np.generic]
     ) -> Expr | None:
-        """A sum of one of two numbers, of which each line has one where its operand stores nothing.
+        """Return a sum of one of two numbers, of which each line has one where its operand stores
+        nothing.
 
         Of one sparse operand, over indices that nothing else has.
         """
@@ -148,7 +149,7 @@ class _Reductions:
         return Call(ADD, (entries, Call(MUL, (absent, missing))))
 
     def _stored(self, expr: Expr) -> Expr:
-        """Whether an expression is stored, as operands say: A alone of A[i,j] * x[j]."""
+        """Tell whether an expression is stored, as operands say: A alone of A[i,j] * x[j]."""
         if not isinstance(expr, Call):
             return Call(STORED, (expr,))
         if expr.operator == FILLED:
@@ -167,7 +168,7 @@ class _Reductions:
         return _joined(MUL, unions)
 
     def _counts(self, indices: tuple[str, ...], dtype: np.dtype[np.generic]) -> bool:
-        """Whether a type has every number of elements along some indices."""
+        """Tell whether a type has every number of elements along some indices."""
         return not computes_exactly(dtype) and self.sizes.are_exact(indices, dtype)
 
     def _fill_of(self, expr: Expr) -> Number | None:
@@ -203,7 +204,7 @@ def _beside_absent(operator: Operator, entries: Expr, fill: Number) -> Expr:
 
 
 def _nest(expr: Reduce) -> tuple[tuple[str, ...], Expr]:
-    """The indices of reductions by one operator inside each other, and what is reduced."""
+    """Return the indices of reductions by one operator inside each other, and what is reduced."""
     indices, body = [expr.index], expr.body
     while isinstance(body, Reduce) and body.operator == expr.operator:
         indices.append(body.index)

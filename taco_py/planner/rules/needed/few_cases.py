@@ -30,7 +30,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def _with_few_cases(program: Program, context: Context, expr: Expr) -> tuple[Program, Expr]:
-    """Products in an expression with their sums of most cases in temporaries, in order."""
+    """Return products in an expression with their sums of most cases in temporaries, in order."""
     program, expr = through_children(
         program, expr, lambda before, child: _with_few_cases(before, context, child)
     )
@@ -54,7 +54,8 @@ def _with_few_cases(program: Program, context: Context, expr: Expr) -> tuple[Pro
 
 
 def _too_many(program: Program, expr: Expr) -> int | None:
-    """The cases of a product where one loop has too many, or all of its loops together have."""
+    """Return the cases of a product where one loop has too many, or all of its loops together
+    have."""
     one, every = (count_cases(expr, each) for each in (program.is_sparse, program.lists))
     few = LOOP_CASES.allows(one) and PRODUCT_CASES.allows(every)
     return None if few else max(one, every)

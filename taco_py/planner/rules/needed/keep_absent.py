@@ -95,8 +95,8 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
 def _before(
     program: Program, site: Site, context: Context, value: Expr, why: str
 ) -> tuple[Program, Access]:
-    """The program with a value in a temporary, dense where it has room, before the assignment at a
-    site."""
+    """Return the program with a value in a temporary, dense where it has room, before the
+    assignment at a site."""
     own = replace(program, results=(site.target,))
     changed, access = with_temporary(own, context, value, free_indices(value), why)
     facts = changed.facts[access.tensor]
@@ -107,8 +107,8 @@ def _before(
 
 
 def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
-    """The products and quotients that make another number than 0 of 0, the innermost first, each
-    with all of its factors.
+    """Yield the products and quotients that make another number than 0 of 0, the innermost first,
+    each with all of its factors.
 
     summed  whether a sum is around the expression
     """
@@ -124,7 +124,7 @@ def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
 
 
 def _multiplies(expr: Expr) -> bool:
-    """Whether an operation is zero where one of its arguments is absent."""
+    """Tell whether an operation is zero where one of its arguments is absent."""
     return isinstance(expr, Call) and any(zero == 0 for zero in expr.operator.annihilators)
 
 
@@ -133,7 +133,7 @@ def _divides(expr: Expr) -> bool:
 
 
 def _inside(expr: Expr) -> Iterator[Expr]:
-    """The operations of one product, from the outermost."""
+    """Yield the operations of one product, from the outermost."""
     if _multiplies(expr):
         yield expr
         for child in children(expr):
@@ -141,7 +141,7 @@ def _inside(expr: Expr) -> Iterator[Expr]:
 
 
 def _ends(expr: Expr) -> Iterator[Expr]:
-    """The factors and divisors of a product."""
+    """Yield the factors and divisors of a product."""
     if not _multiplies(expr):
         yield expr
         return
@@ -150,7 +150,7 @@ def _ends(expr: Expr) -> Iterator[Expr]:
 
 
 def _in_pieces(program: Program, expr: Expr) -> Iterator[Reduce]:
-    """The sums in numerators that loops over COO operands meet in pieces."""
+    """Yield the sums in numerators that loops over COO operands meet in pieces."""
     for product in _products(expr):
         for factor in _factors(product) if any(map(_divides, _inside(product))) else ():
             for node, _ in walk(factor):
@@ -164,7 +164,7 @@ def _in_pieces(program: Program, expr: Expr) -> Iterator[Reduce]:
 
 
 def _factors(expr: Expr) -> Iterator[Expr]:
-    """The factors of a product, without its divisors."""
+    """Yield the factors of a product, without its divisors."""
     if not isinstance(expr, Call) or not _multiplies(expr):
         yield expr
         return
@@ -202,11 +202,11 @@ class _Stored:
         return [each for each in found if each is not None]
 
     def loses(self, access: Access) -> bool:
-        """Whether a temporary stores elements that have no terms."""
+        """Tell whether a temporary stores elements that have no terms."""
         return self.is_made(access) and self.stored(access) is not None
 
     def settled(self, expr: Expr, told: frozenset[Access] = frozenset()) -> Expr:
-        """The expression, where what asks whether its argument is stored is answered.
+        """Return the expression, where what asks whether its argument is stored is answered.
 
             filled(a + filled(T, 0), inf)    is inf where T is that, as T is where it stores nothing
             filled(a * filled(T, 0), inf)    → filled(selected(T_1, a * filled(T, 0), inf), inf)
@@ -225,8 +225,8 @@ class _Stored:
         return replace(expr, args=tuple(self.settled(arg, told) for arg in expr.args))
 
     def _only_lists(self, expr: Call) -> bool:
-        """Whether a whole right-hand side asks what a sparse result has to list: of one with a fill
-        value, and of what is reduced by another operator than a sum."""
+        """Tell whether a whole right-hand side asks what a sparse result has to list: of one with a
+        fill value, and of what is reduced by another operator than a sum."""
         if self.site.term(self.program) != expr or not same(self._number(expr), 0):
             return False
         if self.program.facts[self.site.target].type.fill:
@@ -252,7 +252,7 @@ class _Stored:
         return replace(expr, args=(inside, number))
 
     def listed(self, expr: Expr, told: frozenset[Access] = frozenset()) -> Expr:
-        """The expression, where each temporary is asked whether it stores something.
+        """Return the expression, where each temporary is asked whether it stores something.
 
         told  what has been asked around the expression
         """
@@ -283,7 +283,8 @@ class _Stored:
         return expr
 
     def _places_asked(self, expr: Call) -> set[int]:
-        """The arguments without which an operation stores nothing: no divisors, no conditions."""
+        """Return the arguments without which an operation stores nothing: no divisors, no
+        conditions."""
         operator, args = expr.operator, expr.args
         if operator == FILLED:
             return {*range(len(args))}
@@ -294,7 +295,7 @@ class _Stored:
         return {place for group in groups for place in group} - {operator.condition}
 
     def asked(self, access: Access, there: Access) -> Expr:
-        """A temporary, which is its fill value where it stores nothing."""
+        """Return a temporary, which is its fill value where it stores nothing."""
         fill = self.fill(access)
         if fill is None or same(fill, 0):
             return Call(KEPT, (access, there))
@@ -337,8 +338,8 @@ class _Stored:
         return access
 
     def is_made(self, access: Access) -> bool:
-        """Whether a tensor is a temporary that may store zeros where no term is: a dense one, or
-        one that is made of such."""
+        """Tell whether a tensor is a temporary that may store zeros where no term is: a dense one,
+        or one that is made of such."""
         made = next((s for s in self.program.temporaries if s.target == access.tensor), None)
         if made is None or self.program.is_full(access.tensor):
             return made is not None
@@ -386,7 +387,7 @@ class _Stored:
         return _joined(ADD, parts) if all(parts) else None
 
     def fill(self, expr: Expr) -> Number | None:
-        """The fill value of an expression, None where that has none."""
+        """Return the fill value of an expression, None where that has none."""
         return fill_of(expr, self._fill_of_access)
 
     def _fill_of_access(self, access: Access) -> Number | None:
@@ -410,8 +411,8 @@ class _Stored:
 
 
 def _tells(expr: Expr, part: Access, value: Number | None, nothing: Number | None) -> bool:
-    """Whether an expression is `nothing` where a part of it has a value, whatever others are: of
-    some numbers that they may be."""
+    """Tell whether an expression is `nothing` where a part of it has a value, whatever others are:
+    of some numbers that they may be."""
     if nothing is None or value is None:
         return False
     others = [each for each in dict.fromkeys(accesses(expr)) if each != part]
@@ -423,7 +424,7 @@ def _tells(expr: Expr, part: Access, value: Number | None, nothing: Number | Non
 
 
 def _value_at(expr: Expr, values: Mapping[Access, Number]) -> Number | None:
-    """The value of an expression for values of its accesses; None of a sum."""
+    """Return the value of an expression for values of its accesses; None of a sum."""
     match expr:
         case Access():
             return values[expr]
@@ -439,7 +440,7 @@ def _value_at(expr: Expr, values: Mapping[Access, Number]) -> Number | None:
 
 
 def _values(expr: Expr) -> Iterator[Access]:
-    """The accesses of an expression that are no conditions."""
+    """Yield the accesses of an expression that are no conditions."""
     if isinstance(expr, Access):
         yield expr
     place = expr.operator.condition if isinstance(expr, Call) else None
@@ -449,7 +450,7 @@ def _values(expr: Expr) -> Iterator[Access]:
 
 
 def _conditions(expr: Expr) -> Iterator[Access]:
-    """The accesses that are conditions of an operation and of those right inside it."""
+    """Yield the accesses that are conditions of an operation and of those right inside it."""
     while isinstance(expr, Call) and expr.operator.condition is not None:
         condition = expr.args[expr.operator.condition]
         if isinstance(condition, Access):

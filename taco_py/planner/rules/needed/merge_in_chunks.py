@@ -34,7 +34,8 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def _with_few_cases(program: Program, context: Context, expr: Expr) -> tuple[Program, Expr]:
-    """Functions in an expression with arguments of many cases in temporaries, innermost first."""
+    """Return functions in an expression with arguments of many cases in temporaries, innermost
+    first."""
     program, expr = through_children(
         program, expr, lambda before, child: _with_few_cases(before, context, child)
     )

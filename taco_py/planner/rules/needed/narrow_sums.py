@@ -26,7 +26,8 @@ from taco_py.planner.temporaries import with_temporary
 
 
 def has_narrow_sums(assignment: Assignment, operands: Mapping[str, Operand]) -> bool:
-    """Whether a sum's own type wraps or saturates where adding up in the result's would not."""
+    """Tell whether a sum's own type wraps or saturates where adding up in the result's would
+    not."""
     dtypes = {name: np.dtype(o.type.dtype) for name, o in operands.items()}
     whole = expression_dtype(assignment.value, dtypes)
     summed = _summed(assignment.value, dtypes)

@@ -35,8 +35,8 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
 
 
 def _inside(program: Program) -> Iterator[Expr]:
-    """The reductions by other operators inside an expression, the innermost first; not the one that
-    it is as a whole, or that a dense result is put together from."""
+    """Yield the reductions by other operators inside an expression, the innermost first; not the
+    one that it is as a whole, or that a dense result is put together from."""
     expr = program.last.value
     into = accumulating(expr) if program.is_full(program.result) else None
     whole = whole_reduction(expr)

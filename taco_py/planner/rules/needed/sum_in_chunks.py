@@ -44,7 +44,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def in_chunks(program: Program, context: Context, expr: Expr) -> tuple[Program, Expr]:
-    """Each sum in an expression added up a few sparse terms at a time."""
+    """Return each sum in an expression added up a few sparse terms at a time."""
     if not isinstance(expr, Call) or not expr.operator.additive:
         return through_children(program, expr, lambda p, child: in_chunks(p, context, child))
     return _sum_in_chunks(program, context, expr, expression_dtype(expr, program.dtypes))
@@ -79,7 +79,7 @@ def _sum_in_chunks(
 
 
 def _count_sparse(expr: Expr, leaves_out: Callable[[Access], bool]) -> int:
-    """The added terms with an operand that does not store everything."""
+    """Return the added terms with an operand that does not store everything."""
     return sum(any(map(leaves_out, accesses(term.body))) for term in split_terms(expr))
 
 

@@ -33,7 +33,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def _diagonal(program: Program, access: Access) -> tuple[Program, Access]:
-    """The program with the diagonal of one access, and its access."""
+    """Return the program with the diagonal of one access, and its access."""
     indices = tuple(dict.fromkeys(access.indices))
     source = program.facts[access.tensor]
     target = program.fresh(f"{access.tensor}_diagonal")

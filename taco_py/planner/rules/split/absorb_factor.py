@@ -78,8 +78,8 @@ def absorb(
 def _groups(
     factors: Sequence[Access], kept: Sequence[str], volumes: Mapping[Access, float], room: float
 ) -> list[list[Access]]:
-    """Each factor with those that are multiplied into it: the smallest will do that has all of
-    their indices and not more than `room` elements.
+    """Return each factor with those that are multiplied into it: the smallest will do that has all
+    of their indices and not more than `room` elements.
 
     An index that is summed over, and that no third factor has, is better summed over with them.
     """
@@ -100,7 +100,7 @@ def _groups(
 
 
 def _as_host(host: Operand, request: Request) -> Operand:
-    """The facts of a product that is stored as its largest factor is."""
+    """Return the facts of a product that is stored as its largest factor is."""
     type = TensorType(host.type.format, host.type.dtype, request.type.index_dtype)
     return Operand(type, host.shape, host.nnz, joined=(True,) * (len(host.shape) - 1))
 

@@ -70,7 +70,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def _chain(program: Program, site: Site) -> _Chain | None:
-    """The product at a site; None where it has no three tensors."""
+    """Return the product at a site; None where it has no three tensors."""
     expr = site.term(program)
     found = sum_of_products(expr, program.dtypes) or _of_numbers(program, expr)
     if found is None:
@@ -88,7 +88,7 @@ def _chain(program: Program, site: Site) -> _Chain | None:
 
 
 def _of_numbers(program: Program, expr: Expr) -> tuple[Term, Product] | None:
-    """The one term that an expression is, and its product; None where it is none."""
+    """Return the one term that an expression is, and its product; None where it is none."""
     (term, *more) = split_terms(expr)
     product = as_product(term.body, program.dtypes)
     if more or term.negative or not term.operator.additive or product is None:
@@ -122,16 +122,17 @@ class _Chain:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The indices that are not summed."""
+        """Return the indices that are not summed."""
         return tuple(dict.fromkeys(self.assignment.target.indices))
 
     @property
     def indices(self) -> frozenset[str]:
-        """The indices of the product and of what it is assigned to."""
+        """Return the indices of the product and of what it is assigned to."""
         return frozenset(self.kept).union(*(free_indices(f) for f in self.tensors.factors))
 
     def around(self, sum_: Expr) -> Expr:
-        """A sum in the place of the whole one: absent where nothing is added up, as that is."""
+        """Return a sum in the place of the whole one: absent where nothing is added up, as that
+        is."""
         match self.assignment.value:
             case Call(operator, (_, zero)) if operator == FILLED:
                 return Call(FILLED, (sum_, zero))
@@ -160,8 +161,8 @@ class _Chain:
         return program, self.around(self.tensors.over(value, outer))
 
     def keeps_type(self, draft: Program) -> bool:
-        """Whether each step's product is of the whole product's type, so that it is not rounded
-        and does not wrap sooner."""
+        """Tell whether each step's product is of the whole product's type, so that it is not
+        rounded and does not wrap sooner."""
         dtypes = draft.dtypes
         whole = expression_dtype(self.term.body, dtypes)
         return all(dtypes[step.target] == whole for step in draft.temporaries)
@@ -169,8 +170,9 @@ class _Chain:
     def cost_along(
         self, program: Program, context: Context, path: Path, limit: float = inf
     ) -> float:
-        """The cost of the kernels of a path with their temporaries; infinite where temporaries
-        alone cost more than the `limit`, or one is too large or of a type of its own."""
+        """Return the cost of the kernels of a path with their temporaries; infinite where
+        temporaries alone cost more than the `limit`, or one is too large or of a type of its
+        own."""
         draft = program.only_of(self.assignment)
         draft, value = self.follow(draft, context, path, "")
         if not self.keeps_type(draft):
@@ -182,7 +184,7 @@ class _Chain:
         return context.costs.program(draft.with_assignment(last), context, limit)
 
     def depth(self, path: Path) -> int:
-        """The loops of the deepest kernel along a path."""
+        """Return the loops of the deepest kernel along a path."""
         groups = [frozenset(free_indices(factor)) for factor in self.tensors.factors]
         deepest = 0
         for pair in path:
@@ -210,7 +212,7 @@ class _Best:
 
 
 def _cheapest(program: Program, context: Context, chain: _Chain) -> _Best | None:
-    """The cheapest path; None where all are clearly dearer than one kernel.
+    """Return the cheapest path; None where all are clearly dearer than one kernel.
 
     One kernel and several are compared by what all their loops, merges and copies cost. Loops that
     are nested less deep are asymptotically better, and those of one kernel are then kept only where

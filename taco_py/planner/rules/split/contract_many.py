@@ -76,7 +76,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def _is_many(count: int, context: Context) -> bool:
-    """Whether a product has so many tensors, or so little time, that it is not planned as a
+    """Tell whether a product has so many tensors, or so little time, that it is not planned as a
     whole."""
     seconds = context.effort.seconds
     hurried = seconds is not None and seconds < WHOLE_SECONDS * count
@@ -124,7 +124,7 @@ class _Order:
 def _ordered(
     program: Program, context: Context, product: _Product, given: Sequence[tuple[int, ...]] | None
 ) -> _Order | None:
-    """The order of a product; None where the given one has steps of more than two."""
+    """Return the order of a product; None where the given one has steps of more than two."""
     count = len(product.tensors)
     if given is not None:
         pairs = _in_pairs(given, count)
@@ -159,7 +159,7 @@ class _Product:
     numbers: tuple[Expr, ...]
 
     def network(self, program: Program) -> Network:
-        """The factors by their indices, but for those that one factor alone has and sums."""
+        """Return the factors by their indices, but for those that one factor alone has and sums."""
         sizes = _sizes(program, self.tensors)
         alone = _alone(self.tensors, self.target)
         factors = tuple(
@@ -169,21 +169,21 @@ class _Product:
 
     @property
     def indices(self) -> frozenset[str]:
-        """All indices of the tensors."""
+        """Return all indices of the tensors."""
         return frozenset(chain.from_iterable(tensor.indices for tensor in self.tensors))
 
     @property
     def summed(self) -> frozenset[str]:
-        """The indices that the target does not have."""
+        """Return the indices that the target does not have."""
         return self.indices.difference(self.target.indices)
 
     def is_full(self, program: Program) -> bool:
-        """Whether all tensors store every coordinate, the result too."""
+        """Tell whether all tensors store every coordinate, the result too."""
         names = (self.target.tensor, *(tensor.tensor for tensor in self.tensors))
         return all(is_full(program.facts[name].type.format) for name in names)
 
     def times_numbers(self, access: Access) -> Expr:
-        """The factors without indices, multiplied with the product of the others."""
+        """Return the factors without indices, multiplied with the product of the others."""
         value: Expr = access
         for number in self.numbers:
             value = Call(MUL, (number, value))
@@ -191,7 +191,7 @@ class _Product:
 
 
 def _product(program: Program, value: Expr) -> _Product | None:
-    """A value as a sum of products of tensors of the result's type, or None."""
+    """Return a value as a sum of products of tensors of the result's type, or None."""
     target, pending = program.last.target, [value]
     tensors: list[Access] = []
     numbers: list[Expr] = []
@@ -248,7 +248,7 @@ def _sizes(program: Program, tensors: Sequence[Access]) -> dict[str, int]:
 
 
 def _alone(tensors: Sequence[Access], target: Access) -> frozenset[str]:
-    """The indices that one tensor alone has and the result has not."""
+    """Return the indices that one tensor alone has and the result has not."""
     met: set[str] = set(target.indices)
     alone: set[str] = set()
     for index in chain.from_iterable(tensor.indices for tensor in tensors):
@@ -258,7 +258,7 @@ def _alone(tensors: Sequence[Access], target: Access) -> frozenset[str]:
 
 
 def _in_pairs(path: Sequence[tuple[int, ...]], count: int) -> Pairs | None:
-    """A user's order as pairs of numbered factors; None where a step takes more than two."""
+    """Return a user's order as pairs of numbered factors; None where a step takes more than two."""
     left = list(range(count))
     pairs: list[tuple[int, int]] = []
     for step in path:
@@ -284,7 +284,7 @@ class _Contraction:
 
     @classmethod
     def of(cls, program: Program, context: Context, products: Sequence[_Product]) -> _Contraction:
-        """The program with some products, of which no step has been made."""
+        """Return the program with some products, of which no step has been made."""
         tensors = [tensor for product in products for tensor in product.tensors]
         steps = MatrixSteps(
             _sizes(program, tensors),
@@ -297,7 +297,7 @@ class _Contraction:
         return cls(program, steps)
 
     def whole(self, product: _Product, pairs: Pairs) -> Program:
-        """The program whose last assignment multiplies the last pair of a product."""
+        """Return the program whose last assignment multiplies the last pair of a product."""
         target = product.target
         one, other, added = self._last_pair(product, pairs)
         fit = [roles for roles in options(one, other, added) if roles.indices == target.indices]
@@ -326,7 +326,7 @@ class _Contraction:
         return one, other, added
 
     def _factors(self, product: _Product) -> list[Tensor]:
-        """The factors, each summed over what no other one has."""
+        """Return the factors, each summed over what no other one has."""
         alone = _alone(product.tensors, product.target)
         found = []
         for access in product.tensors:
@@ -336,7 +336,7 @@ class _Contraction:
         return found
 
     def _as_matrices(self, product: _Product, roles: Roles) -> Program:
-        """The program whose last assignment is a product of matrices, as which the result is
+        """Return the program whose last assignment is a product of matrices, as which the result is
         made."""
         steps, names = self.steps, Names(all_indices(self.program.last))
         left = steps.as_matrix(roles.left, roles.of_left)
@@ -351,7 +351,7 @@ class _Contraction:
         return self.before(assignment, type)
 
     def before(self, assignment: Assignment, type: TensorType) -> Program:
-        """The program with all steps before its last assignment, whose target has a type."""
+        """Return the program with all steps before its last assignment, whose target has a type."""
         program, target = self.program, assignment.target.tensor
         facts = {**self.steps.facts, target: replace(program.facts[target], type=type)}
         changed = program.before(target, self.steps.steps, facts)

@@ -49,8 +49,8 @@ def around_sum(program: Program, site: Site, context: Context, sum_: Reduce) -> 
 
 
 def _options(program: Program, context: Context, expr: Expr, sum_: Reduce) -> Iterator[Expr]:
-    """The parts of a term around a sum that are sparse, of the term's type with all their sums, and
-    need fewer loops than the term."""
+    """Yield the parts of a term around a sum that are sparse, of the term's type with all their
+    sums, and need fewer loops than the term."""
     (term,) = split_terms(expr)
     every = {*program.last.target.indices, *_indices(expr)}
     dtypes = program.dtypes
@@ -70,7 +70,7 @@ def _indices(expr: Expr) -> set[str]:
 
 
 def _around(body: Expr, sum_: Reduce) -> tuple[Expr, ...]:
-    """The expressions inside of `body` and around `sum_`, the smallest first."""
+    """Return the expressions inside of `body` and around `sum_`, the smallest first."""
     for child in children(body):
         if child is sum_:
             return ()
@@ -80,7 +80,7 @@ def _around(body: Expr, sum_: Reduce) -> tuple[Expr, ...]:
 
 
 def _price(program: Program, context: Context, expr: Expr, part: Expr) -> float:
-    """The price of two kernels of which the first computes `part`."""
+    """Return the price of two kernels of which the first computes `part`."""
     draft = program.only_of(program.last)
     draft, access = with_temporary(draft, context, part, free_indices(part), "")
     last = replace(draft.last, value=exchange(expr, part, access))

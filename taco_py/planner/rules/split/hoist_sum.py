@@ -65,7 +65,7 @@ def apply(program: Program, site: Site, context: Context) -> Trials:
 
 
 def _hoisted(program: Program, site: Site, context: Context, sum_: Reduce, why: str) -> Rewrite:
-    """The program with an inner sum of a term, and those equal to it, in a temporary."""
+    """Return the program with an inner sum of a term, and those equal to it, in a temporary."""
     made = where_asked(program, site.term(program), sum_)
     program, access = with_temporary(program, context, made, free_indices(sum_), why)
     return Rewrite(site.put(program, exchange_equal(site.term(program), sum_, access)), why)
@@ -89,7 +89,7 @@ class _Loops:
 
     @staticmethod
     def of(program: Program, context: Context, expr: Expr, term: Term) -> _Loops:
-        """The best loops of `expr`, whose only term is `term`."""
+        """Return the best loops of `expr`, whose only term is `term`."""
         stats = context.statistics(program, expr)
         problem = program.problem(program.last, expr)
         order = best_order(problem, term, stats, context.effort).order
@@ -97,7 +97,7 @@ class _Loops:
         return _Loops(program, context, term, problem, stats, order, shared)
 
     def repeated(self, program: Program, site: Site, context: Context, sum_: Reduce) -> Candidate:
-        """An inner sum computed first, compared by iterations."""
+        """Return an inner sum computed first, compared by iterations."""
         own = frozenset(i for a in accesses(sum_) for i in a.indices)
         needs = free_indices(sum_)
         depth = max((self.order.index(i) + 1 for i in needs), default=0)
@@ -124,7 +124,7 @@ class _Loops:
         return Candidate(inside, alone, lambda: _hoisted(program, site, context, sum_, why))
 
     def _own_copies(self, sum_: Reduce) -> float:
-        """The price of the copies that a sum needs when it is computed by itself."""
+        """Return the price of the copies that a sum needs when it is computed by itself."""
         (term, *more) = split_terms(sum_)
         if more:
             return 0.0
@@ -136,7 +136,7 @@ class _Loops:
 
 
 def _cheaper_first(program: Program, site: Site, context: Context, sum_: Reduce) -> Candidate:
-    """An inner sum computed first, compared by the prices of both programs.
+    """Return an inner sum computed first, compared by the prices of both programs.
 
     Operands are taken as large as they are where they are not taken for larger: a kernel over tiny
     temporaries is compared with one over the operands that they are made from.
@@ -163,7 +163,7 @@ def _cheaper_first(program: Program, site: Site, context: Context, sum_: Reduce)
 
 
 def _inner(expr: Expr) -> tuple[Reduce, ...]:
-    """The sums inside a term."""
+    """Return the sums inside a term."""
     (term,) = split_terms(expr)
     return tuple(reductions(term.body))
 

@@ -110,11 +110,11 @@ class _DenseProduct:
     whole: DType
 
     def is_of_tensors(self, dtypes: Mapping[str, DType]) -> bool:
-        """Whether the factors are tensors that are read as numbers of its type."""
+        """Tell whether the factors are tensors that are read as numbers of its type."""
         return all(isinstance(f, Access) and dtypes[f.tensor] == self.whole for f in self.factors)
 
     def of_tensors(self, program: Program, context: Context) -> tuple[Program, Expr]:
-        """The sum with its factors in temporaries, but for the numbers."""
+        """Return the sum with its factors in temporaries, but for the numbers."""
         tensors: list[Expr] = []
         for factor in self.factors:
             program, tensor = self._tensor(factor, program, context)
@@ -122,7 +122,7 @@ class _DenseProduct:
         return program, summed(self.product.of(tensors), self.reduced)
 
     def _tensor(self, factor: Expr, program: Program, context: Context) -> tuple[Program, Access]:
-        """A factor, if it is stored as tiles need it, or a temporary."""
+        """Return a factor, if it is stored as tiles need it, or a temporary."""
         why = FACTOR
         if isinstance(factor, Access):
             type = program.facts[factor.tensor].type
@@ -134,8 +134,8 @@ class _DenseProduct:
     def in_temporaries(
         self, program: Program, context: Context, place: _Place
     ) -> tuple[Program, Expr]:
-        """The program with its factors, and itself unless it stays, in temporaries; and what is in
-        the place of the sum."""
+        """Return the program with its factors, and itself unless it stays, in temporaries; and what
+        is in the place of the sum."""
         program, product = self.of_tensors(program, context)
         if place.stays:
             return program, product
@@ -146,7 +146,7 @@ class _DenseProduct:
 
 
 def _product(program: Program, sum_: Reduce) -> _DenseProduct | None:
-    """A sum as a product of two dense factors that are no integers."""
+    """Return a sum as a product of two dense factors that are no integers."""
     (term, *more) = split_terms(sum_)
     dtypes = program.dtypes
     product = as_product(term.body, dtypes)
@@ -165,8 +165,8 @@ def _product(program: Program, sum_: Reduce) -> _DenseProduct | None:
 
 
 def _is_worth_it(program: Program, context: Context, product: _DenseProduct, place: _Place) -> bool:
-    """Whether tiles make the product of its factors' temporaries and it is large enough, and none
-    stores more than is allowed, nor more than the largest operand or the product do."""
+    """Tell whether tiles make the product of its factors' temporaries and it is large enough, and
+    none stores more than is allowed, nor more than the largest operand or the product do."""
     draft, sum_ = product.of_tensors(program, context)
     kept = tuple(i for i in place.kept if i in free_indices(sum_))
     part = Assignment(Access("", kept), sum_)

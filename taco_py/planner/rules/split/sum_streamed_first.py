@@ -73,8 +73,8 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def _first(order: Sequence[str], alone: Set[str], short: bool) -> tuple[str, ...]:
-    """The indices of `alone` that are stored outermost, for all that is inside is one row then; if
-    there are none, others where rows are `short` and not added up themselves."""
+    """Return the indices of `alone` that are stored outermost, for all that is inside is one row
+    then; if there are none, others where rows are `short` and not added up themselves."""
     outermost = tuple(takewhile(alone.__contains__, order))
     if short and not outermost and order[-1] not in alone:
         return tuple(index for index in order if index in alone)
@@ -82,7 +82,8 @@ def _first(order: Sequence[str], alone: Set[str], short: bool) -> tuple[str, ...
 
 
 def _row(order: Sequence[str], alone: Set[str], users: Sequence[Sequence[str]]) -> frozenset[str]:
-    """The innermost indices that the same factors have: those of a loop of the product, at most."""
+    """Return the innermost indices that the same factors have: those of a loop of the product, at
+    most."""
 
     def having(index: str) -> list[bool]:
         return [index in indices for indices in users]

@@ -31,8 +31,8 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def of_temporaries(program: Program) -> Iterator[Site]:
-    """The kernels but for those that have such names, and those that make results, whose names are
-    the user's."""
+    """Yield the kernels but for those that have such names, and those that make results, whose
+    names are the user's."""
     *before, last = program.kernels
     users = {*program.results, last.target if len(program.results) == 1 else ""}
     named: dict[int, bool] = {}  # whether a problem's names are such, for steps may share one
@@ -45,7 +45,8 @@ def of_temporaries(program: Program) -> Iterator[Site]:
 
 
 def canonical(step: KernelStep) -> KernelStep:
-    """The step with its kernel's tensors and indices named by the order of their first use."""
+    """Return the step with its kernel's tensors and indices named by the order of their first
+    use."""
     problem = step.problem
     target = problem.assignment.target.tensor
     indices = dict(zip(all_indices(problem.assignment), _names(INDICES), strict=False))
@@ -70,13 +71,13 @@ def canonical(step: KernelStep) -> KernelStep:
 def _renamed(
     side: SideResult, name: str, tensors: dict[str, str], indices: dict[str, str]
 ) -> SideResult:
-    """A side result with a name, in other names."""
+    """Return a side result with a name, in other names."""
     new = rename(side.assignment, {**tensors, side.target.tensor: name}, indices)
     return SideResult(new.target, side.type, new.value)
 
 
 def _names(letters: str) -> Iterator[str]:
-    """The letters, then the letters with a number behind them."""
+    """Yield the letters, then the letters with a number behind them."""
     yield from letters
     for number in count(2):
         yield from (f"{letter}{number}" for letter in letters)

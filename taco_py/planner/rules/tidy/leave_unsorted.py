@@ -44,7 +44,7 @@ def _unsorted(step: KernelStep) -> KernelStep:
 
 
 def _relied_on(program: Program) -> Iterator[str]:
-    """The tensors that are wanted in order: what is copied, what loops rely on."""
+    """Yield the tensors that are wanted in order: what is copied, what loops rely on."""
     sparse = {step.target for step in program.kernels if _sparse(step)}
     for step in program.steps:
         if isinstance(step, Define):

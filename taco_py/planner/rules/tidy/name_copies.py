@@ -27,7 +27,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def reading_copies(program: Program) -> Iterator[Site]:
-    """The kernels that read copies under names of their own."""
+    """Yield the kernels that read copies under names of their own."""
     copies = _copies(program)
     found = [each.target for each in program.kernels if copies and _names(copies, each)]
     return iter(map(Site, found))
@@ -39,8 +39,8 @@ def _copies(program: Program) -> dict[str, str]:
 
 
 def _names(copies: Mapping[str, str], kernel: KernelStep) -> dict[str, str]:
-    """The operands of a kernel that are copies, and what they are copies of, where nothing else in
-    the kernel has this name."""
+    """Return the operands of a kernel that are copies, and what they are copies of, where nothing
+    else in the kernel has this name."""
     taken = {kernel.problem.assignment.target.tensor, kernel.target}
     taken |= {name for name, _ in kernel.problem.operands}
     found: dict[str, str] = {}
@@ -53,7 +53,7 @@ def _names(copies: Mapping[str, str], kernel: KernelStep) -> dict[str, str]:
 
 
 def _renamed(step: KernelStep, names: dict[str, str]) -> KernelStep:
-    """The kernel with other names of its operands."""
+    """Return the kernel with other names of its operands."""
     problem = step.problem
     renamed = replace(
         problem,

@@ -30,13 +30,13 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def share_equal_steps(program: Program) -> tuple[Node, ...]:
-    """The steps without those that make what another one has made; those of results stay."""
+    """Return the steps without those that make what another one has made; those of results stay."""
     steps, _ = _shared(program)
     return steps
 
 
 def _shared(program: Program) -> tuple[tuple[Node, ...], dict[str, str]]:
-    """The steps that stay, and what made the tensors of the others before."""
+    """Return the steps that stay, and what made the tensors of the others before."""
     made: dict[Hashable, str] = {}
     problems = _Numbers()
     same: dict[str, str] = {}
@@ -70,7 +70,7 @@ class _Numbers:
 
 
 def _made_by(step: Step, problems: _Numbers) -> Hashable:
-    """All of a step but its target."""
+    """Return all of a step but its target."""
     if not isinstance(step, KernelStep):
         return (type(step), *(getattr(step, each) for each in type(step).__slots__[1:]))
     others = (step.schedule, step.sizes, step.sources, step.why, step.looked_up, step.added)
@@ -78,7 +78,7 @@ def _made_by(step: Step, problems: _Numbers) -> Hashable:
 
 
 def _reading(step: Step, same: Mapping[str, str]) -> Step:
-    """The step with other tensors in the places of those that are the same."""
+    """Return the step with other tensors in the places of those that are the same."""
     if isinstance(step, KernelStep):
         names = tuple(name for name, _ in step.problem.operands)
         if not any(step.source(name) in same for name in names):

@@ -43,7 +43,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
 
 
 def gpu_kernels(program: Program) -> Iterator[Site]:
-    """Every kernel of loops that runs on a GPU."""
+    """Yield every kernel of loops that runs on a GPU."""
     ways = ((each, way_of(each.schedule.make)) for each in program.kernels)
     return (Site(each.target) for each, way in ways if way.on_gpu and way.in_loops)
 
