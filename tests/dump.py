@@ -31,6 +31,7 @@ import taco_py as tp
 from codegen.target import Target
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call import prepare as preparing
+from taco_py.calls.call.read_text import parsed
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.driver import make_source
 from taco_py.compiler.schedule.schedule import Schedule
@@ -149,7 +150,7 @@ def prepared(text: str, objects: Mapping[str, Any], settings: Settings) -> Plann
     effort = Effort(settings.budget, rows=settings.look_up)
     KERNELS.memo.clear()
     with patch.object(preparing, "Effort", lambda *_, **__: effort):
-        plan = preparing.prepare(preparing.parsed(text), objects, settings).plan
+        plan = preparing.prepare(parsed(text), objects, settings).plan
     return Planned(plan, len(effort.known))
 
 
@@ -275,7 +276,7 @@ def by_facts(text: str, facts: Mapping[str, Operand]) -> Planned:
     """The plan of an assignment over operands of which facts alone are there."""
     from taco_py.planner.ir.formats import default_format
 
-    assignment = preparing.parsed(text) if "=" in text else parse_einsum(text, _orders(facts))
+    assignment = parsed(text) if "=" in text else parse_einsum(text, _orders(facts))
     formats = {name: operand.type.format for name, operand in facts.items()}
     dtype = next(iter(facts.values())).type.dtype
     wanted = TensorType(default_format(assignment, formats), dtype)

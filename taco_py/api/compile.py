@@ -13,7 +13,7 @@ from taco_py.arguments.settings import settings_of_kernel
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.draft import draft
 from taco_py.calls.call.kernel import Kernel, compile_draft
-from taco_py.calls.call.prepare import by_name, statements_of
+from taco_py.calls.call.read_text import by_name, statements_of
 from taco_py.calls.call.texts.kernel_in_blocks import (
     KernelInBlocks,
     ToldOfBlocks,

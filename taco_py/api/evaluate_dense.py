@@ -16,9 +16,9 @@ from taco_py.arguments.operands import check_names, give, is_number, taken
 from taco_py.arguments.results import container
 from taco_py.arguments.settings import Settings, merged
 from taco_py.calls.call.over_semirings import over_numbers, over_of
-from taco_py.calls.call.prepare import accumulated, by_name, names_read, statements_of, target_of
+from taco_py.calls.call.read_text import accumulated, by_name, names_read, statements_of, target_of
+from taco_py.calls.call.several.elaborate import ResultOptions, elaborate
 from taco_py.calls.call.several.sequence import check_passed, in_single_assignment, needed
-from taco_py.calls.call.several.typed import Wishes, typed
 from taco_py.calls.call.several.wishes import asked_of
 from taco_py.calls.call.widened import read_types
 from taco_py.calls.indexed.by_fancy_indexing import gather, write
@@ -318,7 +318,7 @@ def _in_order(
     described = give(given)
     facts = {name: each.operand for name, each in described.items()}
     containers = {name: container(each) for name, each in described.items()}
-    made = typed(statements, facts, containers, Wishes())
+    made = elaborate(statements, facts, containers, ResultOptions())
     fills = fills_of(facts)
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     places = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}

@@ -11,7 +11,7 @@ from taco_py.api.over import as_mask, read_over
 from taco_py.arguments.settings import Settings, check_budget, check_target, merged
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.draft import draft
-from taco_py.calls.call.prepare import accumulated, understood
+from taco_py.calls.call.read_text import accumulated, understood
 from taco_py.calls.indexed.indexed_call import stated_of
 from taco_py.compiler.asymptotic.frontier_search import Frontier
 from taco_py.compiler.asymptotic.frontier_search import frontier as search_frontier

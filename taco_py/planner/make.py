@@ -62,6 +62,8 @@ class Options:
 
 
 _DEFAULT = Options()
+UnitModes = Sequence[tuple[str, tuple[int, ...]]]
+"""Operands, and modes of size 1 that are taken off them."""
 FUSING = ("fuse_epilogue", "fuse_temporary", "inline_temporary")
 """The rules by which tensors are made in the loops of others, and nowhere kept."""
 OF_ONE_RESULT = frozenset(("order_result", "contract_many", "fuse_modes"))
@@ -75,7 +77,7 @@ def make_plan(
     operands: Mapping[str, Operand],
     request: Request,
     options: Options = _DEFAULT,
-    unit_modes: Sequence[tuple[str, tuple[int, ...]]] = (),
+    unit_modes: UnitModes = (),
 ) -> Plan:
     """Return the steps that compute `assignment`, whose sums are explicit and whose sizes agree.
 
@@ -220,7 +222,7 @@ def _program(
     assignment: Assignment,
     operands: Mapping[str, Operand],
     request: Request,
-    unit_modes: Sequence[tuple[str, tuple[int, ...]]] = (),
+    unit_modes: UnitModes = (),
 ) -> Program:
     """Return the program of a text: its operands are given, and one assignment is to be
     computed."""

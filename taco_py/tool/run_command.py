@@ -20,7 +20,7 @@ from taco_py.api.tensor import tensor
 from taco_py.arguments.settings import Settings, check_threads
 from taco_py.calls.call.draft import Draft, draft
 from taco_py.calls.call.kernel import Kernel, compile_draft
-from taco_py.calls.call.prepare import accumulated, understood
+from taco_py.calls.call.read_text import accumulated, understood
 from taco_py.compiler.devices import device_of
 from taco_py.compiler.driver import source_of
 from taco_py.compiler.schedule.schedule import Schedule

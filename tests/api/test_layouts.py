@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 
 import taco_py as tp
 from taco_py.arguments.settings import Settings
-from taco_py.calls.call.prepare import parsed, prepare
+from taco_py.calls.call.prepare import prepare
+from taco_py.calls.call.read_text import parsed
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(26)

@@ -20,7 +20,8 @@ from codegen.toolchain.entries import write_note
 from codegen.toolchain.errors import KernelCacheWarning
 from codegen.toolchain.store import Store
 from taco_py.arguments.settings import Settings
-from taco_py.calls.call.prepare import parsed, prepare, start
+from taco_py.calls.call.prepare import prepare, start
+from taco_py.calls.call.read_text import parsed
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import ScheduleError

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 import taco_py as tp
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call.compute import compute
-from taco_py.calls.call.prepare import parsed, prepare
+from taco_py.calls.call.prepare import prepare
+from taco_py.calls.call.read_text import parsed
 from taco_py.language.notation.checks import operand_names
 from tests.corpus.formats import to_dense
 

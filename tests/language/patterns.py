@@ -11,7 +11,7 @@ from taco_py.api import evaluate_dense as dense
 from taco_py.arguments.operands import taken
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call.over_semirings import over_numbers, over_of
-from taco_py.calls.call.prepare import accumulated, statements_of
+from taco_py.calls.call.read_text import accumulated, statements_of
 from taco_py.calls.indexed.domains import ERROR
 from taco_py.calls.indexed.indexed_call import is_indexed
 from taco_py.data.storage.pack import unpack

@@ -14,7 +14,6 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from taco_py.calls.call.prepare import check, prepare, start
-from taco_py.calls.call.wanted_result import wanted_result
 from taco_py.data.storage.pack import to_dense
 from taco_py.language.diagnostics.cautions import TuningStoreWarning
 from taco_py.language.diagnostics.errors import ScheduleError
@@ -55,9 +54,9 @@ def space(text: str, objects: dict[str, Any], options: dict[str, Any]) -> CallSp
 
 def statement_of(found: CallSpace) -> Statement:
     checked = check(found.assignment, found.objects, found.settings)
-    wanted = wanted_result(checked.assignment, checked.given, checked.sizes, found.settings)
+    made = checked.elaborated
     facts = {name: each.operand for name, each in checked.given.items()}
-    return Statement(wanted.assignment, facts, (), wanted.type)
+    return Statement(made.assignments[0], facts, (), made.types[checked.target])
 
 
 def accepts_all(found: CallSpace, numbers: Random, count: int) -> None:

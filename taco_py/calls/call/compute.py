@@ -79,7 +79,7 @@ def compute(
             remember_on_device(key, prepared, objects, settings, axes, cautions)
         return stay(data, prepared, axes, place)
     if key is not None and settings.target == "c" and KERNELS.memo.get(key) in (None, no_short_way):
-        once = execution.wide or prepared.copied
+        once = execution.wide or prepared.checked.copied
         task = None if once else task_of(prepared, objects, out, begin, axes)
         if task is not None:
             remember(key, task, settings, execution.threads, cautions, not stored)

@@ -35,7 +35,9 @@ from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.draft import Draft
 from taco_py.calls.call.libraries import libraries_of, without_libraries
 from taco_py.calls.call.over_semirings import Over, unfilled
-from taco_py.calls.call.prepare import Prepared
+from taco_py.calls.call.prepare import Checked, Prepared
+from taco_py.calls.call.several.elaborate import Elaborated
+from taco_py.calls.call.several.sequence import Statement, Statements
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.driver import CompiledKernel, compile_recipes
 from taco_py.compiler.schedule.schedule import Schedule
@@ -55,6 +57,7 @@ from taco_py.language.notation.nodes import Assignment, Call
 from taco_py.language.notation.printer import to_text
 from taco_py.language.notebook.folded_report import Report
 from taco_py.language.problem import TensorType
+from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.make import Options, make_plan
 from taco_py.report.explanation.kernel_roofline import kernel_roofline
@@ -287,9 +290,7 @@ class Kernel:
         given, sizes = self._given(objects)
         shape = self._shape(sizes)
         kind = self._kind(given)
-        prepared = Prepared(
-            self.assignment, given, self.plan, kind, shape, self.dtype, self.kernels
-        )
+        prepared = self._prepared(given, sizes, kind)
         target = writable(out, prepared, self.settings)
         execution = self._execution(given, check_threads(threads), target, shape)
         data = rounded(run(self.plan, execution), self.dtype, out)
@@ -302,6 +303,20 @@ class Kernel:
         if out is not None:
             return written(out, data)
         return hand_out(self._scipys(data, kind), kind, place)
+
+    def _prepared(
+        self, given: Mapping[str, Given], sizes: Mapping[str, int], kind: ResultKind
+    ) -> Prepared:
+        """Return checked operands with the plan."""
+        target = self.assignment.target.tensor
+        facts = {name: each.operand for name, each in given.items()}
+        facts[target] = Operand(self.plan.result, self._shape(sizes), 0.0)
+        written = (self.assignment,)
+        statements = Statements((Statement(self.assignment),), {target: target}, {}, ())
+        made = Elaborated(written, written, {}, facts, {target: kind}, {target: self.dtype})
+        shapes = {name: each.shape for name, each in facts.items()}
+        checked = Checked(statements, made, given, sizes, shapes)
+        return Prepared(checked, self.plan, made.kinds, self.kernels)
 
     def _noted(
         self, taker: Any, objects: dict[str, Any], out: Array | None, threads: int | None

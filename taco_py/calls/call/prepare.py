@@ -1,206 +1,143 @@
-"""The user's operands checked and planned for: what is the same in all calls with such operands."""
+"""The user's operands checked and planned for: what is the same in all calls with such operands.
+
+statements, operands, options → elaborated statements → operands as they are read → a plan
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.arguments.operands import (
     Given,
     check_names,
-    check_orders,
-    check_sizes,
     facts,
     give,
     informer,
     joined_of,
     type_of,
 )
-from taco_py.arguments.result_table import ResultKind
-from taco_py.arguments.settings import Settings, check_static_size, merged
+from taco_py.arguments.result_table import TENSOR, ResultKind
+from taco_py.arguments.results import container
+from taco_py.arguments.settings import Settings
 from taco_py.calls.call.libraries import libraries_of
 from taco_py.calls.call.row_major import lined_up
-from taco_py.calls.call.wanted_result import wanted_result
-from taco_py.calls.call.widened import widened
+from taco_py.calls.call.several.elaborate import Elaborated, Read, ResultOptions, elaborate
+from taco_py.calls.call.several.sequence import Statements, check_passed, in_single_assignment
+from taco_py.calls.call.widened import may_repeat
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.data.convert.in_type import values_in_type
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.room import room
-from taco_py.data.storage.tensor_data import Array
-from taco_py.language.diagnostics.cautions import give as give_cautions
-from taco_py.language.diagnostics.errors import NotationError, OperandTypeError, TacoError
-from taco_py.language.notation.checks import check_assignment, operand_names, refuse_subscripts
+from taco_py.data.storage.tensor_data import Array, converted_to
+from taco_py.language.diagnostics.errors import (
+    NotationError,
+    OperandTypeError,
+    ScheduleError,
+    TacoError,
+)
+from taco_py.language.legal.types import computes_exactly
+from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.dtypes import DType
 from taco_py.language.notation.einsum import Squeezed
-from taco_py.language.notation.functions.function_table import nonzero
 from taco_py.language.notation.half_types import computed_dtype, is_half
-from taco_py.language.notation.nodes import Access, Assignment, Call
-from taco_py.language.notation.parser import parse_assignment
-from taco_py.language.notation.rewrites.fills import with_fills
-from taco_py.language.notation.rewrites.index_numbers import named_like_numbers
-from taco_py.language.notation.rewrites.reduce import insert_reductions
-from taco_py.language.notation.rewrites.wide_sums import wide_sums, with_wide_answers
-from taco_py.language.notation.statements import check_sequence, parse_statements
-from taco_py.language.notation.traps import traps
+from taco_py.language.notation.nodes import Assignment
 from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.make import Options, make_plan
-from taco_py.planner.statements import fills_of
+from taco_py.planner.make import Options
+from taco_py.planner.statements import plan_statements
 from taco_py.running.execute.run import Execution
 from taco_py.running.execute.within_limit import exceeds
 from taco_py.running.replay.find import fit_key
 
 
-def parsed(text: str) -> Assignment:
-    """Return the assignment of a text, checked, with its sums explicit; its cautions are given.
-
-    Raises NotationError or OperandError, also where subscripts are more than indices.
-    """
-    found = understood(text)
-    refuse_subscripts(found.assignment)
-    give_cautions(found.cautions)
-    return found.assignment
-
-
-def parsed_statements(text: str) -> tuple[Assignment, ...]:
-    """Return the assignments of a text, as `parsed` has one."""
-    found = statements_of(text, EVERY_NAME)
-    for each in found:
-        refuse_subscripts(each.assignment)
-        give_cautions(each.cautions)
-    return tuple(each.assignment for each in found)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Understood:
-    """The assignment of a text, checked, with its sums explicit, and what to warn of."""
+class Checked:
+    """Statements and operands as kernels read them.
 
-    assignment: Assignment
-    cautions: tuple[UserWarning, ...]
-
-
-class _EveryName:
-    def __contains__(self, name: object) -> bool:
-        return True
-
-
-EVERY_NAME = _EveryName()
-"""For texts over operands that are not known, where no index is a number."""
-
-
-def understood(text: str) -> Understood:
-    """Read a text of one statement, in which no index is a number.
-
-    Raises NotationError or OperandError.
+    given    operands by name, those read in another type under the name that statements read
+    sizes    of the indices of the last statement
+    shapes   of the operands and of the tensors that statements make
+    copied   whether an operand was converted because of what it stores, as other calls need not
     """
-    found, *others = statements_of(text, EVERY_NAME)
-    if others:
-        raise NotationError(
-            "Expected one assignment, found another one after it",
-            others[0].assignment.span,
-            "tp.evaluate, tp.explain, tp.compile and tp.evaluate_dense take several",
-        )
-    return found
 
+    statements: Statements
+    elaborated: Elaborated
+    given: Mapping[str, Given]
+    sizes: Mapping[str, int]
+    shapes: Mapping[str, tuple[int, ...]]
+    squeezed: Squeezed = ()
+    copied: bool = False
 
-def statements_of(text: str, given: Container[str] = ()) -> tuple[Understood, ...]:
-    """Read a text of one statement or several. Raises NotationError or OperandError.
+    @property
+    def assignment(self) -> Assignment:
+        """Return the last assignment, before what wraps and what is not stored is written out."""
+        return self.elaborated.written[-1]
 
-    given  the names of operands, which are meant also where an index is called so
-    """
-    if not isinstance(text, str):
-        return (Understood(parse_assignment(text), ()),)
-    found = _statements_of(text)
-    numbers = named_like_numbers(each.assignment for each in found)
-    operands = frozenset(name for name in numbers if name in given)
-    return _statements_of(text, operands) if operands else found
+    @property
+    def target(self) -> str:
+        """Return the tensor that the last assignment makes."""
+        return self.elaborated.assignments[-1].target.tensor
 
+    @property
+    def reads_as_passed(self) -> bool:
+        """Tell whether every operand is read as it was passed, in one type."""
+        reads = self.elaborated.reads
+        return all(name == read.source and not read.converted for name, read in reads.items())
 
-def forget_texts() -> None:
-    """Read texts anew, which may name functions that have changed."""
-    _statements_of.cache_clear()
-
-
-@lru_cache(maxsize=1024)
-def _statements_of(text: str, operands: frozenset[str] = frozenset()) -> tuple[Understood, ...]:
-    written = parse_statements(text, operands)
-    if len(written) > 1:
-        check_sequence(written)
-    for each in written:
-        check_assignment(each)
-    return tuple(Understood(insert_reductions(each), traps(each)) for each in written)
-
-
-def by_name(
-    text: str,
-    given: Any,
-    others: Sequence[Any],
-    named: Mapping[str, Any],
-    what: str = "operands",
-) -> dict[str, Any]:
-    """What was passed in a mapping and by keyword.
-
-    given, others  what was passed by position
-
-    Raises OperandTypeError for anything else by position, OperandError for a name in both.
-    """
-    if not others and (given is None or isinstance(given, Mapping)):
-        return merged(given, named, what)
-    names = names_read(each.assignment for each in statements_of(text))
-    found = ", ".join(type(each).__name__ for each in (given, *others))
-    raise OperandTypeError(
-        f"Expected the {what} by name or as a mapping, found {found} by position",
-        hint=f"write {', '.join(f'{name}=…' for name in names)}: these are the names in the text",
-    )
-
-
-def names_read(statements: Iterable[Assignment]) -> tuple[str, ...]:
-    """Return the operands of statements in order: what they read and none before has assigned."""
-    assigned: set[str] = set()
-    found: dict[str, None] = {}
-    for each in statements:
-        found.update(dict.fromkeys(n for n in operand_names(each) if n not in assigned))
-        assigned.add(each.target.tensor)
-    return tuple(found)
+    @property
+    def is_alone(self) -> bool:
+        """Tell whether there is one assignment."""
+        return len(self.elaborated.assignments) == 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
     """Checked operands and a plan.
 
-    dtype    of the result; the plan's is `computed_dtype` of it
+    kinds    how the tensors that statements make are handed out
     kernels  those of the plan that are compiled, shared by all calls with this plan
-    copied   whether an operand was converted because of what it stores, as other calls need not
     """
 
-    assignment: Assignment
-    given: Mapping[str, Given]
+    checked: Checked
     plan: Plan
-    kind: ResultKind
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    kinds: Mapping[str, ResultKind]
     kernels: dict[tuple[str, str], CompiledKernel]
-    copied: bool = False
 
+    @property
+    def assignment(self) -> Assignment:
+        """Return the last assignment, before what wraps and what is not stored is written out."""
+        return self.checked.assignment
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Checked:
-    """What is planned for: operands as kernels read them, and the size of each index.
+    @property
+    def given(self) -> Mapping[str, Given]:
+        """Return the operands by the names that statements read."""
+        return self.checked.given
 
-    copied  as `Prepared` has it
-    """
+    def over(self, given: Mapping[str, Given]) -> Prepared:
+        """Return the same plan over other operands."""
+        return replace(self, checked=replace(self.checked, given=given))
 
-    assignment: Assignment
-    given: Mapping[str, Given]
-    sizes: Mapping[str, int]
-    copied: bool
+    @property
+    def kind(self) -> ResultKind:
+        """Return how the last result is handed out."""
+        return self.kinds[self.checked.target]
+
+    @property
+    def dtype(self) -> DType:
+        """Return the dtype of the last result; the plan's is `computed_dtype` of it."""
+        return self.checked.elaborated.dtypes[self.checked.target]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of the last result."""
+        return self.checked.shapes[self.checked.target]
 
 
 def prepare(
@@ -209,18 +146,26 @@ def prepare(
     settings: Settings,
     squeezed: Squeezed = (),
 ) -> Prepared:
-    """Return all checks, then the plan."""
-    checked = check(assignment, objects, settings, squeezed)
-    assignment, given, sizes = checked.assignment, checked.given, checked.sizes
-    exact = settings.counts or bool(settings.plan)  # which may have sizes compiled in
-    key = ("plan", assignment, squeezed, settings, facts(given, exact))
-    planned = KERNELS.memo.get(key)
-    if planned is None:
-        planned = _planned(assignment, given, settings, squeezed, sizes)
-        KERNELS.memo.put(key, planned)
-    shape = tuple(sizes[i] for i in assignment.target.indices)
-    plan, kind, dtype, kernels = planned.plan, planned.kind, planned.dtype, planned.kernels
-    return Prepared(assignment, given, plan, kind, shape, dtype, kernels, checked.copied)
+    """Check the operands of one assignment, and plan it."""
+    return make_prepared(check(assignment, objects, settings, squeezed), settings)
+
+
+def prepare_statements(
+    written: Sequence[Assignment],
+    objects: Mapping[str, Any],
+    settings: Settings,
+    outputs: Sequence[str],
+    formats: Mapping[str, Any],
+) -> Prepared:
+    """Check the operands of statements, and plan these together.
+
+    outputs  the names that are wanted
+    formats  those that are asked for, by name
+    """
+    check_schedule(settings)
+    statements = in_single_assignment(written, outputs, objects)
+    check_passed(written, statements, objects)
+    return make_prepared(check_statements(statements, objects, settings, formats), settings)
 
 
 def check(
@@ -229,57 +174,126 @@ def check(
     settings: Settings,
     squeezed: Squeezed = (),
 ) -> Checked:
-    """Return all checks."""
-    added = target_of(assignment, objects)
-    assignment = accumulated(assignment, objects)
-    check_names(assignment, objects)
-    as_they_are = give(objects, settings.dtype, settings.weak)
-    if settings.dtype is not None:
-        check_casts(as_they_are, settings.dtype, settings.casting)
-        as_they_are = read_as(as_they_are, dict.fromkeys(as_they_are, settings.dtype))
-        read = dict.fromkeys(as_they_are, settings.dtype)
-        assignment = with_wide_answers(assignment, read, asked=settings.dtype)
+    """Check the operands of one assignment, and find what it makes."""
+    name = assignment.target.tensor
+    statements = in_single_assignment((assignment,), (name,), objects)
+    check_names(statements.assignments[0], objects)
+    return check_statements(statements, objects, settings, {name: settings.format}, squeezed)
+
+
+def check_statements(
+    statements: Statements,
+    objects: Mapping[str, Any],
+    settings: Settings,
+    formats: Mapping[str, Any],
+    squeezed: Squeezed = (),
+) -> Checked:
+    """Check operands against statements, and read them in the types that kernels need.
+
+    formats   of the tensors that statements make, by the names of the text
+    squeezed  modes of size 1 that accesses leave out
+
+    Raises OperandError, OperandTypeError, DimensionError, FormatError.
+    """
+    given = give(objects, settings.dtype, settings.weak)
+    if settings.dtype is None:
+        given |= read_as(*_halves(given))
     else:
-        as_they_are = {**as_they_are, **read_as(*_halves(as_they_are))}
-    if settings.dtype is None and settings.wide_sums:
-        assignment, as_they_are = with_wide_sums(assignment, as_they_are, added)
-    assignment = with_fills(assignment, fills_of({n: g.operand for n, g in as_they_are.items()}))
-    shapes = {name: g.data.shape for name, g in as_they_are.items()}
-    for name, axes in squeezed:
-        shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
-    check_orders(assignment, shapes)
-    sizes = check_sizes(assignment, shapes)
-    for index, size in settings.static:
-        check_static_size(index, size, sizes)
-    given = widened(assignment, as_they_are)
-    copied = given is not as_they_are
-    kept = (added, *(name for name, _ in squeezed))
-    given = lined_up(assignment, given, sizes, settings, kept)
-    return Checked(assignment, given, sizes, copied)
+        check_casts(given, settings.dtype, settings.casting)
+        given = read_as(given, dict.fromkeys(given, settings.dtype))
+    options = ResultOptions(
+        formats,
+        settings.dtype,
+        settings.static,
+        _repeated(given),
+        wide_sums=settings.wide_sums,
+        squeezed=squeezed,
+    )
+    operands = {name: each.operand for name, each in given.items()}
+    containers = {name: container(each) for name, each in given.items()}
+    elaborated = elaborate(statements, operands, containers, options)
+    reads = {name: _read(given, read) for name, read in elaborated.reads.items()}
+    copied = any(read.converted for read in elaborated.reads.values())
+    given, shapes = {**given, **reads}, {n: o.shape for n, o in elaborated.operands.items()}
+    last = elaborated.written[-1]
+    sizes = _sizes_of(last, shapes, squeezed)
+    if len(elaborated.assignments) == 1:
+        added = statements.steps[0].added
+        fixed = (added, *(name for name, _ in squeezed))
+        given = {**lined_up(last, given, sizes, settings, fixed)}
+    return Checked(statements, elaborated, given, sizes, shapes, squeezed, copied)
+
+
+def _sizes_of(
+    assignment: Assignment, shapes: Mapping[str, tuple[int, ...]], squeezed: Squeezed
+) -> dict[str, int]:
+    """Return the size of each index of an assignment that was checked."""
+    axes, sizes = dict(squeezed), dict[str, int]()
+    for access in accesses(assignment):
+        shape, out = shapes[access.tensor], axes.get(access.tensor, ())
+        left = (size for axis, size in enumerate(shape) if axis not in out)
+        sizes.update(zip(access.indices, left, strict=True))
+    return sizes
+
+
+def _repeated(given: Mapping[str, Given]) -> frozenset[str]:
+    """Find the sparse operands of integers that may store a coordinate twice."""
+    inform = informer(given)
+    return frozenset(
+        name
+        for name, each in given.items()
+        if not each.data.format.is_dense
+        and computes_exactly(each.data.dtype)
+        and may_repeat(inform(name, each.data))
+    )
+
+
+def _read(given: Mapping[str, Given], read: Read) -> Given:
+    """Return an operand in the type that it is read in."""
+    source, wanted = given[read.source], read.dtype
+    if not read.converted:
+        return read_as({read.source: source}, {read.source: wanted})[read.source]
+    with room(f"{read.source} as {wanted}", source.data.values.size * wanted.itemsize):
+        data = converted_to(wanted, source.data)
+    operand = replace(source.operand, type=type_of(data), joined=joined_of(data))
+    return replace(source, data=data, operand=operand)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Planned:
-    """What is the same for all operands with the same facts."""
+class _Planned:
+    """A plan, with kernels and kinds of results, for all operands with the same facts."""
 
     plan: Plan
-    kind: ResultKind
-    dtype: np.dtype[Any]
+    kinds: Mapping[str, ResultKind]
     kernels: dict[tuple[str, str], CompiledKernel]
 
 
-def _planned(
-    assignment: Assignment,
-    given: Mapping[str, Given],
-    settings: Settings,
-    squeezed: Squeezed,
-    sizes: Mapping[str, int],
-) -> Planned:
-    wanted = wanted_result(assignment, given, sizes, settings)
-    options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
-    operands = {name: g.operand for name, g in given.items()}
+def make_prepared(checked: Checked, settings: Settings) -> Prepared:
+    """Plan statements whose operands are checked, once for operands with the same facts."""
+    elaborated, results = checked.elaborated, (*checked.statements.outputs.values(),)
+    exact = settings.counts or bool(settings.plan)  # which may have sizes compiled in
+    key = (
+        *("plan", elaborated.assignments, results, *elaborated.kinds.items(), checked.squeezed),
+        *(settings, facts(checked.given, exact)),
+    )
+    planned: _Planned | None = KERNELS.memo.get(key)
+    if planned is None:
+        plan = _plan(checked, settings, results)
+        kinds = dict(elaborated.kinds)
+        if checked.is_alone:  # whose modes may be stored in another order
+            kinds[checked.target] = replace(kinds[checked.target], format=plan.result.format)
+        planned = _Planned(plan, kinds, {})
+        KERNELS.memo.put(key, planned)
+    return Prepared(checked, planned.plan, planned.kinds, planned.kernels)
+
+
+def _plan(checked: Checked, settings: Settings, results: tuple[str, ...]) -> Plan:
+    """Plan statements over operands, or read the plan that the settings have as text."""
+    elaborated, types = checked.elaborated, checked.elaborated.types
+    operands = {name: each.operand for name, each in checked.given.items()}
+    is_tensor = elaborated.kinds[results[-1]].kind == TENSOR
     request = Request(
-        wanted.type,
+        types[results[-1]],
         settings.static,
         Effort(settings.budget, rows=settings.look_up),
         memory=settings.memory,
@@ -290,51 +304,33 @@ def _planned(
         allow=settings.allow,
         reversed=settings.reversed,
         orders=settings.orders,
-        any_order=wanted.any_order,
+        any_order=is_tensor and settings.format is None,
     ).on(settings.target)
     if settings.plan:
         from taco_py.running.plan_texts.fitted_plan import plan_of_text
 
-        plan = plan_of_text(settings.plan, operands, request, wanted.assignment, squeezed)
-    else:
-        plan = make_plan(wanted.assignment, operands, request, options, squeezed)
-    return Planned(plan, replace(wanted.kind, format=plan.result.format), wanted.dtype, {})
+        (alone,) = elaborated.assignments
+        return plan_of_text(settings.plan, operands, request, alone, checked.squeezed)
+    libraries = libraries_of(settings)
+    options = Options(settings.path, settings.contract, settings.schedule, libraries)
+    return plan_statements(
+        elaborated.assignments, operands, types, request, results, options, checked.squeezed
+    )
 
 
-def accumulated(assignment: Assignment, objects: Mapping[str, Any]) -> Assignment:
-    """Return `y += value` as `y' = y + value` when there is a `y` to begin from, else as `y =
-    value`."""
-    if assignment.operator is None:
-        return assignment
-    target = assignment.target
-    if target.tensor not in objects:
-        return replace(assignment, operator=None)
-    taken = (*objects, *operand_names(assignment), target.tensor)
-    name = Names(taken).fresh(f"{target.tensor}_new")
-    begin = nonzero(target) if assignment.operator.reduces_truths else target
-    value = Call(assignment.operator, (begin, assignment.value))
-    return Assignment(Access(name, target.indices, target.span), value, None, assignment.span)
-
-
-def target_of(assignment: Assignment, objects: Mapping[str, Any]) -> str:
-    """Return the operand that a value is added to by `+=`, or "" where there is none."""
-    name = assignment.target.tensor
-    return name if assignment.operator is not None and name in objects else ""
-
-
-def with_wide_sums(
-    assignment: Assignment, given: dict[str, Given], added: str
-) -> tuple[Assignment, dict[str, Given]]:
-    """Read operands in the types that sums of small integers are computed in.
-
-    added  the operand that a value is added to, or ""
-    """
-    dtypes = {name: computed_dtype(g.data.dtype) for name, g in given.items()}
-    wide = wide_sums(assignment, dtypes, dtypes.get(added))
-    if not wide.read:
-        return wide.assignment, given
-    whole = {**given, **{name: given[other] for name, other in wide.same.items()}}
-    return wide.assignment, {**whole, **read_as({n: whole[n] for n in wide.read}, wide.read)}
+def check_schedule(settings: Settings) -> None:
+    """Raise where a call asks for what only one statement can have."""
+    if settings.schedule is not None or settings.chosen_by_data:
+        raise ScheduleError(
+            "Expected no schedule for several statements, each of which has loops of its own, "
+            "found one",
+            hint="leave schedule= away, or compute that statement by a call of its own",
+        )
+    if settings.path is not None:
+        raise NotationError(
+            "Expected no path for several statements, found one",
+            hint="leave path= away, or compute that statement by a call of its own",
+        )
 
 
 def check_casts(given: Mapping[str, Given], wanted: np.dtype[Any], casting: str) -> None:
@@ -386,12 +382,11 @@ def converts_in_place(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
 
 def start(prepared: Prepared, settings: Settings, out: Array | None) -> Execution:
     """Return an execution over the prepared operands."""
-    given = prepared.given
-    tensors = {name: g.data for name, g in given.items()}
+    tensors = {name: each.data for name, each in prepared.given.items()}
     threads = settings.threads or KERNELS.cores
-    known = informer(given), prepared.kernels
-    machine = prepared.plan.machine
-    return Execution(tensors, threads, out, *known, shape=prepared.shape, machine=machine)
+    known, machine = (informer(prepared.given), prepared.kernels), prepared.plan.machine
+    shape = prepared.shape if prepared.checked.is_alone else None
+    return Execution(tensors, threads, out, *known, shape=shape, machine=machine)
 
 
 # ---------------------------------------------------------------- within a limit of memory

@@ -20,7 +20,7 @@ from taco_py.calls.call.given_path import checked_path, steps_of
 from taco_py.calls.call.kept_order import kept_order
 from taco_py.calls.call.over_semirings import Over, over_numbers
 from taco_py.calls.call.over_semirings import computed as computed_over
-from taco_py.calls.call.prepare import Understood
+from taco_py.calls.call.read_text import Understood
 from taco_py.calls.call.sum_bounds import narrow_sum
 from taco_py.calls.call.texts.in_blocks import (
     concerns,

@@ -12,7 +12,7 @@ from codegen.records import dataclass
 from taco_py.api.tensor import tensor
 from taco_py.arguments.operands import describe
 from taco_py.arguments.settings import Settings
-from taco_py.calls.call.prepare import Understood
+from taco_py.calls.call.read_text import Understood
 from taco_py.calls.call.several.compute_several import compute_several
 from taco_py.calls.call.several.explain_several import explained_several
 from taco_py.calls.call.several.peak_of_several import peak_of_several

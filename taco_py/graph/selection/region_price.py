@@ -20,8 +20,8 @@ from codegen.records import dataclass
 from taco_py.arguments.operands import as_number, describe, is_number
 from taco_py.arguments.result_table import TENSOR
 from taco_py.calls.call.libraries import libraries_of
+from taco_py.calls.call.several.elaborate import Elaborated, ResultOptions, elaborate
 from taco_py.calls.call.several.sequence import in_single_assignment
-from taco_py.calls.call.several.typed import Typed, Wishes, typed
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.machine import NOMINAL
 from taco_py.graph.extents import Extent, compiled
@@ -235,11 +235,11 @@ def operands_of(
     return found
 
 
-def typed_of(written: Statements, operands: Mapping[str, Operand]) -> Typed:
+def typed_of(written: Statements, operands: Mapping[str, Operand]) -> Elaborated:
     """Type statements over operands that are Tensors, as values between are."""
     statements = in_single_assignment(written.assignments, written.results, tuple(operands))
     containers = dict.fromkeys(operands, TENSOR)
-    return typed(statements, operands, containers, Wishes(dict(written.formats)))
+    return elaborate(statements, operands, containers, ResultOptions(dict(written.formats)))
 
 
 def _read(operand: Operand, dtype: str) -> Operand:

@@ -8,7 +8,6 @@ from typing import Any
 
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call.prepare import check
-from taco_py.calls.call.wanted_result import wanted_result
 from taco_py.data.kernels import KERNELS
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.nodes import Assignment
@@ -25,13 +24,12 @@ def key_of_call(
 ) -> TuningKey:
     """Return the key of an assignment over numbers, as `compute` has it."""
     checked = check(assignment, objects, settings, squeezed)
-    given = checked.given
-    wanted = wanted_result(checked.assignment, given, checked.sizes, settings)
-    kind = f"{wanted.kind.kind} {wanted.dtype.name}"
+    made, target = checked.elaborated, checked.target
+    kind = f"{made.kinds[target].kind} {made.dtypes[target].name}"
     computation = Computation(
         (checked.assignment,),
-        {name: each.operand for name, each in given.items()},
-        {checked.assignment.target.tensor: (kind, wanted.type)},
+        {name: each.operand for name, each in checked.given.items()},
+        {target: (kind, made.types[target])},
         squeezed,
         tuple(_told(settings)),
         settings.static,

@@ -101,7 +101,11 @@ class PlanBench:
         def long() -> object:
             return run(prepared.plan, start(prepared, settings, None))
 
-        task = None if self.squeezed or prepared.copied else task_of(prepared, self.objects, None)
+        task = (
+            None
+            if self.squeezed or prepared.checked.copied
+            else task_of(prepared, self.objects, None)
+        )
         if task is None:
             return long
         short = partial(make_call(task, by_place, threads)[0], *self.objects.values())

@@ -8,7 +8,7 @@ from typing import Any
 from codegen.records import dataclass
 from taco_py.arguments.settings import Settings, settings_of
 from taco_py.calls.call.over_semirings import over_numbers, over_of
-from taco_py.calls.call.prepare import Understood, statements_of
+from taco_py.calls.call.read_text import Understood, statements_of
 from taco_py.calls.call.texts.in_blocks import concerns
 from taco_py.language.diagnostics.errors import OperandError
 from taco_py.language.notation.checks import has_subscripts

@@ -13,7 +13,7 @@ from codegen.records import dataclass
 from taco_py.arguments.operands import check_given, is_number, taken
 from taco_py.arguments.settings import settings_of
 from taco_py.calls.call.over_semirings import Over, over_numbers
-from taco_py.calls.call.prepare import statements_of
+from taco_py.calls.call.read_text import statements_of
 from taco_py.calls.call.several.sequence import in_single_assignment
 from taco_py.calls.call.several.wishes import asked_of
 from taco_py.calls.indexed.domains import ERROR

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from taco_py.arguments.settings import settings_of
-from taco_py.calls.call.prepare import Understood
+from taco_py.calls.call.read_text import Understood
 from taco_py.calls.call.texts.by_text import Asks, compute_read, explain_read
 from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.traced_operands import taken_over, taker_of

@@ -81,13 +81,13 @@ def remember_on_device(
 ) -> None:
     """Keep what calls like the one that was prepared do, where they read all operands in place."""
     given = prepared.given
-    if prepared.copied or list(given) != list(objects):
+    if prepared.checked.copied or list(given) != list(objects):
         return
     for name, obj in objects.items():
         if not isinstance(obj, DeviceTensor) or given[name].data is not stores_all(obj.data):
             return
     facts = {name: replace(each.operand, entries=None) for name, each in given.items()}
-    alone = replace(prepared, given={})  # which keep no array of the operands
+    alone = prepared.over({})  # which keeps no array of the operands
     KERNELS.memo.put(key, _short_call(alone, facts, settings, axes, cautions))
 
 
@@ -106,7 +106,7 @@ def _short_call(
             name: Given(obj, stores_all(obj.data), own)
             for (name, own), obj in zip(facts.items(), operands, strict=True)
         }
-        execution = start(replace(prepared, given=given), settings, None)
+        execution = start(prepared.over(given), settings, None)
         return stay(run(prepared.plan, execution), prepared, axes, operands[0].target)
 
     return call

@@ -12,8 +12,8 @@ from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.results import hand_out
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call.compute import check_out, remember
-from taco_py.calls.call.prepare import Understood
-from taco_py.calls.call.several.ready import Ready, make_ready
+from taco_py.calls.call.prepare import Prepared, prepare_statements, start
+from taco_py.calls.call.read_text import Understood
 from taco_py.calls.call.several.wishes import Asked
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import Array, on_host
@@ -43,7 +43,7 @@ def compute_several(
         WATCH.tell(read[-1].assignment, objects, settings, {"several": True})
     begun = _begun(read, objects, asked.outs)
     objects = {**objects, **begun}
-    ready = make_ready(
+    prepared = prepare_statements(
         [each.assignment for each in read],
         objects,
         settings,
@@ -51,23 +51,23 @@ def compute_several(
         asked.formats,
     )
     for name, array in asked.outs.items():
-        _check_out(array, ready, name, settings)
+        _check_out(array, prepared, name, settings)
     check_outs_apart(asked.outs)
-    execution = ready.start(settings)
-    made = run_all(ready.plan, execution)
+    execution = start(prepared, settings, None)
+    made = run_all(prepared.plan, execution)
     if key is not None and KERNELS.memo.get(key) in (None, no_short_way):
-        task = None if execution.wide else task_of(ready, objects, asked, begun)
+        task = None if execution.wide else task_of(prepared, objects, asked, begun)
         if task is not None:
             remember(key, task, settings, execution.threads, cautions)
     found: list[Any] = []
     place = place_of(objects.values())
-    for name, target in ready.statements.outputs.items():
+    for name, target in prepared.checked.statements.outputs.items():
         data, out = made[target], asked.outs.get(name)
         if out is not None:
             np.copyto(out, on_host(data).values, casting="unsafe")
             found.append(out)
         else:
-            found.append(hand_out(data, ready.typed.kinds[target], place))
+            found.append(hand_out(data, prepared.kinds[target], place))
     return found[0] if asked.alone else tuple(found)
 
 
@@ -96,38 +96,38 @@ def check_outs_apart(outs: Mapping[str, Array]) -> None:
             )
 
 
-def _check_out(out: Array, ready: Ready, name: str, settings: Settings) -> None:
+def _check_out(out: Array, prepared: Prepared, name: str, settings: Settings) -> None:
     """Raise OutputError where an array cannot hold a result."""
-    target = ready.statements.outputs[name]
-    facts = ready.typed.operands[target]
+    target = prepared.checked.statements.outputs[name]
+    facts = prepared.checked.elaborated.operands[target]
     dtype = np.dtype(facts.type.dtype)
-    check_out(out, ready.typed.kinds[target], facts.shape, dtype, settings.casting)
+    check_out(out, prepared.kinds[target], facts.shape, dtype, settings.casting)
 
 
 def task_of(
-    ready: Ready, objects: Mapping[str, Any], asked: Asked, begun: Collection[str] = ()
+    prepared: Prepared, objects: Mapping[str, Any], asked: Asked, begun: Collection[str] = ()
 ) -> Task | None:
-    """What calls like the one that is ready do; None where operands were converted for it.
+    """What calls like the one that was prepared do; None where operands were converted for it.
 
     begun  the operands that are arrays for results
     """
-    plan, outs = ready.plan, asked.outs
-    if not ready.alone:
+    plan, outs = prepared.plan, asked.outs
+    if not prepared.checked.reads_as_passed:
         return None
-    kernels = compiled_kernels(ready.kernels, [step.target for step in plan.kernels])
+    kernels = compiled_kernels(prepared.kernels, [step.target for step in plan.kernels])
     if kernels is None:
         return None
-    *before, last = ready.typed.assignments
-    kinds = ready.typed.kinds
+    *before, last = prepared.checked.elaborated.assignments
+    kinds = prepared.kinds
     kind = kinds[last.target.tensor]
-    whole = (last, objects, ready.given, plan, kernels, kind)
+    whole = (last, objects, prepared.given, plan, kernels, kind)
     if asked.alone:
         out = next((each.dtype for each in outs.values()), None)
         return Task(*whole, out, next(iter(begun), ""), before=tuple(before))
     names = {name: f"out_{place}" for place, name in enumerate(outs)}
     wanted = tuple(
         Wanted(target, kinds[target], (names[name], outs[name].dtype) if name in outs else None)
-        for name, target in ready.statements.outputs.items()
+        for name, target in prepared.checked.statements.outputs.items()
     )
     arguments = {name: names[name] for name in begun}
     return Task(*whole, before=tuple(before), several=wanted, begun=arguments)

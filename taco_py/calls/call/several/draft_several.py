@@ -22,9 +22,9 @@ from taco_py.calls.call.draft import (
     is_array,
     names_to_dtypes,
 )
-from taco_py.calls.call.prepare import names_read, parsed_statements
+from taco_py.calls.call.read_text import names_read, parsed_statements
+from taco_py.calls.call.several.elaborate import Elaborated, Read, ResultOptions, elaborate
 from taco_py.calls.call.several.sequence import Statements, check_passed, in_single_assignment
-from taco_py.calls.call.several.typed import Read, Typed, Wishes, typed
 from taco_py.calls.call.several.wishes import Asked, asked_of
 from taco_py.language.formats import Format, dense
 from taco_py.language.notation.checks import accesses, unique
@@ -43,7 +43,7 @@ class DraftOfSeveral:
     """
 
     statements: Statements
-    typed: Typed
+    elaborated: Elaborated
     operands: Mapping[str, Operand]
     formats: Mapping[str, Format]
     asked: Asked
@@ -96,7 +96,9 @@ def draft_several(
     }
     whole = bool(arrays) and len(arrays) == len(names)
     containers = {name: container(arrays[name]) if whole else TENSOR for name in names}
-    found = typed(statements, facts, containers, Wishes(asked.formats, None, sizes, index=index))
+    found = elaborate(
+        statements, facts, containers, ResultOptions(asked.formats, None, sizes, index=index)
+    )
     operands = {**facts, **{alias: _read(facts, each) for alias, each in found.reads.items()}}
     return DraftOfSeveral(statements, found, operands, forms, asked, sizes, assumed)
 

@@ -8,9 +8,9 @@ from typing import Any
 from taco_py.arguments.operands import copies_made
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call.devices.on_device import told_place
-from taco_py.calls.call.several.ready import make_ready
+from taco_py.calls.call.prepare import prepare_statements, start
+from taco_py.calls.call.several.elaborate import Elaborated
 from taco_py.calls.call.several.sequence import Statements
-from taco_py.calls.call.several.typed import Typed
 from taco_py.calls.call.several.wishes import Asked
 from taco_py.compiler.driver import compile_recipes
 from taco_py.language.notation.nodes import Assignment
@@ -27,31 +27,33 @@ def explained_several(
     asked: Asked,
 ) -> str:
     """Plan and compile statements, and say what was planned."""
-    ready = make_ready(written, objects, settings, asked.outputs, asked.formats)
-    steps = ready.plan.kernels
+    prepared = prepare_statements(written, objects, settings, asked.outputs, asked.formats)
+    steps = prepared.plan.kernels
     kernels = compile_recipes([step.recipe() for step in steps])
-    copies = copies_made(objects, ready.given)
-    execution = ready.start(settings)
+    copies = copies_made(objects, prepared.given)
+    execution = start(prepared, settings, None)
     for step, kernel in zip(steps, kernels, strict=True):
         copies += copies_in_order(kernel, step, execution)
     told = explain(
-        ready.plan, kernels, tuple(dict.fromkeys(copies)), execution.threads, execution.tensors
+        prepared.plan, kernels, tuple(dict.fromkeys(copies)), execution.threads, execution.tensors
     )
-    told = with_results(told, ready.statements, ready.typed, ready.plan)
+    told = with_results(
+        told, prepared.checked.statements, prepared.checked.elaborated, prepared.plan
+    )
     return told_place(objects, settings.target) + told
 
 
-def with_results(told: str, statements: Statements, typed: Typed, plan: Plan) -> str:
+def with_results(told: str, statements: Statements, elaborated: Elaborated, plan: Plan) -> str:
     """What is said of a plan, and what becomes of each statement."""
     first, *others = told.split("\n")
-    return "\n".join((first, *told_statements(statements, typed, plan), *others))
+    return "\n".join((first, *told_statements(statements, elaborated, plan), *others))
 
 
-def told_statements(statements: Statements, typed: Typed, plan: Plan) -> Iterator[str]:
+def told_statements(statements: Statements, elaborated: Elaborated, plan: Plan) -> Iterator[str]:
     """Yield a line for the results, for each tensor between, and for each statement that is
     dropped."""
     results = (
-        f"{name} ({typed.kinds[target].kind})" for name, target in statements.outputs.items()
+        f"{name} ({elaborated.kinds[target].kind})" for name, target in statements.outputs.items()
     )
     yield f"results   {', '.join(results)}"
     wanted = statements.outputs.values()
@@ -61,7 +63,7 @@ def told_statements(statements: Statements, typed: Typed, plan: Plan) -> Iterato
         if name in inlined:
             yield f"inlined   {to_text(each)}: {inlined[name]}"
         elif name not in wanted:
-            yield f"between   {to_text(each)}, stored as {typed.operands[name].type}"
+            yield f"between   {to_text(each)}, stored as {elaborated.operands[name].type}"
     for each in statements.dropped:
         name = each.target.tensor
         yield f"dropped   {to_text(each)}: nothing reads {name}, which is no output"

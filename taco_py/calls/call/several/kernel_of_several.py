@@ -19,12 +19,12 @@ from taco_py.calls.call.compute import check_out
 from taco_py.calls.call.conform import by_place_and_name, conforming, typed_number
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.libraries import libraries_of
+from taco_py.calls.call.prepare import Checked, Prepared, check_schedule, start
 from taco_py.calls.call.several.compute_several import check_outs_apart, task_of
 from taco_py.calls.call.several.draft_several import DraftOfSeveral
+from taco_py.calls.call.several.elaborate import Elaborated, kinds_of
 from taco_py.calls.call.several.explain_several import with_results
-from taco_py.calls.call.several.ready import Ready, check_schedule
 from taco_py.calls.call.several.sequence import Statements
-from taco_py.calls.call.several.typed import Typed, kinds_of
 from taco_py.calls.call.several.wishes import Asked, by_output
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.driver import CompiledKernel, compile_recipes
@@ -65,7 +65,7 @@ class KernelOfSeveral:
     """
 
     statements: Statements
-    typed: Typed
+    elaborated: Elaborated
     plan: Plan
     formats: Mapping[str, Format]
     types: Mapping[str, TensorType]
@@ -86,7 +86,7 @@ class KernelOfSeveral:
         """Explain the kernels as `tp.explain` does."""
         limit = self.settings.threads or KERNELS.cores
         told = explain(self.plan, self.compiled, limit=limit)
-        return Report(with_results(told, self.statements, self.typed, self.plan))
+        return Report(with_results(told, self.statements, self.elaborated, self.plan))
 
     def roofline(
         self,
@@ -129,7 +129,7 @@ class KernelOfSeveral:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What to compile again: kernels are found by their recipes, functions are not stored."""
-        told = (self.statements, self.typed, self.plan, self.formats, self.types, self.outputs)
+        told = (self.statements, self.elaborated, self.plan, self.formats, self.types, self.outputs)
         return compile_plan_of_several, (*told, self.alone, self.settings)
 
     def __call__(
@@ -177,16 +177,16 @@ class KernelOfSeveral:
         begun = {n: o for n, o in asked.outs.items() if n in self.formats and n not in given}
         objects, _ = placed({**given, **begun}, self.settings.target)
         place = place_of(objects.values())
-        ready = self._ready(objects)
+        prepared = self._ready(objects)
         for name, given_out in asked.outs.items():
-            self._check_out(ready, name, given_out)
+            self._check_out(prepared, name, given_out)
         check_outs_apart(asked.outs)
-        execution = ready.start(replace(self.settings, threads=limit))
+        execution = start(prepared, replace(self.settings, threads=limit), None)
         made = run_all(self.plan, execution)
         if execution.fits:
             ways.note_fit(given)
         if not execution.wide and self.settings.target == "c":
-            self._remember(ready, objects, asked, begun)
+            self._remember(prepared, objects, asked, begun)
         found: list[Any] = []
         for name, target in self.statements.outputs.items():
             array = asked.outs.get(name)
@@ -194,22 +194,23 @@ class KernelOfSeveral:
                 np.copyto(array, on_host(made[target]).values, casting="unsafe")
                 found.append(array)
             else:
-                found.append(hand_out(made[target], ready.typed.kinds[target], place))
+                found.append(hand_out(made[target], prepared.kinds[target], place))
         return found[0] if self.alone else tuple(found)
 
-    def _ready(self, objects: Mapping[str, Any]) -> Ready:
+    def _ready(self, objects: Mapping[str, Any]) -> Prepared:
         """Return the operands checked, as the plan takes them."""
         uses = (access for each in self.statements.assignments for access in accesses(each))
         check_given([a for a in uses if a.tensor in self.formats], tuple(self.formats), objects)
         found = give({n: typed_number(n, obj, self.types[n]) for n, obj in objects.items()})
         sources = {name: name for name in self.formats}
-        sources |= {alias: read.source for alias, read in self.typed.reads.items()}
+        sources |= {alias: read.source for alias, read in self.elaborated.reads.items()}
         given: dict[str, Given] = {
             name: conforming(name, found[source], self.types[name], self.formats[source])
             for name, source in sources.items()
         }
         shapes = {name: tuple(g.data.shape) for name, g in given.items()}
-        for each in self.typed.assignments:
+        sizes: dict[str, int] = {}
+        for each in self.elaborated.assignments:
             check_orders(each, shapes)
             sizes = check_sizes(each, shapes)
             for index, size in self.settings.static:
@@ -218,33 +219,35 @@ class KernelOfSeveral:
             shapes[each.target.tensor] = tuple(sizes[i] for i in each.target.indices)
         operands = {
             name: replace(facts, shape=shapes[name]) if name in shapes else facts
-            for name, facts in self.typed.operands.items()
+            for name, facts in self.elaborated.operands.items()
         }
         kinds = self._kinds({name: container(g) for name, g in given.items()})
-        typed = replace(self.typed, operands=operands, kinds=kinds)
-        alone = len(given) == len(self.formats)
-        return Ready(self.statements, typed, given, self.plan, self.kernels, alone)
+        elaborated = replace(self.elaborated, operands=operands, kinds=kinds)
+        checked = Checked(self.statements, elaborated, given, sizes, shapes)
+        return Prepared(checked, self.plan, kinds, self.kernels)
 
     def _kinds(self, containers: Mapping[str, str]) -> dict[str, ResultKind]:
         """What results are handed out as: sparse ones as the sparse operands are."""
-        own = self.typed.kinds
-        found = kinds_of(self.typed.assignments, self.typed.types, containers)
+        own = self.elaborated.kinds
+        found = kinds_of(self.elaborated.assignments, self.elaborated.types, containers)
         return {name: own[name] if own[name].kind == "ndarray" else found[name] for name in own}
 
-    def _check_out(self, ready: Ready, name: str, out: Any) -> None:
+    def _check_out(self, prepared: Prepared, name: str, out: Any) -> None:
         target = self.statements.outputs[name]
-        facts = ready.typed.operands[target]
-        kind, dtype = ready.typed.kinds[target], np.dtype(facts.type.dtype)
+        facts = prepared.checked.elaborated.operands[target]
+        kind, dtype = prepared.kinds[target], np.dtype(facts.type.dtype)
         check_out(out, kind, facts.shape, dtype, self.settings.casting)
 
     def _remember(
-        self, ready: Ready, objects: Mapping[str, Any], asked: Asked, begun: Mapping[str, Any]
+        self, prepared: Prepared, objects: Mapping[str, Any], asked: Asked, begun: Mapping[str, Any]
     ) -> None:
         """The short way for such operands, where they are read in place."""
-        given = ready.given
-        if not ready.alone or not all(reads_in_place(o, given[n]) for n, o in objects.items()):
+        given = prepared.given
+        if not prepared.checked.reads_as_passed or not all(
+            reads_in_place(o, given[n]) for n, o in objects.items()
+        ):
             return
-        task = task_of(ready, objects, asked, begun)
+        task = task_of(prepared, objects, asked, begun)
         if task is not None:
             limit = self.settings.threads or KERNELS.cores
             ways = self.writing if asked.outs else self.ways
@@ -256,7 +259,7 @@ class KernelOfSeveral:
 def compile_several(drafted: DraftOfSeveral, settings: Settings) -> KernelOfSeveral:
     """Return the kernels of statements over operands of known formats."""
     check_schedule(settings)
-    found, results = drafted.typed, tuple(drafted.statements.outputs.values())
+    found, results = drafted.elaborated, tuple(drafted.statements.outputs.values())
     request = Request(
         found.types[results[-1]],
         drafted.static,
@@ -276,7 +279,7 @@ def compile_several(drafted: DraftOfSeveral, settings: Settings) -> KernelOfSeve
 
 def compile_plan_of_several(
     statements: Statements,
-    typed: Typed,
+    elaborated: Elaborated,
     plan: Plan,
     formats: Mapping[str, Format],
     types: Mapping[str, TensorType],
@@ -289,5 +292,5 @@ def compile_plan_of_several(
     steps = plan.kernels
     compiled = compile_recipes([step.recipe() for step in steps])
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
-    told = (statements, typed, plan, formats, types, outputs, alone, settings)
+    told = (statements, elaborated, plan, formats, types, outputs, alone, settings)
     return KernelOfSeveral(*told, compiled, kernels)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from taco_py.arguments.settings import Settings
-from taco_py.calls.call.several.ready import make_ready
+from taco_py.calls.call.prepare import prepare_statements
 from taco_py.calls.call.several.wishes import Asked
 from taco_py.data.kernels import KERNELS
 from taco_py.language.notation.nodes import Assignment
@@ -23,9 +23,9 @@ def peak_of_several(
 
     What is sparse counts with the most that it may take.
     """
-    ready = make_ready(written, objects, settings, asked.outputs, asked.formats)
-    tensors = {name: given.data for name, given in ready.given.items()}
+    prepared = prepare_statements(written, objects, settings, asked.outputs, asked.formats)
+    tensors = {name: given.data for name, given in prepared.given.items()}
     limit = settings.threads or KERNELS.cores
-    found = tuple(moments(ready.plan, tensors, ready.kernels, limit, False))
+    found = tuple(moments(prepared.plan, tensors, prepared.kernels, limit, False))
     peak = max((moment.most for moment in found), default=0)
     return peak, sum(moment.made.most for moment in found)

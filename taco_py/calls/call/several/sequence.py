@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.arguments.operands import OPTIONS, check_given
-from taco_py.calls.call.prepare import names_read
+from taco_py.calls.call.read_text import names_read
 from taco_py.language.diagnostics.errors import OperandError
 from taco_py.language.notation.checks import accesses, operand_names, rename, unique
+from taco_py.language.notation.functions.function_table import nonzero
 from taco_py.language.notation.nodes import Access, Assignment, Call
 
 
@@ -78,9 +79,9 @@ def in_single_assignment(
         elif name in operands:
             target = names.fresh(f"{name}_new")
         if each.operator is not None and added:
-            value = Call(
-                each.operator, (Access(added, each.target.indices, each.target.span), value)
-            )
+            begin = Access(added, each.target.indices, each.target.span)
+            truths = each.operator.reduces_truths
+            value = Call(each.operator, (nonzero(begin) if truths else begin, value))
         access = Access(target, each.target.indices, each.target.span)
         steps.append(Statement(Assignment(access, value, None, each.span), added))
         now[name], origin[target] = target, name

@@ -13,7 +13,7 @@ from taco_py.arguments.settings import Settings, settings_of
 from taco_py.calls.call.compute import compute
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.given_path import along
-from taco_py.calls.call.prepare import Understood, statements_of
+from taco_py.calls.call.read_text import Understood, statements_of
 from taco_py.calls.call.texts.in_blocks import (
     concerns,
     explained_over_blocks,

@@ -15,7 +15,7 @@ from taco_py.arguments.settings import Settings
 from taco_py.calls.call.compute import compute
 from taco_py.calls.call.explain_call import explained
 from taco_py.calls.call.given_path import along
-from taco_py.calls.call.prepare import Understood
+from taco_py.calls.call.read_text import Understood
 from taco_py.calls.remapped.remapped_call import (
     RemappedCall,
     copied_into,

@@ -27,7 +27,7 @@ from taco_py.calls.call.draft import (
     names_to_dtypes,
 )
 from taco_py.calls.call.kernel import Kernel, compile_draft
-from taco_py.calls.call.prepare import Understood, accumulated
+from taco_py.calls.call.read_text import Understood, accumulated
 from taco_py.calls.remapped.cut_indices import (
     AnyFormat,
     CutAssignment,

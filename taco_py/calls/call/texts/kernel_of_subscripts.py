@@ -24,7 +24,7 @@ from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.draft import Draft, draft_assignment, format_of, is_array, names_to_dtypes
 from taco_py.calls.call.kernel import Kernel, compile_draft
 from taco_py.calls.call.over_semirings import Over
-from taco_py.calls.call.prepare import Understood, accumulated
+from taco_py.calls.call.read_text import Understood, accumulated
 from taco_py.calls.indexed.domains import Stated, bounds
 from taco_py.calls.indexed.indexed_call import IndexedCall, stated_of
 from taco_py.calls.indexed.indexed_statements import OVER_SEMIRINGS, refuse_scatter

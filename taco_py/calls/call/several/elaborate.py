@@ -1,5 +1,5 @@
 """What is known of the tensors that statements make, before anything runs: how each is stored, its
-type and its shape.
+type and its shape. One statement is a text of several of length one.
 
 Each statement makes what `evaluate` would return for it alone, of the tensors that it reads: the
 same object, in the same format, of the same dtype.
@@ -33,36 +33,43 @@ from taco_py.language.diagnostics.errors import OperandTypeError
 from taco_py.language.fill import fill_of as fill_text
 from taco_py.language.legal.absent import fill_of
 from taco_py.language.legal.stored import is_sparse
+from taco_py.language.legal.types import computes_exactly
 from taco_py.language.legal.wraps import with_wraps
 from taco_py.language.notation.checks import all_indices, operand_names, rename, unique
 from taco_py.language.notation.dtypes import DType, result_dtype
-from taco_py.language.notation.half_types import is_half
+from taco_py.language.notation.einsum import Squeezed
+from taco_py.language.notation.half_types import computed_dtype, is_half
 from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.language.notation.operators import Number
 from taco_py.language.notation.rewrites.fills import stored_alone, with_fills
-from taco_py.language.notation.rewrites.wide_sums import wide_sums
+from taco_py.language.notation.rewrites.wide_sums import wide_sums, with_wide_answers
 from taco_py.language.problem import TensorType
+from taco_py.planner.ir.formats import without_modes
 from taco_py.planner.ir.goal import real_statistics
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.statements import fills_of
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ResultOptions:
     """What a call says of the tensors that its statements make.
 
-    formats  those that are asked for, by the name in the text
-    dtype    what is computed in, None for NumPy's promotion
-    static   sizes to compile in, by index
-    wide     operands that store a coordinate twice, which are added up in the type they are read in
-    index    the index type where that is asked for
+    formats    those that are asked for, by the name in the text
+    dtype      what is computed in, None for NumPy's promotion
+    static     sizes to compile in, by index
+    repeated   operands that store a coordinate twice, which are added up in the type of reads
+    index      the index type where that is asked for
+    wide_sums  whether sums of small integers are wide
+    squeezed   modes of size 1 that accesses of operands leave out
     """
 
     formats: Mapping[str, Any] = field(default_factory=dict)
     dtype: DType | None = None
     static: tuple[tuple[str, int], ...] = ()
-    wide: frozenset[str] = frozenset()
+    repeated: frozenset[str] = frozenset()
     index: str | None = None
+    wide_sums: bool = True
+    squeezed: Squeezed = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +85,23 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class Elaborated:
     """Statements with what they make.
 
     assignments  in order; conversions of temporaries among them
+    written      the assignments before what wraps and what is not stored was written out
     reads        the operands that are read in another type, by the name that statements read
     operands     facts of everything that is read or made
     kinds        how each target is handed out
+    dtypes       of each target; kernels compute in `computed_dtype` of it
     """
 
     assignments: tuple[Assignment, ...]
+    written: tuple[Assignment, ...]
     reads: Mapping[str, Read]
     operands: Mapping[str, Operand]
     kinds: Mapping[str, ResultKind]
+    dtypes: Mapping[str, DType]
 
     @property
     def types(self) -> dict[str, TensorType]:
@@ -99,42 +110,44 @@ class Typed:
         return {name: self.operands[name].type for name in targets}
 
 
-def typed(
+def elaborate(
     statements: Statements,
     operands: Mapping[str, Operand],
     containers: Mapping[str, str],
-    wishes: Wishes,
-) -> Typed:
+    options: ResultOptions,
+) -> Elaborated:
     """Find what each statement makes of operands with these facts, in these containers.
 
     Raises OperandError, DimensionError, FormatError, OperandTypeError.
     """
-    _check_no_halves(operands, wishes)
-    found = _as_written(statements, operands, containers, wishes)
-    sampled = sampled_statements(statements, found.operands, frozenset(wishes.formats))
+    if len(statements.steps) == 1:
+        return _as_written(statements, operands, containers, options)
+    _check_no_halves(operands, options)
+    elaborated = _as_written(statements, operands, containers, options)
+    sampled = sampled_statements(statements, elaborated.operands, frozenset(options.formats))
     if sampled.steps == statements.steps:
-        return found
-    return _as_written(sampled, operands, containers, wishes)
+        return elaborated
+    return _as_written(sampled, operands, containers, options)
 
 
 def _as_written(
     statements: Statements,
     operands: Mapping[str, Operand],
     containers: Mapping[str, str],
-    wishes: Wishes,
-) -> Typed:
+    options: ResultOptions,
+) -> Elaborated:
     """Find what statements make, each of which is computed everywhere."""
-    building = _Building(statements, wishes, dict(operands), dict(containers))
+    building = _Building(statements, options, dict(operands), dict(containers))
     for statement in statements.steps:
         building.add(statement)
     building.check_static()
-    return building.typed()
+    return building.elaborated()
 
 
-def _check_no_halves(operands: Mapping[str, Operand], wishes: Wishes) -> None:
+def _check_no_halves(operands: Mapping[str, Operand], options: ResultOptions) -> None:
     """Raise OperandTypeError for 16 bits, to which each statement would have to be rounded."""
-    asked = {} if wishes.dtype is None else {"dtype=": np.dtype(wishes.dtype)}
-    types = {name: np.dtype(facts.type.dtype) for name, facts in operands.items()}
+    asked = {} if options.dtype is None else {"dtype=": np.dtype(options.dtype)}
+    types = {name: np.dtype(facts.type.promoted) for name, facts in operands.items()}
     for name, dtype in (asked or types).items():
         if is_half(dtype):
             raise OperandTypeError(
@@ -162,7 +175,7 @@ def kinds_of(
 
 
 def _container(kind: ResultKind) -> str:
-    """What a result is as an operand, in the words of the table."""
+    """Return what a result is as an operand, in the words of the table."""
     if kind.kind in (ARRAY, TENSOR):
         return kind.kind
     return "sparse_matrix" if kind.kind.endswith("_matrix") else "sparse_array"
@@ -170,58 +183,65 @@ def _container(kind: ResultKind) -> str:
 
 @dataclass(slots=True)
 class _Building:
-    """Statements typed so far.
+    """Statements elaborated so far.
 
-    known  facts of operands and of what was made
+    known  facts of operands and of the tensors that were made
     """
 
     statements: Statements
-    wishes: Wishes
+    options: ResultOptions
     known: dict[str, Operand]
     containers: dict[str, str]
     assignments: list[Assignment] = field(default_factory=list)
+    written: list[Assignment] = field(default_factory=list)
     reads: dict[str, Read] = field(default_factory=dict)
     kinds: dict[str, ResultKind] = field(default_factory=dict)
+    dtypes: dict[str, DType] = field(default_factory=dict)
     sizes: dict[str, list[int]] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
 
     def add(self, statement: Statement) -> None:
-        """Type one more statement."""
+        """Elaborate one more statement."""
         assignment = self._in_wide_types(statement)
-        shapes = {name: self.known[name].shape for name in operand_names(assignment)}
+        assignment = with_fills(assignment, fills_of(self.known))
+        shapes = {name: self._shape(name) for name in operand_names(assignment)}
         check_orders(assignment, shapes)
         sizes = check_sizes(assignment, shapes)
         for index, size in sizes.items():
             self.sizes.setdefault(index, []).append(size)
+        promoted = self._promoted(assignment)
+        dtype = self.options.dtype or result_dtype(assignment, promoted)
+        self.written.append(assignment)
+        assignment, kind, fill = self._with_fill(assignment, dtype, promoted)
         indices = assignment.target.indices
-        dtype = self.wishes.dtype or result_dtype(assignment, self._dtypes(assignment))
-        assignment, kind, fill = self._with_fill(
-            with_fills(assignment, fills_of(self.known)), dtype
-        )
         shape = tuple(sizes[index] for index in indices)
-        type = TensorType(kind.format, dtype.name, fill=fill)
+        type = TensorType(kind.format, computed_dtype(dtype).name, fill=fill)
         entries = float(prod(shape))
-        if is_sparse(kind.format):
+        if is_sparse(kind.format) and not self.options.squeezed:
             stats = real_statistics(assignment, self.known)
             entries = min(entries, result_size(stats, assignment.value, indices))
-        self._made(assignment, Operand(type, shape, entries), kind)
+        self._made(assignment, Operand(type, shape, entries), kind, dtype)
 
-    def _made(self, assignment: Assignment, facts: Operand, kind: ResultKind) -> None:
+    def _shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a tensor without the modes that accesses leave out."""
+        shape, axes = self.known[name].shape, dict(self.options.squeezed).get(name, ())
+        return tuple(n for axis, n in enumerate(shape) if axis not in axes)
+
+    def _made(self, assignment: Assignment, facts: Operand, kind: ResultKind, dtype: DType) -> None:
         name = assignment.target.tensor
         self.assignments.append(assignment)
-        self.known[name], self.kinds[name] = facts, kind
+        self.known[name], self.kinds[name], self.dtypes[name] = facts, kind, dtype
         self.containers[name] = _container(kind)
         self.made.add(name)
 
     def _with_fill(
-        self, assignment: Assignment, dtype: DType
+        self, assignment: Assignment, dtype: DType, promoted: Mapping[str, DType]
     ) -> tuple[Assignment, ResultKind, str]:
         """Return the assignment that stores what differs from its fill value alone, where a Tensor
         or a temporary has that; with how it is stored, and the fill value as text."""
-        dtypes = self._dtypes(assignment)
-        assignment = with_wraps(assignment, self._fill, dtypes)
+        assignment = with_wraps(assignment, self._fill, promoted)
         kind = self._kind(assignment)
-        value = fill_of(assignment.value, self._fill, dtypes)
+        value = fill_of(assignment.value, self._fill, promoted)
         if value is None or value == 0:
             return assignment, kind, ""
         alone = stored_alone(assignment)
@@ -235,48 +255,62 @@ class _Building:
         return 0 if is_sparse(self.known[access.tensor].type.format) else None
 
     def _kind(self, assignment: Assignment) -> ResultKind:
-        """What `evaluate` would return for this statement alone."""
+        """Look up what `evaluate` would return for this statement alone."""
         name = self.statements.names[assignment.target.tensor]
-        asked = self.wishes.formats.get(name)
+        asked = self.options.formats.get(name)
         wanted = as_format(asked, len(assignment.target.indices))
         formats = {n: self.known[n].type.format for n in operand_names(assignment)}
+        for name, axes in self.options.squeezed:
+            formats[name] = without_modes(formats[name], formats[name].order - len(axes))
         vast = vast_indices(self.known, assignment)
         return look_up(Question(assignment, formats, self.containers, wanted, vast))
 
     def _dtypes(self, assignment: Assignment) -> dict[str, DType]:
+        """Return the types that operands are read in."""
         return {n: np.dtype(self.known[n].type.dtype) for n in operand_names(assignment)}
+
+    def _promoted(self, assignment: Assignment) -> dict[str, DType]:
+        """Return the types by which operands promote: 16 bits where these are read as float32."""
+        return {n: self.known[n].type.promoted for n in operand_names(assignment)}
 
     # ------------------------------------------------------------ other types
 
     def _in_wide_types(self, statement: Statement) -> Assignment:
         """Return the assignment whose sums of small integers are wide, which reads tensors so."""
-        assignment = statement.assignment
-        if self.wishes.dtype is not None:
-            return assignment
-        dtypes = self._dtypes(assignment)
-        wide = wide_sums(assignment, dtypes, dtypes.get(statement.added))
-        names = {
-            name: self._read(wide.same.get(name, name), dtype) for name, dtype in wide.read.items()
-        }
-        own = {name: source for name, source in wide.same.items() if name not in names}
-        assignment = rename(wide.assignment, {**names, **own})
-        twice = self.wishes.wide.intersection(operand_names(assignment))
+        assignment, dtypes = statement.assignment, self._dtypes(statement.assignment)
+        if (asked := self.options.dtype) is not None:
+            read = dict.fromkeys(dtypes, asked)
+            assignment = with_wide_answers(assignment, read, asked=asked)
+        elif self.options.wide_sums:
+            wide = wide_sums(assignment, dtypes, dtypes.get(statement.added))
+            names = {
+                name: self._read(wide.same.get(name, name), dtype)
+                for name, dtype in wide.read.items()
+            }
+            own = {name: source for name, source in wide.same.items() if name not in names}
+            assignment = rename(wide.assignment, {**names, **own})
+        return self._added_up_in_type(assignment)
+
+    def _added_up_in_type(self, assignment: Assignment) -> Assignment:
+        """Read integer operands that store a coordinate twice in copies of the type they are read
+        in."""
+        twice = self.options.repeated.intersection(operand_names(assignment))
         if not twice:
             return assignment
         types = read_types(assignment, self._dtypes(assignment))
-        others = {
-            name: self._read(name, types[name], converted=True)
-            for name in sorted(twice)
-            if name in types and np.can_cast(dtypes[name], types[name])
-        }
-        return rename(assignment, others)
+        copies = {}
+        for name in sorted(twice.intersection(types)):
+            element = np.dtype(self.known[name].type.element)
+            if computes_exactly(element) and np.can_cast(element, types[name]):
+                copies[name] = self._read(name, types[name], converted=True)
+        return rename(assignment, copies)
 
     def _read(self, source: str, dtype: DType, converted: bool = False) -> str:
         """Return the name under which a tensor is read in another type, which may be its own."""
         own = self.known[source]
-        if own.type.dtype == dtype.name:
+        if (own.type.element if converted else own.type.dtype) == dtype.name:
             return source
-        read = Read(source, dtype, converted or source in self.wishes.wide)
+        read = Read(source, dtype, converted or source in self.options.repeated)
         for name, other in self.reads.items():
             if other == read:
                 return name
@@ -285,13 +319,14 @@ class _Building:
         self.containers[alias] = self.containers[source]
         if source not in self.made:
             type = own.type.read_as(dtype.name)
-            type = replace(type, stored="" if read.converted else own.type.dtype)
+            type = replace(type, stored="" if read.converted else own.type.element)
             self.known[alias] = replace(own, type=type)
             return alias
         indices = tuple(f"i{mode}" for mode in range(len(own.shape)))
         copy = Assignment(Access(alias, indices), Access(source, indices))
         facts = replace(own, type=replace(own.type.read_as(dtype.name), stored=""))
-        self._made(copy, facts, self.kinds[source])
+        self.written.append(copy)
+        self._made(copy, facts, self.kinds[source], dtype)
         return alias
 
     # ------------------------------------------------------------ all of them
@@ -299,12 +334,12 @@ class _Building:
     def check_static(self) -> None:
         """Raise where a static size is not that of an index in every statement."""
         known = unique(i for each in self.assignments for i in all_indices(each))
-        for index, size in self.wishes.static:
+        for index, size in self.options.static:
             check_static_index(index, known)
             for found in self.sizes[index]:
                 check_static_size(index, size, {index: found})
 
-    def typed(self) -> Typed:
+    def elaborated(self) -> Elaborated:
         """Return the statements, with the index type that all of them need and operands' own
         names."""
         own = self._alone()
@@ -315,11 +350,13 @@ class _Building:
             type = known[name].type
             form = ordered(type.format) if name in read else type.format
             known[name] = replace(known[name], type=replace(type, format=form, index_dtype=index))
-        return Typed(
+        return Elaborated(
             tuple(rename(each, own) for each in self.assignments),
+            tuple(rename(each, own) for each in self.written),
             {own.get(a, a): r for a, r in self.reads.items() if r.source not in self.made},
             known,
             self.kinds,
+            self.dtypes,
         )
 
     def _alone(self) -> dict[str, str]:
@@ -334,9 +371,9 @@ class _Building:
         }
 
     def _index_dtype(self) -> str:
-        """int64 where a tensor that is read or a size needs it, else int32."""
-        if self.wishes.index is not None:
-            return self.wishes.index
+        """Return int64 where a tensor that is read or a size needs it, else int32."""
+        if self.options.index is not None:
+            return self.options.index
         types = {facts.type.index_dtype for facts in self.known.values()}
         large = any(size > INT32_MAX for sizes in self.sizes.values() for size in sizes)
         return "int64" if large or "int64" in types else "int32"
