@@ -22,13 +22,13 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     KERNELS.memo.clear()
     monkeypatch.setattr(KERNELS, "note", lambda key: None)  # nothing from earlier processes
     made: list[Any] = []
-    original = front.make_plan
+    original = front.plan_statements
 
-    def make_plan(*args: Any, **kwargs: Any) -> Any:
+    def plan(*args: Any, **kwargs: Any) -> Any:
         made.append(original(*args, **kwargs))
         return made[-1]
 
-    monkeypatch.setattr(front, "make_plan", make_plan)
+    monkeypatch.setattr(front, "plan_statements", plan)
     yield made
     KERNELS.memo.clear()
 

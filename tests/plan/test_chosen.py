@@ -6,6 +6,7 @@ import pytest
 
 from taco_py.arguments.settings import Settings
 from taco_py.calls.call import prepare
+from taco_py.calls.call.read_text import parsed
 from taco_py.compiler.concrete.nodes import Assign, Forall, Sequence, Statement, Where
 from taco_py.language.notation.checks import all_indices
 from taco_py.planner.ir.goal import Request
@@ -20,7 +21,7 @@ Orders = tuple[tuple[str, ...], ...]
 
 def planned(case: Case, storages: tuple[str, str]) -> Plan:
     with nominal():
-        assignment = prepare.parsed(case.text)
+        assignment = parsed(case.text)
         return prepare.prepare(assignment, operands(case, storages), Settings()).plan
 
 
