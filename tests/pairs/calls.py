@@ -97,11 +97,8 @@ class Call:
 
     def __str__(self) -> str:
         stored = ", ".join(f"{name}: {form}" for name, form in self.storage.items())
-        types = {str(each.dtype) for each in self.values.values()}
-        return (
-            f"{self.verb}({self.text!r}; {stored or 'numpy'}; {', '.join(sorted(types))}; "
-            f"{dict(self.options)}{'; out' if self.out else ''}) {' + '.join(self.features)}"
-        )
+        types = ", ".join(sorted({str(each.dtype) for each in self.values.values()}))
+        return f"{self.verb}({self.text!r}; {stored}; {types}) {' + '.join(self.features)}"
 
 
 def _format(storage: str) -> Any:

@@ -17,4 +17,28 @@ def _of(kinds: str, message: str, reason: str) -> Refusal:
     return Refusal(frozenset(filter(None, kinds.split(" & "))), message, reason)
 
 
-REFUSALS: tuple[Refusal, ...] = ()
+REFUSALS: tuple[Refusal, ...] = (
+    _of("out=", "Expected no out=, for the result is", "an array holds no sparse result"),
+    _of("semiring & fill", "with a fill value that is the zero of", "what is absent is the zero"),
+    _of("semiring & type", "", "an operation of the semiring is not defined for the type"),
+    _of("type & dtype=", "that can be cast to", "casting= allows it"),
+    _of("type & out=", "that can be cast to", "casting= allows it"),
+    _of("type & dtype=", "of a dtype that", "casting= allows it"),
+    _of("schedule", "Expected a loop", "the text has no such loop"),
+    _of("schedule", "Expected an index", "the text has no such index"),
+    _of("schedule", "reorder", "sparse levels are walked in the order in which they are stored"),
+    _of("static", "Expected static sizes of the indices", "the text has no such index"),
+    _of("verb", "that read their operands as they are stored", "files convert no operands"),
+    _of("verb", "in a traced function, found it", "a graph chooses how values are computed"),
+    _of("format=", "Expected no out=", "an array holds no sparse result"),
+)
+UNFINISHED: tuple[Refusal, ...] = (
+    _of("several & semiring", "under semiring= or mask=", "each statement over numbers alone"),
+    _of("several & mask", "under semiring= or mask=", "each statement over numbers alone"),
+    _of("several & schedule", "no schedule for several statements", "commands of one statement"),
+    _of("several & path", "no path for several statements", "the order of one product"),
+    _of("several & type", "numbers of 32 bits or more", "each statement would have to round"),
+    _of("verb", "for a key of tuned plans", "plans of plain texts are tuned alone"),
+    _of("format & verb", "has no attribute", "kernels of blocks show and export nothing"),
+)
+"""The refusals that are to be lifted: nothing forbids these calls but how they are computed."""

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 import taco_py as tp
 from tests.pairs.calls import Call
@@ -72,7 +73,9 @@ def _pickle(call: Call) -> Any:
 def _export(call: Call) -> Any:
     kernel = _kernel(call)
     with tempfile.TemporaryDirectory() as folder:
-        files = kernel.export(folder, call.operands())
+        mask = call.options.get("mask")
+        masks = {} if mask is None else {"mask": getattr(mask, "array", mask)}
+        files = kernel.export(folder, {**call.operands(), **masks})
         assert files and all(file.read_text() for file in files)
     return _called(kernel, call)
 
@@ -125,12 +128,21 @@ def _only(call: Call, function: str) -> dict[str, Any]:
 # ---------------------------------------------------------------- the right values
 
 
-def dense(value: Any) -> Any:
-    """A result as an array."""
-    for method in ("to_numpy", "toarray"):
-        if hasattr(value, method):
-            return getattr(value, method)()
-    return np.asarray(value)
+ZEROS = {"min_plus": np.inf, "max_times": -np.inf}
+"""The zeros of semirings, which results do not store."""
+
+
+def dense(value: Any, zero: float = 0) -> Any:
+    """A result as an array.
+
+    zero  what SciPy's arrays do not store, which have no fill value
+    """
+    if isinstance(value, sp.sparray | sp.spmatrix):
+        listed = value.tocoo()
+        array = np.full(value.shape, zero if zero == 0 else listed.dtype.type(zero), listed.dtype)
+        array[listed.row, listed.col] = listed.data
+        return array
+    return value.to_numpy() if hasattr(value, "to_numpy") else np.asarray(value)
 
 
 def wanted(call: Call) -> Any:
@@ -175,11 +187,10 @@ def _difference(call: Call, name: str) -> Any:
     """The derivative by an operand of which no product has two factors: exact differences."""
     values, begin = call.values[name], oracle(call).sum(dtype=float)
     result = np.zeros(values.shape)
-    stored = call.storage.get(name, "numpy") not in ("numpy", "fortran", "dd:1,0")
-    absent = call.fill if name == "A" else 0
-    for place in np.ndindex(values.shape):
-        if stored and values[place] == absent:
-            continue
+    indices = ",".join("abc"[: values.ndim])
+    text = f"P[{indices}] = stored({name}[{indices}])" if values.ndim else f"P = stored({name})"
+    stored = np.asarray(tp.evaluate_dense(text, {name: call.operands()[name]}))
+    for place in zip(*np.nonzero(stored), strict=True):
         more = values.copy()
         more[place] += 4  # no element that was stored becomes one that is not
         result[place] = (oracle(call.with_values(**{name: more})).sum(dtype=float) - begin) / 4

@@ -22,6 +22,7 @@ from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.dtypes import result_dtype
 from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.printer import to_text
+from taco_py.language.notation.rewrites.wide_sums import wide_sums
 
 REMEDIES: Mapping[str, str] = MappingProxyType({
     "mask": "write np.where(mask, y, 0) of what it gives",
@@ -83,17 +84,41 @@ def statements_on(
                 f"Expected index notation over {', '.join(arrays)}, found {to_text(assignment)}",
                 "pass what += adds to; where = scatters, add to np.zeros of the shape by +=",
             )
-        facts = {name: recorder.facts[arrays[name]] for name in names}
+        assignment, read_arrays = _in_wide_types(recorder, assignment, arrays, names)
+        names = (*read_arrays,)
+        facts = {name: recorder.facts[read_arrays[name]] for name in names}
         dtypes = {name: np.dtype(fact.dtype) for name, fact in facts.items()}
         added = facts.get(target) if assignment.operator is not None else None
         shape = _shape_of(recorder, assignment, {name: facts[name].shape for name in names})
         dtype = result_dtype(assignment, dtypes).name if added is None else added.dtype
         told = {"text": to_text(assignment), "names": names}
-        inputs = [arrays[name] for name in names]
+        inputs = [*read_arrays.values()]
         own = shape if added is None else added.shape
         made[target] = recorder.add("evaluate", inputs, own, dtype, **told)
         arrays[target] = made[target].name
     return made
+
+
+def _in_wide_types(
+    recorder: Recorder, assignment: Assignment, arrays: Mapping[str, str], names: Sequence[str]
+) -> tuple[Assignment, dict[str, str]]:
+    """Convert the operands of sums of small integers, so that sums are wide as in other texts.
+
+    s = sum(i, x[i]), x of int8   →   x_1 = x.astype(int64); s = sum(i, x_1[i])
+
+    Returns the assignment, and the value in the graph of each operand that it reads.
+    """
+    inputs = {name: arrays[name] for name in names}
+    facts = {name: recorder.facts[node] for name, node in inputs.items()}
+    dtypes = {name: np.dtype(fact.dtype) for name, fact in facts.items()}
+    target = assignment.target.tensor if assignment.operator is not None else ""
+    wide = wide_sums(assignment, dtypes, dtypes.get(target))
+    for name, dtype in wide.read.items():
+        fact, node = facts[source := wide.same.get(name, name)], arrays[source]
+        converted = recorder.add("astype", (node,), fact.shape, dtype.name, dtype=dtype.name)
+        inputs[name] = converted.name
+    read = {target, *(access.tensor for access in accesses(wide.assignment))}
+    return wide.assignment, {name: node for name, node in inputs.items() if name in read}
 
 
 def _refuse_options(called: str, options: Mapping[str, Any]) -> None:
