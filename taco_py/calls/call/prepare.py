@@ -121,8 +121,11 @@ class Prepared:
         return self.checked.given
 
     def over(self, given: Mapping[str, Given]) -> Prepared:
-        """Return the same plan over other operands."""
-        return replace(self, checked=replace(self.checked, given=given))
+        """Return the same plan over other operands; it keeps no array of those it was made for."""
+        made = self.checked.elaborated
+        facts = {name: replace(each, entries=None) for name, each in made.operands.items()}
+        checked = replace(self.checked, given=given, elaborated=replace(made, operands=facts))
+        return replace(self, checked=checked)
 
     @property
     def kind(self) -> ResultKind:
