@@ -16,7 +16,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 FORMER = {
-    "api.tuning": "api", "call": "calls.call", "call.tuning": "tuning.bench",
+    "call": "calls.call", "call.tuning": "tuning.bench",
     "diagnostics": "language.diagnostics", "formats": "language.formats",
     "notation": "language.notation", "schedule": "compiler.schedule", "storage": "data.storage",
     "tune": "tuning", "values": "data.tensors",
