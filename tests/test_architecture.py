@@ -123,7 +123,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "lookahead", "make", "statements",
     ),
     "taco_py.arguments": (
-        "settings", "device_tensor", "result_table", "numpy_einsum", "operands", "results",
+        "option_checks", "options", "semiring_mask", "call_arguments", "device_tensor",
+        "result_table", "numpy_einsum", "operands", "results",
     ),
     "taco_py.running": ("execute", "export", "plan_texts", "replay"),
     "taco_py.report": ("show", "limits", "explanation"),

@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.operands import as_number as weak_number
 from taco_py.arguments.operands import check_names, give, is_number, taken
+from taco_py.arguments.option_checks import merged
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import container
-from taco_py.arguments.settings import Settings, merged
-from taco_py.calls.call.over_semirings import over_numbers, over_of
+from taco_py.arguments.semiring_mask import semiring_mask_of
+from taco_py.calls.call.over_semirings import to_arithmetic
 from taco_py.calls.call.prepare import accumulated, by_name, names_read, statements_of, target_of
+from taco_py.calls.call.several.requested_outputs import requested_outputs
 from taco_py.calls.call.several.sequence import check_passed, in_single_assignment, needed
 from taco_py.calls.call.several.typed import Wishes, typed
-from taco_py.calls.call.several.wishes import asked_of
 from taco_py.calls.call.widened import read_types
 from taco_py.calls.indexed.by_fancy_indexing import gather, write
 from taco_py.calls.indexed.domains import ERROR, FILL, Stated
@@ -111,7 +114,7 @@ def evaluate_dense(
     given = by_name(text, operands, (), named) if isinstance(text, str) else merged(operands, named)
     statements = _read(text, given) if isinstance(text, str) else (text,)
     given = _all_known(statements, given)
-    over = over_of(semiring, mask, False)
+    over = semiring_mask_of(semiring, mask, False)
     if len(statements) > 1 or outputs is not None:
         _refuse_initial(initial)
         if not over.is_usual:
@@ -128,10 +131,9 @@ def evaluate_dense(
             ends = stated_of(border, shape)
             (assignment,), given, stored = _gathered(statements, given, stored or {}, ends)
             border, shape = ERROR, None
-        array = Settings(format="d" * len(assignment.target.indices))
-        ready = over_numbers(assignment, given, array, over)
-        assignment, given = ready.assignment, ready.objects
-        wide = wide and ready.settings.wide_sums
+        array = CallOptions(format="d" * len(assignment.target.indices))
+        assignment, call = to_arithmetic(assignment, CallArguments(given, array, over=over))
+        given, wide = dict(call.objects), wide and call.options.wide_sums
     arrays = _with_weak_numbers({name: _array(obj, name) for name, obj in given.items()})
     with room("what evaluate_dense makes on its way", _largest(assignment, arrays), SMALLER):
         if not isinstance(assignment, Assignment) or not is_indexed(assignment, border, shape):
@@ -161,7 +163,7 @@ def _several(
     ends: tuple[Any, Any],
 ) -> Any:
     """Compute statements; ends are the arguments border and shape."""
-    asked = asked_of(statements, outputs)
+    asked = requested_outputs(statements, outputs)
     if any(is_indexed(each, *ends) for each in statements) or _has_ones(given):
         stated = stated_for_several(*ends)
         single = in_single_assignment(statements, asked.outputs, given)

@@ -41,7 +41,7 @@ class LazyRecorder(Recorder):
         self.closed = False
         trace = Trace(graph, Output(0), None, (), (), FreeVariables((), ()))
         operands = [self.operands[each.name] for each in graph.inputs]
-        call = call_of(trace, operands, self.optimize, self.preferred, settings=ONE_CALL)
+        call = call_of(trace, operands, self.optimize, self.preferred, options=ONE_CALL)
         return call, operands
 
 

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.compute import compute
 from taco_py.calls.call.prepare import parsed, prepare
 from taco_py.language.notation.checks import operand_names
@@ -107,9 +107,9 @@ def stored_as(operands: dict[str, Any], form: str) -> dict[str, Any]:
     return {n: FORMATS[form](v) if n in SPARSE else v for n, v in operands.items()}
 
 
-def plans(text: str, operands: dict[str, Any]) -> Iterator[Settings]:
+def plans(text: str, operands: dict[str, Any]) -> Iterator[CallOptions]:
     """The settings of the plan that is chosen, and of every one next to it."""
-    plain = Settings(threads=1)
+    plain = CallOptions(threads=1)
     yield plain
     yield replace(plain, forms=True)
     yield replace(plain, forms=True, allow=frozenset(("cancellation",)))

@@ -26,8 +26,8 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
+from taco_py.arguments.options import CallOptions, settings_of
 from taco_py.arguments.results import hand_out
-from taco_py.arguments.settings import Settings, settings_of
 from taco_py.calls.call.prepare import Prepared, accumulated, parsed, prepare, start
 from taco_py.compiler.concrete.nodes import APART, Assembly, Merge, Race
 from taco_py.compiler.concrete.terms import split_terms, sums_apart, sums_outside
@@ -458,7 +458,7 @@ def results(case: Scheduled, schedule: Schedule, *, compiled: bool) -> Iterator[
             yield hand_out(_run(prepared, execution, case.phases), prepared.kind)
 
 
-def _prepared(case: Scheduled, schedule: Schedule, threads: int) -> tuple[Prepared, Settings]:
+def _prepared(case: Scheduled, schedule: Schedule, threads: int) -> tuple[Prepared, CallOptions]:
     program = case.program
     operands = program.stored
     if program.start is not None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from codegen.records import dataclass
-from taco_py.arguments.settings import Settings, as_schedule, check_threads
+from taco_py.arguments.option_checks import as_schedule, check_threads
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.draft import Draft
 from taco_py.calls.call.kernel import Kernel, compile_draft
 from taco_py.compiler.concrete.nodes import Race
@@ -166,14 +167,14 @@ class ScheduleBuilder:
 
     def compile(self, threads: int | None = None) -> Kernel:
         """Return the kernel, as `tp.compile` makes it with this schedule."""
-        settings = Settings(
+        options = CallOptions(
             schedule=self.schedule,
             threads=check_threads(threads),
             static=self._draft.request.static,
             target=self._draft.request.machine.target,
             memory_limit=self._memory_limit,
         )
-        return compile_draft(self._draft, settings)
+        return compile_draft(self._draft, options)
 
     def show(self) -> Drawing:
         """What the loops derive from and what they run over: `print` it, or `.save("s.svg")`.

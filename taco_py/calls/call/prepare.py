@@ -22,13 +22,13 @@ from taco_py.arguments.operands import (
     joined_of,
     type_of,
 )
+from taco_py.arguments.option_checks import check_static_size, merged
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import ResultKind
-from taco_py.arguments.settings import Settings, check_static_size, merged
-from taco_py.calls.call.libraries import libraries_of
+from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.row_major import lined_up
 from taco_py.calls.call.wanted_result import wanted_result
 from taco_py.calls.call.widened import widened
-from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.data.convert.in_type import values_in_type
 from taco_py.data.kernels import KERNELS
@@ -49,9 +49,8 @@ from taco_py.language.notation.rewrites.reduce import insert_reductions
 from taco_py.language.notation.rewrites.wide_sums import wide_sums, with_wide_answers
 from taco_py.language.notation.statements import check_sequence, parse_statements
 from taco_py.language.notation.traps import traps
-from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.make import Options, make_plan
+from taco_py.planner.make import make_plan
 from taco_py.planner.statements import fills_of
 from taco_py.running.execute.run import Execution
 from taco_py.running.execute.within_limit import exceeds
@@ -206,17 +205,17 @@ class Checked:
 def prepare(
     assignment: Assignment,
     objects: Mapping[str, Any],
-    settings: Settings,
+    options: CallOptions,
     squeezed: Squeezed = (),
 ) -> Prepared:
     """Return all checks, then the plan."""
-    checked = check(assignment, objects, settings, squeezed)
+    checked = check(assignment, objects, options, squeezed)
     assignment, given, sizes = checked.assignment, checked.given, checked.sizes
-    exact = settings.counts or bool(settings.plan)  # which may have sizes compiled in
-    key = ("plan", assignment, squeezed, settings, facts(given, exact))
+    exact = options.counts or bool(options.plan)  # which may have sizes compiled in
+    key = ("plan", assignment, squeezed, options, facts(given, exact))
     planned = KERNELS.memo.get(key)
     if planned is None:
-        planned = _planned(assignment, given, settings, squeezed, sizes)
+        planned = _planned(assignment, given, options, squeezed, sizes)
         KERNELS.memo.put(key, planned)
     shape = tuple(sizes[i] for i in assignment.target.indices)
     plan, kind, dtype, kernels = planned.plan, planned.kind, planned.dtype, planned.kernels
@@ -226,22 +225,22 @@ def prepare(
 def check(
     assignment: Assignment,
     objects: Mapping[str, Any],
-    settings: Settings,
+    options: CallOptions,
     squeezed: Squeezed = (),
 ) -> Checked:
     """Return all checks."""
     added = target_of(assignment, objects)
     assignment = accumulated(assignment, objects)
     check_names(assignment, objects)
-    as_they_are = give(objects, settings.dtype, settings.weak)
-    if settings.dtype is not None:
-        check_casts(as_they_are, settings.dtype, settings.casting)
-        as_they_are = read_as(as_they_are, dict.fromkeys(as_they_are, settings.dtype))
-        read = dict.fromkeys(as_they_are, settings.dtype)
-        assignment = with_wide_answers(assignment, read, asked=settings.dtype)
+    as_they_are = give(objects, options.dtype, options.weak)
+    if options.dtype is not None:
+        check_casts(as_they_are, options.dtype, options.casting)
+        as_they_are = read_as(as_they_are, dict.fromkeys(as_they_are, options.dtype))
+        read = dict.fromkeys(as_they_are, options.dtype)
+        assignment = with_wide_answers(assignment, read, asked=options.dtype)
     else:
         as_they_are = {**as_they_are, **read_as(*_halves(as_they_are))}
-    if settings.dtype is None and settings.wide_sums:
+    if options.dtype is None and options.wide_sums:
         assignment, as_they_are = with_wide_sums(assignment, as_they_are, added)
     assignment = with_fills(assignment, fills_of({n: g.operand for n, g in as_they_are.items()}))
     shapes = {name: g.data.shape for name, g in as_they_are.items()}
@@ -249,12 +248,12 @@ def check(
         shapes[name] = tuple(n for axis, n in enumerate(shapes[name]) if axis not in axes)
     check_orders(assignment, shapes)
     sizes = check_sizes(assignment, shapes)
-    for index, size in settings.static:
+    for index, size in options.static:
         check_static_size(index, size, sizes)
     given = widened(assignment, as_they_are)
     copied = given is not as_they_are
     kept = (added, *(name for name, _ in squeezed))
-    given = lined_up(assignment, given, sizes, settings, kept)
+    given = lined_up(assignment, given, sizes, options, kept)
     return Checked(assignment, given, sizes, copied)
 
 
@@ -271,33 +270,20 @@ class Planned:
 def _planned(
     assignment: Assignment,
     given: Mapping[str, Given],
-    settings: Settings,
+    options: CallOptions,
     squeezed: Squeezed,
     sizes: Mapping[str, int],
 ) -> Planned:
-    wanted = wanted_result(assignment, given, sizes, settings)
-    options = Options(settings.path, settings.contract, settings.schedule, libraries_of(settings))
+    wanted = wanted_result(assignment, given, sizes, options)
     operands = {name: g.operand for name, g in given.items()}
-    request = Request(
-        wanted.type,
-        settings.static,
-        Effort(settings.budget, rows=settings.look_up),
-        memory=settings.memory,
-        forms=settings.forms,
-        look_up=settings.look_up,
-        sized=True,
-        left_out=settings.forbid,
-        allow=settings.allow,
-        reversed=settings.reversed,
-        orders=settings.orders,
-        any_order=wanted.any_order,
-    ).on(settings.target)
-    if settings.plan:
+    request = replace(goal_of(options, wanted.type), sized=True, any_order=wanted.any_order)
+    if options.plan:
         from taco_py.running.plan_texts.fitted_plan import plan_of_text
 
-        plan = plan_of_text(settings.plan, operands, request, wanted.assignment, squeezed)
+        plan = plan_of_text(options.plan, operands, request, wanted.assignment, squeezed)
     else:
-        plan = make_plan(wanted.assignment, operands, request, options, squeezed)
+        asked = planner_options(options)
+        plan = make_plan(wanted.assignment, operands, request, asked, squeezed)
     return Planned(plan, replace(wanted.kind, format=plan.result.format), wanted.dtype, {})
 
 
@@ -384,11 +370,11 @@ def converts_in_place(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     return complexity and np.can_cast(found, wanted, "same_kind")
 
 
-def start(prepared: Prepared, settings: Settings, out: Array | None) -> Execution:
+def start(prepared: Prepared, options: CallOptions, out: Array | None) -> Execution:
     """Return an execution over the prepared operands."""
     given = prepared.given
     tensors = {name: g.data for name, g in given.items()}
-    threads = settings.threads or KERNELS.cores
+    threads = options.threads or KERNELS.cores
     known = informer(given), prepared.kernels
     machine = prepared.plan.machine
     return Execution(tensors, threads, out, *known, shape=prepared.shape, machine=machine)
@@ -401,7 +387,10 @@ MOST_PLANS = 12
 
 
 def prepare_within(
-    assignment: Assignment, objects: Mapping[str, Any], settings: Settings, squeezed: Squeezed = ()
+    assignment: Assignment,
+    objects: Mapping[str, Any],
+    options: CallOptions,
+    squeezed: Squeezed = (),
 ) -> tuple[Prepared, bool]:
     """Prepare a call whose plan fits into the limit of memory, where there is one that does.
 
@@ -409,10 +398,10 @@ def prepare_within(
 
     Returns what is prepared, and whether its plan is the one that there is without a limit.
     """
-    prepared = prepare(assignment, objects, settings, squeezed)
+    prepared = prepare(assignment, objects, options, squeezed)
     if not KERNELS.memory.on:
         return prepared, True
-    found = _fitting(prepared, settings, partial(prepare, assignment, objects, squeezed=squeezed))
+    found = _fitting(prepared, options, partial(prepare, assignment, objects, squeezed=squeezed))
     return found, found is prepared
 
 
@@ -425,40 +414,36 @@ def note_fit(
 
 
 def _fitting(
-    prepared: Prepared, settings: Settings, again: Callable[[Settings], Prepared]
+    prepared: Prepared, options: CallOptions, again: Callable[[CallOptions], Prepared]
 ) -> Prepared:
     """Try the plan with one decision of its log the other way, and with all of them.
 
-    again  prepares the call with other settings
+    again  prepares the call with other options
     """
     limit = KERNELS.memory.limit
-    if (
-        limit is None
-        or settings.schedule is not None
-        or _exceeds(prepared, settings, limit) is None
-    ):
+    if limit is None or options.schedule is not None or _exceeds(prepared, options, limit) is None:
         return prepared
-    for other in _others(prepared, settings):
+    for other in _others(prepared, options):
         try:
             found = again(other)
         except TacoError:  # a rule that is left out may be needed
             continue
-        if _exceeds(found, settings, limit) is None:
+        if _exceeds(found, options, limit) is None:
             return found
     return prepared
 
 
-def _exceeds(prepared: Prepared, settings: Settings, limit: int) -> Prepared | None:
+def _exceeds(prepared: Prepared, options: CallOptions, limit: int) -> Prepared | None:
     """Return the plan where it surely takes more, None else."""
     tensors = {name: given.data for name, given in prepared.given.items()}
-    threads = settings.threads or KERNELS.cores
+    threads = options.threads or KERNELS.cores
     return prepared if exceeds(prepared.plan, tensors, threads, limit) else None
 
 
-def _others(prepared: Prepared, settings: Settings) -> Iterator[Settings]:
-    """Yield settings that lead to other plans."""
+def _others(prepared: Prepared, options: CallOptions) -> Iterator[CallOptions]:
+    """Yield options that lead to other plans."""
     taken = [key for key, entry in prepared.plan.log.decisions.items() if entry.taken]
     for key in taken[:MOST_PLANS]:
-        yield replace(settings, reversed=settings.reversed | {key})
+        yield replace(options, reversed=options.reversed | {key})
     if len(taken) > 1:
-        yield replace(settings, reversed=settings.reversed | {*taken})
+        yield replace(options, reversed=options.reversed | {*taken})

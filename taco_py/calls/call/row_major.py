@@ -19,7 +19,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import Given, joined_of, type_of
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.cost.machine import NOMINAL, Machine
 from taco_py.data.storage.tensor_data import row_major
@@ -33,7 +33,7 @@ def lined_up(
     assignment: Assignment,
     given: Mapping[str, Given],
     sizes: Mapping[str, int],
-    settings: Settings,
+    options: CallOptions,
     kept: Sequence[str] = (),
 ) -> Mapping[str, Given]:
     """Copy dense operands to row-major order where that costs less than another kernel.
@@ -44,12 +44,12 @@ def lined_up(
     Which ones are copied does not depend on how others are stored. Raises OutOfMemoryError.
     """
     across = [name for name, each in given.items() if name not in kept and _lies_across(each)]
-    if not across or settings.schedule is not None:
+    if not across or options.schedule is not None:
         return given
     uses = Uses(assignment, given, sizes)
     found = dict(given)
     for name in across:
-        small = given[name].data.nnz <= settings.memory
+        small = given[name].data.nnz <= options.memory
         if small and all(uses.pays(access) for access in uses.of(name)):
             found[name] = _copied(name, given[name])
     return found

@@ -10,9 +10,9 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import Given
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import TENSOR, ResultKind
 from taco_py.arguments.results import index_dtype, result_kind
-from taco_py.arguments.settings import Settings
 from taco_py.language.fill import fill_of as fill_text
 from taco_py.language.legal.absent import fill_of
 from taco_py.language.legal.stored import is_sparse
@@ -45,23 +45,23 @@ def wanted_result(
     assignment: Assignment,
     given: Mapping[str, Given],
     sizes: Mapping[str, int],
-    settings: Settings,
+    options: CallOptions,
 ) -> WantedResult:
     """Return the result of an assignment over operands that were checked."""
     dtypes = {name: g.operand.type.promoted for name, g in given.items()}
-    dtype = result_dtype(assignment, dtypes) if settings.dtype is None else settings.dtype
+    dtype = result_dtype(assignment, dtypes) if options.dtype is None else options.dtype
     fills = partial(_fill_of_access, given)
     assignment = with_wraps(assignment, fills, dtypes)
-    kind, fill = result_kind(assignment, given, settings.format), ""
+    kind, fill = result_kind(assignment, given, options.format), ""
     value = fill_of(assignment.value, fills, dtypes)
     if value is not None and value != 0:
         alone = stored_alone(assignment)
-        sparse = result_kind(alone, given, settings.format)
+        sparse = result_kind(alone, given, options.format)
         if sparse.kind == TENSOR and is_sparse(sparse.format):
             assignment, kind, fill = alone, sparse, fill_text(value, dtype)
     computed = computed_dtype(dtype).name
     type = TensorType(kind.format, computed, index_dtype(given, sizes), fill=fill)
-    any_order = kind.kind == TENSOR and settings.format is None
+    any_order = kind.kind == TENSOR and options.format is None
     return WantedResult(assignment, kind, dtype, type, any_order)
 
 

@@ -15,7 +15,8 @@ from typing import Any
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.arguments.operands import check_names
-from taco_py.arguments.settings import Settings, integer
+from taco_py.arguments.option_checks import integer
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.indexed.domains import BORDERS, ERROR, Stated
 from taco_py.calls.indexed.make_operands import (
     Layout,
@@ -119,8 +120,10 @@ class IndexedCall:
         return call
 
 
-def settled(assignment: Assignment, layout: Layout, made: Made, settings: Settings) -> Settings:
-    """Return the settings for what is scattered.
+def settled(
+    assignment: Assignment, layout: Layout, made: Made, options: CallOptions
+) -> CallOptions:
+    """Return the options for what is scattered.
 
     Of dense operands alone it is dense. What `=` assigns has the type of the value: each element
     has one, so that the sum over what is selected needs no type of its own.
@@ -128,11 +131,11 @@ def settled(assignment: Assignment, layout: Layout, made: Made, settings: Settin
     names = {one.name for one in layout.plain.selections}
     others = [obj for name, obj in made.objects.items() if name not in names]
     if not names:
-        return settings
-    if settings.format is None and not any(map(_is_sparse, others)):
-        settings = replace(settings, format="d" * len(layout.plain.assignment.target.indices))
+        return options
+    if options.format is None and not any(map(_is_sparse, others)):
+        options = replace(options, format="d" * len(layout.plain.assignment.target.indices))
     sums = any(isinstance(node, Reduce) for node, _ in walk(assignment.value))
-    return settings if sums or assignment.operator else replace(settings, wide_sums=False)
+    return options if sums or assignment.operator else replace(options, wide_sums=False)
 
 
 def _is_sparse(obj: Any) -> bool:

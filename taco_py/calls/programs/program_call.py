@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from codegen.records import dataclass
-from taco_py.arguments.settings import check_threads
+from taco_py.arguments.option_checks import check_threads
 from taco_py.calls.programs.program_operands import Array, as_arrays, as_size, check_apart
 from taco_py.calls.programs.program_tiles import Tiles, Wish, read_tiles
 from taco_py.compiler.affine.bounds import check_inside

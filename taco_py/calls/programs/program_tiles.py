@@ -7,7 +7,7 @@ from typing import Any
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import shown
-from taco_py.arguments.settings import integer
+from taco_py.arguments.option_checks import integer
 from taco_py.compiler.affine.nodes import LARGEST_SIZE
 from taco_py.language.diagnostics.errors import OperandTypeError
 

@@ -17,8 +17,8 @@ import numpy as np
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import DeviceTensor
 from taco_py.arguments.operands import check_orders, check_sizes
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.result_table import ARRAY, TENSOR, Question, ResultKind, look_up
-from taco_py.arguments.settings import Settings
 from taco_py.calls.remapped.cut_indices import (
     AnyFormat,
     CutAssignment,
@@ -251,9 +251,9 @@ class RemappedCall:
             if how.how
         ]
 
-    def settings(self, settings: Settings) -> Settings:
-        """Return the settings of the statement over stored modes."""
-        return replace(settings, static=self.cut.static, format=self.wish.form)
+    def options(self, options: CallOptions) -> CallOptions:
+        """Return the options of the statement over stored modes."""
+        return replace(options, static=self.cut.static, format=self.wish.form)
 
 
 def copied_into(out: Any, found: Any) -> bool:
@@ -367,14 +367,14 @@ def _is_finite(expr: Expr) -> bool:
 def remapped_call(
     assignment: Assignment,
     objects: Mapping[str, Any],
-    settings: Settings,
+    options: CallOptions,
     identity: tuple[object, ...] = (),
 ) -> tuple[RemappedCall | None, dict[str, str]]:
     """Return the call over stored modes; None where operands are read in plain formats.
 
     Returns with it the reasons for which each of these is.
     """
-    why = _refusal(assignment, objects, settings)
+    why = _refusal(assignment, objects, options)
     blocks = [name for name, obj in objects.items() if is_in_blocks(obj)]
     if why:
         return None, dict.fromkeys(blocks, why)
@@ -387,7 +387,7 @@ def remapped_call(
     if cut is None:
         return None, plain
     containers = {name: container(obj, forms[name]) for name, obj in objects.items()}
-    wish = wish_of(cut, containers, forms, settings.format)
+    wish = wish_of(cut, containers, forms, options.format)
     if cut.numbers and wish.kind.kind != ARRAY:
         why = "the result is sparse, and entries that are numbered are not in its order"
         return None, dict.fromkeys(blocks, why)
@@ -399,16 +399,16 @@ def remapped_call(
     return (None, dict.fromkeys(blocks, unfit)) if unfit else (call, plain)
 
 
-def _refusal(assignment: Assignment, objects: Mapping[str, Any], settings: Settings) -> str:
+def _refusal(assignment: Assignment, objects: Mapping[str, Any], options: CallOptions) -> str:
     """Say why a call cannot be computed over stored modes, whatever its operands store."""
     used = {*operand_names(assignment), assignment.target.tensor}
     if not {*operand_names(assignment)} <= {*objects} or not {*objects} <= used:
         return "operands do not fit"
-    if any(isinstance(obj, DeviceTensor) for obj in objects.values()) or settings.target != "c":
+    if any(isinstance(obj, DeviceTensor) for obj in objects.values()) or options.target != "c":
         return "blocks are read on CPUs alone"
-    if settings.schedule is not None and settings.schedule.shapes:
+    if options.schedule is not None and options.schedule.shapes:
         return "the schedule names the loops of the text"
-    if settings.static:
+    if options.static:
         return "static= names the indices of the text"
     if any(access.subscripts for access in accesses(assignment)):
         return "subscripts are more than indices"

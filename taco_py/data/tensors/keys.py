@@ -49,27 +49,9 @@ def call_key(identity: Hashable, operands: Iterable[Any]) -> Signature | None:
     return tuple(key)
 
 
-def options_key(
-    out: Any,
-    dtype: Any,
-    static: Mapping[str, int] | None,
-    libraries: Any = True,
-    optimize: Any = None,
-    budget: Any = None,
-    forbid: Any = (),
-    allow: Any = (),
-) -> Signature:
-    """What options that are seldom given say; values that are equal and of other types differ."""
-    return (
-        None if out is None else (type(out), getattr(out, "dtype", None)),
-        dtype,
-        None if static is None else repr(static),
-        repr(libraries),
-        None if optimize is None else repr(optimize),
-        None if budget is None else repr(budget),
-        None if forbid == () else repr(forbid),
-        None if allow == () else repr(allow),
-    )
+def options_key(out: Any, dtype: Any, *others: Any) -> Signature:
+    """Tell calls apart by options that are seldom used; equal values of other types differ."""
+    return (None if out is None else (type(out), getattr(out, "dtype", None)), dtype, repr(others))
 
 
 def by_outputs(outputs: Any, format: Any, out: Any) -> tuple[Signature, Any, tuple[Any, ...]]:

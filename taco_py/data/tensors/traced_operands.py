@@ -8,9 +8,9 @@ from typing import Any
 
 OPTIONS = (
     "format", "schedule", "threads", "dtype", "casting", "static", "libraries", "schedule_budget",
-    "forbid", "allow", "target",
+    "forbid", "allow", "target", "border", "shape", "path", "outputs", "out",
 )  # fmt: skip
-"""What calls name the options that settings are made of, in their order."""
+"""The options that a trace is told of, in the order in which it refuses them."""
 
 USUAL: Mapping[str, Any] = MappingProxyType({
     "casting": "safe", "libraries": True, "forbid": (), "allow": (), "border": "error",
@@ -18,17 +18,17 @@ USUAL: Mapping[str, Any] = MappingProxyType({
 """Options that mean nothing else where they are left out, but for None."""
 
 
-def options_said(options: Sequence[Any], more: Mapping[str, Any], over: Any) -> dict[str, Any]:
-    """Return the options that a call says, by the names that it has for them.
+def said_options(keywords: Mapping[str, Any], over: Any) -> dict[str, Any]:
+    """Return the options of a call that are not what they are by default.
 
-    options  what settings are made of, in their order
-    over     its semiring and mask, None without
+    keywords  the arguments of the call by parameter
+    over      its semiring and mask, None without
     """
-    found = {**dict(zip(OPTIONS, options, strict=True)), **more}
+    options = {name: keywords[name] for name in OPTIONS if name in keywords}
     if over is not None:
-        found["mask"] = over.mask
-        found["semiring"] = None if over.semiring.is_arithmetic else over.semiring
-    return {name: each for name, each in found.items() if _is_said(name, each)}
+        options["mask"] = over.mask
+        options["semiring"] = None if over.semiring.is_arithmetic else over.semiring
+    return {name: value for name, value in options.items() if _is_said(name, value)}
 
 
 def _is_said(name: str, value: Any) -> bool:

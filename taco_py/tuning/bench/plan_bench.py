@@ -16,7 +16,7 @@ import numpy as np
 
 from codegen.records import dataclass
 from taco_py.arguments.operands import joined_of, type_of
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.prepare import Prepared, prepare, start
 from taco_py.compiler.driver import compile_recipes
 from taco_py.data.kernels import KERNELS
@@ -65,7 +65,7 @@ class PlanBench:
 
     assignment: Assignment
     objects: Mapping[str, Any]
-    settings: Settings
+    settings: CallOptions
     squeezed: Squeezed = ()
     ready: dict[str, Prepared] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class PlanBench:
         self._compare("result", on_host(run(prepared.plan, execution)))
         self.calls[text] = self._call(prepared, settings, execution.threads)
 
-    def _call(self, prepared: Prepared, settings: Settings, threads: int) -> Call:
+    def _call(self, prepared: Prepared, settings: CallOptions, threads: int) -> Call:
         """What calls like this one do once they were made before."""
         from taco_py.calls.call.compute import task_of
 

@@ -15,7 +15,7 @@ from typing import Any
 from codegen.records import dataclass
 from taco_py.arguments.device_tensor import place_of
 from taco_py.arguments.operands import give
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import OperandTypeError
 from taco_py.report.limits.operand_memory import OperandMemory, operand_memory
@@ -138,7 +138,7 @@ def _memory(call: KeyedCall) -> OperandMemory:
     return operand_memory({name: each.data for name, each in give(call.objects).items()})
 
 
-def _with_threads(settings: Settings) -> Settings:
+def _with_threads(settings: CallOptions) -> CallOptions:
     """Return the settings with the threads of this process, which the other one does not know."""
     return replace(settings, threads=settings.threads or KERNELS.cores)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from codegen.user_line import warn_user
-from taco_py.arguments.settings import merged
+from taco_py.arguments.option_checks import merged
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.cautions import TuningStoreWarning
 from taco_py.language.diagnostics.errors import OperandTypeError, TuningStoreError
@@ -150,7 +150,7 @@ class TuningStore:
         options = {
             "format": format, "dtype": dtype, "casting": casting, "threads": threads,
             "static": static, "libraries": libraries, "forbid": forbid, "allow": allow,
-            "budget": None, "target": target, "semiring": semiring, "mask": mask,
+            "target": target, "semiring": semiring, "mask": mask,
         }  # fmt: skip
         return key_of_text(text, merged(operands, named), options)
 

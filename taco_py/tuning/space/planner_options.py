@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.order.orders import ranked_orders
 from taco_py.language.legal.stored import sparse_indices
@@ -42,7 +42,7 @@ def planner_axes(
     plan: Plan,
     operands: Mapping[str, Operand],
     request: Request,
-    settings: Settings,
+    settings: CallOptions,
     trees: tuple[Choice, ...],
 ) -> tuple[Axis, ...]:
     """Return the axes around the plan that is chosen without timing.
@@ -71,7 +71,7 @@ def _contractions(trees: tuple[Choice, ...]) -> Iterator[Option]:
         yield Option(choice.label, "other contraction", (("path", choice.settings.path),))
 
 
-def _sizes(plan: Plan, settings: Settings) -> Iterator[tuple[str, tuple[Option, ...]]]:
+def _sizes(plan: Plan, settings: CallOptions) -> Iterator[tuple[str, tuple[Option, ...]]]:
     """Small sizes compiled in, of indices that no sparse operand has."""
     if plan.chosen is None:
         return

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.arguments.settings import integer
+from taco_py.arguments.option_checks import integer
 from taco_py.language.diagnostics.errors import OperandTypeError
 from taco_py.tuning.searches.search_table import search_of
 

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from codegen.records import dataclass
+from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.operands import check_given, is_number, taken
-from taco_py.arguments.settings import settings_of
-from taco_py.calls.call.over_semirings import Over, over_numbers
+from taco_py.arguments.options import CallOptions
+from taco_py.arguments.semiring_mask import SemiringMask
+from taco_py.calls.call.over_semirings import to_arithmetic
 from taco_py.calls.call.prepare import statements_of
+from taco_py.calls.call.several.requested_outputs import requested_outputs
 from taco_py.calls.call.several.sequence import in_single_assignment
-from taco_py.calls.call.several.wishes import asked_of
 from taco_py.calls.indexed.domains import ERROR
 from taco_py.calls.indexed.indexed_call import stated_of
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
@@ -127,7 +129,7 @@ def read_text(
     outputs: Any,
     shape: Any = None,
     border: Any = "error",
-    over: Over | None = None,
+    over: SemiringMask | None = None,
 ) -> DifferentiatedText:
     """Read a text that a derivative is asked of.
 
@@ -151,7 +153,7 @@ def read_text(
     border = stated_of(border, None).border
     if over is not None and not over.is_usual:
         statements, objects = _over_numbers(statements, objects, over)
-    asked = asked_of(statements, outputs)
+    asked = requested_outputs(statements, outputs)
     names = _wanted(wrt, objects, used, [*asked.outputs])
     statements, made = _assigned_once(statements, asked.outputs, objects)
     shapes = _shapes(shape, statements, border)
@@ -163,7 +165,7 @@ def read_text(
 
 
 def _over_numbers(
-    statements: tuple[Assignment, ...], objects: Mapping[str, Any], over: Over
+    statements: tuple[Assignment, ...], objects: Mapping[str, Any], over: SemiringMask
 ) -> tuple[tuple[Assignment, ...], dict[str, Any]]:
     """Return a statement over a semiring, under a mask, as one over numbers, and its operands.
 
@@ -184,10 +186,8 @@ def _over_numbers(
             one.span,
             "multiply by the mask in the text, or read the operand at positions before",
         )
-    settings = settings_of(None, None, None, None, "safe", None)
-    ready = over_numbers(one, objects, settings, over)
-    value = _where_stored(ready.assignment.value)
-    return (replace(ready.assignment, value=value),), ready.objects
+    assignment, call = to_arithmetic(one, CallArguments(objects, CallOptions(), over=over))
+    return (replace(assignment, value=_where_stored(assignment.value)),), dict(call.objects)
 
 
 def _where_stored(expr: Expr) -> Expr:

@@ -84,7 +84,7 @@ class Pullback(Derivative):
 
 
 def pullback_of(
-    source: DifferentiatedText, options: tuple[Any, ...], memory_limit: int | None = None
+    source: DifferentiatedText, threads: int | None, memory_limit: int | None = None
 ) -> Pullback:
     """Make the statements of the cotangents. Raises DerivativeError."""
     reverser = Reverser(
@@ -96,4 +96,4 @@ def pullback_of(
     names = dict.fromkeys(statements.cotangents[name] for name in source.wrt)
     outputs = tuple(name for name in names if name and name not in seeds)
     turns = turns_of(needed(statements.statements, outputs), outputs)
-    return Pullback(source, turns, options, memory_limit, statements)
+    return Pullback(source, turns, threads, memory_limit, statements)

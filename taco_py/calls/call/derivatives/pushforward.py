@@ -84,7 +84,7 @@ class Pushforward(Derivative):
 
 
 def pushforward_of(
-    source: DifferentiatedText, options: tuple[Any, ...], memory_limit: int | None = None
+    source: DifferentiatedText, threads: int | None, memory_limit: int | None = None
 ) -> Pushforward:
     """Make the statements of the tangents. Raises DerivativeError."""
     forwarder = Forwarder(
@@ -94,4 +94,4 @@ def pushforward_of(
     statements = forwarder.forward()
     outputs = tuple(dict.fromkeys(name for name in statements.tangents.values() if name))
     turns = turns_of(needed(statements.statements, outputs), outputs)
-    return Pushforward(source, turns, options, memory_limit, statements)
+    return Pushforward(source, turns, threads, memory_limit, statements)

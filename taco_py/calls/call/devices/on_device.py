@@ -14,8 +14,8 @@ from typing import Any
 
 from taco_py.arguments.device_tensor import DeviceTensor, examined, uploaded
 from taco_py.arguments.operands import Given, is_number
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import hand_out
-from taco_py.arguments.settings import Settings
 from taco_py.calls.call.prepare import Prepared, start
 from taco_py.data.interop.numpy_arrays import dense_of
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
@@ -75,7 +75,7 @@ def remember_on_device(
     key: tuple[object, ...],
     prepared: Prepared,
     objects: Mapping[str, Any],
-    settings: Settings,
+    options: CallOptions,
     axes: tuple[int, ...],
     cautions: tuple[UserWarning, ...],
 ) -> None:
@@ -88,13 +88,13 @@ def remember_on_device(
             return
     facts = {name: replace(each.operand, entries=None) for name, each in given.items()}
     alone = replace(prepared, given={})  # which keep no array of the operands
-    KERNELS.memo.put(key, _short_call(alone, facts, settings, axes, cautions))
+    KERNELS.memo.put(key, _short_call(alone, facts, options, axes, cautions))
 
 
 def _short_call(
     prepared: Prepared,
     facts: Mapping[str, Operand],
-    settings: Settings,
+    options: CallOptions,
     axes: tuple[int, ...],
     cautions: tuple[UserWarning, ...],
 ) -> ShortCall:
@@ -106,7 +106,7 @@ def _short_call(
             name: Given(obj, stores_all(obj.data), own)
             for (name, own), obj in zip(facts.items(), operands, strict=True)
         }
-        execution = start(replace(prepared, given=given), settings, None)
+        execution = start(replace(prepared, given=given), options, None)
         return stay(run(prepared.plan, execution), prepared, axes, operands[0].target)
 
     return call

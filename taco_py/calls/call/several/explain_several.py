@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from taco_py.arguments.operands import copies_made
-from taco_py.arguments.settings import Settings
+from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.devices.on_device import told_place
 from taco_py.calls.call.several.ready import make_ready
+from taco_py.calls.call.several.requested_outputs import RequestedOutputs
 from taco_py.calls.call.several.sequence import Statements
 from taco_py.calls.call.several.typed import Typed
-from taco_py.calls.call.several.wishes import Asked
 from taco_py.compiler.driver import compile_recipes
 from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.printer import to_text
@@ -23,22 +23,22 @@ from taco_py.running.execute.run import copies_in_order
 def explained_several(
     written: Sequence[Assignment],
     objects: Mapping[str, Any],
-    settings: Settings,
-    asked: Asked,
+    options: CallOptions,
+    asked: RequestedOutputs,
 ) -> str:
     """Plan and compile statements, and say what was planned."""
-    ready = make_ready(written, objects, settings, asked.outputs, asked.formats)
+    ready = make_ready(written, objects, options, asked.outputs, asked.formats)
     steps = ready.plan.kernels
     kernels = compile_recipes([step.recipe() for step in steps])
     copies = copies_made(objects, ready.given)
-    execution = ready.start(settings)
+    execution = ready.start(options)
     for step, kernel in zip(steps, kernels, strict=True):
         copies += copies_in_order(kernel, step, execution)
     told = explain(
         ready.plan, kernels, tuple(dict.fromkeys(copies)), execution.threads, execution.tensors
     )
     told = with_results(told, ready.statements, ready.typed, ready.plan)
-    return told_place(objects, settings.target) + told
+    return told_place(objects, options.target) + told
 
 
 def with_results(told: str, statements: Statements, typed: Typed, plan: Plan) -> str:
