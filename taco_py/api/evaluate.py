@@ -237,7 +237,7 @@ def explain(
     from taco_py.calls.call.texts.by_text import explain_text
 
     given, einsums = _operands_of(text, operands, named)
-    refuse_of_other_kind(einsums, named, optimize, (allow, path, outputs, border, shape))
+    refuse_of_other_kind(einsums, named, locals())
     if einsums and (numpys := left_to_numpy((text, *operands), locals())) is not None:
         return Report(numpys.told)
     given, where = placed(given, target)

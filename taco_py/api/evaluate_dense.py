@@ -22,17 +22,17 @@ from taco_py.calls.call.over_semirings import to_arithmetic
 from taco_py.calls.call.prepare import accumulated, by_name, names_read, statements_of, target_of
 from taco_py.calls.call.several.requested_outputs import requested_outputs
 from taco_py.calls.call.several.sequence import check_passed, in_single_assignment, needed
-from taco_py.calls.call.several.typed import Wishes, typed
+from taco_py.calls.call.several.typed import ResultOptions, typed
 from taco_py.calls.call.widened import read_types
 from taco_py.calls.indexed.by_fancy_indexing import gather, write
-from taco_py.calls.indexed.domains import ERROR, FILL, Stated
-from taco_py.calls.indexed.indexed_call import is_indexed, stated_of
+from taco_py.calls.indexed.domains import ERROR, FILL, BoundaryOptions
+from taco_py.calls.indexed.indexed_call import boundary_options, is_indexed
 from taco_py.calls.indexed.indexed_statements import (
     AMONG_SEVERAL,
     OVER_SEMIRINGS,
+    boundary_options_of_several,
     refuse_computed_positions,
     refuse_scatter,
-    stated_for_several,
 )
 from taco_py.calls.indexed.sparse_stored import stored_like
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
@@ -128,7 +128,7 @@ def evaluate_dense(
     if not over.is_usual:
         if is_indexed(assignment, border, shape) or _has_ones(given):
             refuse_scatter(assignment.target, OVER_SEMIRINGS)
-            ends = stated_of(border, shape)
+            ends = boundary_options(border, shape)
             (assignment,), given, stored = _gathered(statements, given, stored or {}, ends)
             border, shape = ERROR, None
         array = CallOptions(format="d" * len(assignment.target.indices))
@@ -142,8 +142,8 @@ def evaluate_dense(
             except DimensionError:
                 if all(1 not in np.shape(array) for array in arrays.values()):
                     raise
-        stated = stated_of(border, shape)
-        return _at_subscripts(wide, assignment, given, arrays, initial, stored, stated)
+        boundary = boundary_options(border, shape)
+        return _at_subscripts(wide, assignment, given, arrays, initial, stored, boundary)
 
 
 def _refuse_initial(initial: ArrayLike | None) -> None:
@@ -165,14 +165,14 @@ def _several(
     """Compute statements; ends are the arguments border and shape."""
     asked = requested_outputs(statements, outputs)
     if any(is_indexed(each, *ends) for each in statements) or _has_ones(given):
-        stated = stated_for_several(*ends)
+        boundary = boundary_options_of_several(*ends)
         single = in_single_assignment(statements, asked.outputs, given)
         check_passed(statements, single, given, OPTIONS)
         for each in statements:
             refuse_scatter(each.target, AMONG_SEVERAL)
         refuse_computed_positions(statements)
         statements, _ = needed(statements, asked.outputs)
-        statements, given, stored = _gathered(statements, given, stored, stated)
+        statements, given, stored = _gathered(statements, given, stored, boundary)
     found = _in_order(statements, given, asked.outputs, stored)
     return found[0] if asked.alone else found
 
@@ -194,7 +194,7 @@ def _gathered(
     written: Sequence[Assignment],
     given: Mapping[str, Any],
     stored: Mapping[str, ArrayLike],
-    stated: Stated,
+    boundary: BoundaryOptions,
 ) -> tuple[tuple[Assignment, ...], dict[str, Any], dict[str, ArrayLike]]:
     """Return statements over indices alone, their operands, and where these store something."""
     arrays = {name: _array(obj, name) for name, obj in given.items()}
@@ -206,8 +206,8 @@ def _gathered(
     for each in written:
         name = each.target.tensor
         added = made.get(name, arrays.get(name)) if each.operator is not None else None
-        fills = stated.border == FILL
-        read = gather(each, {**arrays, **made}, masks, fills, stated.shape, added, absent, made)
+        fills = boundary.border == FILL
+        read = gather(each, {**arrays, **made}, masks, fills, boundary.shape, added, absent, made)
         for own, source in read.sources.items():
             found[own] = read.arrays[own]
             if own in read.stored:
@@ -230,14 +230,14 @@ def _at_subscripts(
     arrays: dict[str, Any],
     initial: ArrayLike | None,
     stored: Mapping[str, ArrayLike] | None,
-    stated: Stated,
+    boundary: BoundaryOptions,
 ) -> Array:
     """Compute an assignment with subscripts that are more than indices."""
     masks = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}
     added = arrays.get(target_of(assignment, given)) if initial is None else initial
     absent = {name: _fill(obj) for name, obj in given.items()}
-    places, fills = {**masks, **(stored or {})}, stated.border == FILL
-    read = gather(assignment, arrays, places, fills, stated.shape, added, absent)
+    places, fills = {**masks, **(stored or {})}, boundary.border == FILL
+    read = gather(assignment, arrays, places, fills, boundary.shape, added, absent)
     others = {own: absent[name] for own, name in read.sources.items() if name in masks}
     start = None if read.written is not None else initial
 
@@ -320,7 +320,7 @@ def _in_order(
     described = give(given)
     facts = {name: each.operand for name, each in described.items()}
     containers = {name: container(each) for name, each in described.items()}
-    made = typed(statements, facts, containers, Wishes())
+    made = typed(statements, facts, containers, ResultOptions())
     fills = fills_of(facts)
     arrays = {name: _array(obj, name) for name, obj in given.items()}
     places = {name: _places(obj, name) for name, obj in given.items() if _is_sparse(obj)}

@@ -12,7 +12,7 @@ from taco_py.arguments.option_checks import check_budget, check_target, merged
 from taco_py.calls.call.devices.placed import placed
 from taco_py.calls.call.draft import CompileArguments, draft
 from taco_py.calls.call.prepare import accumulated, understood
-from taco_py.calls.indexed.indexed_call import stated_of
+from taco_py.calls.indexed.indexed_call import boundary_options
 from taco_py.compiler.asymptotic.frontier_search import Frontier
 from taco_py.compiler.asymptotic.frontier_search import frontier as search_frontier
 from taco_py.compiler.asymptotic.tasks import Scope
@@ -90,7 +90,7 @@ def frontier(
     if (border, shape) != ("error", None) or has_subscripts(read.assignment):
         from taco_py.calls.call.texts.kernel_of_subscripts import draft_subscripts
 
-        drafted = draft_subscripts(read, stated_of(border, shape), arguments)
+        drafted = draft_subscripts(read, boundary_options(border, shape), arguments)
     else:
         drafted = draft(text, arguments)
     _check_comparable(drafted.assignment)

@@ -21,7 +21,7 @@ from taco_py.arguments.operands import as_number, describe, is_number
 from taco_py.arguments.result_table import TENSOR
 from taco_py.calls.call.libraries import libraries_of
 from taco_py.calls.call.several.sequence import in_single_assignment
-from taco_py.calls.call.several.typed import Typed, Wishes, typed
+from taco_py.calls.call.several.typed import ResultOptions, Typed, typed
 from taco_py.compiler.cost.effort import Effort
 from taco_py.compiler.cost.machine import NOMINAL
 from taco_py.graph.extents import Extent, compiled
@@ -239,7 +239,7 @@ def typed_of(written: Statements, operands: Mapping[str, Operand]) -> Typed:
     """Type statements over operands that are Tensors, as values between are."""
     statements = in_single_assignment(written.assignments, written.results, tuple(operands))
     containers = dict.fromkeys(operands, TENSOR)
-    return typed(statements, operands, containers, Wishes(dict(written.formats)))
+    return typed(statements, operands, containers, ResultOptions(dict(written.formats)))
 
 
 def _read(operand: Operand, dtype: str) -> Operand:

@@ -44,6 +44,10 @@ CALLS: Mapping[str, frozenset[str]] = MappingProxyType({
 """Options of each call by its name."""
 
 
+_OF_TEXTS = ("allow", "path", "outputs", "border", "shape")
+"""The options of `explain` that einsum does not have."""
+
+
 def options_of(call: str) -> frozenset[str]:
     """Return the options that a call takes."""
     return CALLS[call]
@@ -69,16 +73,16 @@ def refuse_others(what: str, options: Mapping[str, Any]) -> None:
 
 
 def refuse_of_other_kind(
-    subscripts: bool, named: Mapping[str, Any], optimize: Any, texts: tuple[Any, ...]
+    subscripts: bool, named: Mapping[str, Any], keywords: Mapping[str, Any]
 ) -> None:
-    """Raise OperandError for what `explain` takes of the other kind of texts.
+    """Raise OperandError for an option of `explain` that texts of the other kind have.
 
     subscripts  whether it is einsum's, whose operands go by position
     named       operands by name
-    texts       allow, path, outputs, border and shape, of index notation
+    keywords    the arguments of the call by parameter
     """
     if subscripts:
-        own = dict(zip(("allow", "path", "outputs", "border", "shape"), texts, strict=True))
-        refuse_others("einsum's subscripts", {**own, **dict.fromkeys(named, ...)})
+        options = {name: keywords[name] for name in _OF_TEXTS}
+        refuse_others("einsum's subscripts", {**options, **dict.fromkeys(named, ...)})
     else:
-        refuse_others("index notation", {"optimize": optimize})
+        refuse_others("index notation", {"optimize": keywords["optimize"]})

@@ -19,7 +19,7 @@ from taco_py.calls.call.prepare import statements_of
 from taco_py.calls.call.several.requested_outputs import requested_outputs
 from taco_py.calls.call.several.sequence import in_single_assignment
 from taco_py.calls.indexed.domains import ERROR
-from taco_py.calls.indexed.indexed_call import stated_of
+from taco_py.calls.indexed.indexed_call import boundary_options
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.data.tensors.traced_operands import is_traced
@@ -150,7 +150,7 @@ def read_text(
     missing = [access for access in read if access.tensor not in assigned]
     wanted = tuple(dict.fromkeys(a.tensor for a in read if a.tensor not in assigned or a in begun))
     check_given(missing, wanted, objects, options_of("vjp"))
-    border = stated_of(border, None).border
+    border = boundary_options(border, None).border
     if over is not None and not over.is_usual:
         statements, objects = _over_numbers(statements, objects, over)
     asked = requested_outputs(statements, outputs)

@@ -24,7 +24,7 @@ from taco_py.calls.call.draft import (
 from taco_py.calls.call.prepare import names_read, parsed_statements
 from taco_py.calls.call.several.requested_outputs import RequestedOutputs, requested_outputs
 from taco_py.calls.call.several.sequence import Statements, check_passed, in_single_assignment
-from taco_py.calls.call.several.typed import Read, Typed, Wishes, typed
+from taco_py.calls.call.several.typed import Read, ResultOptions, Typed, typed
 from taco_py.language.formats import Format, dense
 from taco_py.language.notation.checks import accesses, unique
 from taco_py.language.notation.nodes import Access, Assignment
@@ -91,7 +91,7 @@ def draft_several(text: str, outputs: Any, arguments: CompileArguments) -> Draft
     whole = bool(arrays) and len(arrays) == len(names)
     containers = {name: container(arrays[name]) if whole else TENSOR for name in names}
     found = typed(
-        statements, facts, containers, Wishes(requested.formats, None, sizes, index=index)
+        statements, facts, containers, ResultOptions(requested.formats, None, sizes, index=index)
     )
     operands = {**facts, **{alias: _read(facts, each) for alias, each in found.reads.items()}}
     return DraftOfSeveral(statements, found, operands, forms, requested, sizes, assumed)

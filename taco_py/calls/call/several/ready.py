@@ -13,7 +13,7 @@ from taco_py.arguments.results import container
 from taco_py.calls.call.planner_request import goal_of, planner_options
 from taco_py.calls.call.prepare import check_casts, read_as
 from taco_py.calls.call.several.sequence import Statements, check_passed, in_single_assignment
-from taco_py.calls.call.several.typed import Read, Typed, Wishes, typed
+from taco_py.calls.call.several.typed import Read, ResultOptions, Typed, typed
 from taco_py.calls.call.widened import may_repeat
 from taco_py.compiler.driver import CompiledKernel
 from taco_py.data.kernels import KERNELS
@@ -80,8 +80,8 @@ def make_ready(
     )
     known = {name: g.operand for name, g in given.items()}
     containers = {name: container(g) for name, g in given.items()}
-    wishes = Wishes(formats, options.dtype, options.static, wide)
-    found = typed(statements, known, containers, wishes)
+    asked = ResultOptions(formats, options.dtype, options.static, wide)
+    found = typed(statements, known, containers, asked)
     given = {**given, **{name: _read(given, each) for name, each in found.reads.items()}}
     results = tuple(statements.outputs.values())
     key = ("several", found.assignments, results, *found.kinds.items(), options, facts(given))

@@ -48,7 +48,7 @@ from taco_py.planner.statements import fills_of
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ResultOptions:
     """What a call says of the tensors that its statements make.
 
     formats  those that are asked for, by the name in the text
@@ -103,37 +103,37 @@ def typed(
     statements: Statements,
     operands: Mapping[str, Operand],
     containers: Mapping[str, str],
-    wishes: Wishes,
+    options: ResultOptions,
 ) -> Typed:
     """Find what each statement makes of operands with these facts, in these containers.
 
     Raises OperandError, DimensionError, FormatError, OperandTypeError.
     """
-    _check_no_halves(operands, wishes)
-    found = _as_written(statements, operands, containers, wishes)
-    sampled = sampled_statements(statements, found.operands, frozenset(wishes.formats))
+    _check_no_halves(operands, options)
+    found = _as_written(statements, operands, containers, options)
+    sampled = sampled_statements(statements, found.operands, frozenset(options.formats))
     if sampled.steps == statements.steps:
         return found
-    return _as_written(sampled, operands, containers, wishes)
+    return _as_written(sampled, operands, containers, options)
 
 
 def _as_written(
     statements: Statements,
     operands: Mapping[str, Operand],
     containers: Mapping[str, str],
-    wishes: Wishes,
+    options: ResultOptions,
 ) -> Typed:
     """Find what statements make, each of which is computed everywhere."""
-    building = _Building(statements, wishes, dict(operands), dict(containers))
+    building = _Building(statements, options, dict(operands), dict(containers))
     for statement in statements.steps:
         building.add(statement)
     building.check_static()
     return building.typed()
 
 
-def _check_no_halves(operands: Mapping[str, Operand], wishes: Wishes) -> None:
+def _check_no_halves(operands: Mapping[str, Operand], options: ResultOptions) -> None:
     """Raise OperandTypeError for 16 bits, to which each statement would have to be rounded."""
-    asked = {} if wishes.dtype is None else {"dtype=": np.dtype(wishes.dtype)}
+    asked = {} if options.dtype is None else {"dtype=": np.dtype(options.dtype)}
     types = {name: np.dtype(facts.type.dtype) for name, facts in operands.items()}
     for name, dtype in (asked or types).items():
         if is_half(dtype):
@@ -176,7 +176,7 @@ class _Building:
     """
 
     statements: Statements
-    wishes: Wishes
+    options: ResultOptions
     known: dict[str, Operand]
     containers: dict[str, str]
     assignments: list[Assignment] = field(default_factory=list)
@@ -194,7 +194,7 @@ class _Building:
         for index, size in sizes.items():
             self.sizes.setdefault(index, []).append(size)
         indices = assignment.target.indices
-        dtype = self.wishes.dtype or result_dtype(assignment, self._dtypes(assignment))
+        dtype = self.options.dtype or result_dtype(assignment, self._dtypes(assignment))
         assignment, kind, fill = self._with_fill(
             with_fills(assignment, fills_of(self.known)), dtype
         )
@@ -237,7 +237,7 @@ class _Building:
     def _kind(self, assignment: Assignment) -> ResultKind:
         """What `evaluate` would return for this statement alone."""
         name = self.statements.names[assignment.target.tensor]
-        asked = self.wishes.formats.get(name)
+        asked = self.options.formats.get(name)
         wanted = as_format(asked, len(assignment.target.indices))
         formats = {n: self.known[n].type.format for n in operand_names(assignment)}
         vast = vast_indices(self.known, assignment)
@@ -251,7 +251,7 @@ class _Building:
     def _in_wide_types(self, statement: Statement) -> Assignment:
         """Return the assignment whose sums of small integers are wide, which reads tensors so."""
         assignment = statement.assignment
-        if self.wishes.dtype is not None:
+        if self.options.dtype is not None:
             return assignment
         dtypes = self._dtypes(assignment)
         wide = wide_sums(assignment, dtypes, dtypes.get(statement.added))
@@ -260,7 +260,7 @@ class _Building:
         }
         own = {name: source for name, source in wide.same.items() if name not in names}
         assignment = rename(wide.assignment, {**names, **own})
-        twice = self.wishes.wide.intersection(operand_names(assignment))
+        twice = self.options.wide.intersection(operand_names(assignment))
         if not twice:
             return assignment
         types = read_types(assignment, self._dtypes(assignment))
@@ -276,7 +276,7 @@ class _Building:
         own = self.known[source]
         if own.type.dtype == dtype.name:
             return source
-        read = Read(source, dtype, converted or source in self.wishes.wide)
+        read = Read(source, dtype, converted or source in self.options.wide)
         for name, other in self.reads.items():
             if other == read:
                 return name
@@ -299,7 +299,7 @@ class _Building:
     def check_static(self) -> None:
         """Raise where a static size is not that of an index in every statement."""
         known = unique(i for each in self.assignments for i in all_indices(each))
-        for index, size in self.wishes.static:
+        for index, size in self.options.static:
             check_static_index(index, known)
             for found in self.sizes[index]:
                 check_static_size(index, size, {index: found})
@@ -335,8 +335,8 @@ class _Building:
 
     def _index_dtype(self) -> str:
         """int64 where a tensor that is read or a size needs it, else int32."""
-        if self.wishes.index is not None:
-            return self.wishes.index
+        if self.options.index is not None:
+            return self.options.index
         types = {facts.type.index_dtype for facts in self.known.values()}
         large = any(size > INT32_MAX for sizes in self.sizes.values() for size in sizes)
         return "int64" if large or "int64" in types else "int32"

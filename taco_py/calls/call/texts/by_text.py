@@ -141,11 +141,11 @@ def explain_read(read: Sequence[Understood], call: CallArguments, seconds: float
         give(one.cautions)
         options = with_checked_path(call.options, one.assignment)
         return explained(*to_arithmetic(one.assignment, replace(call, options=options)), seconds)
-    from taco_py.calls.indexed.indexed_call import IndexedCall, settled, stated_of
+    from taco_py.calls.indexed.indexed_call import IndexedCall, boundary_options, settled
     from taco_py.calls.indexed.make_operands import told_operands
 
-    stated = stated_of(call.options.border, call.options.shape)
-    indexed = IndexedCall(one.assignment, stated, (), {}, call.options.dtype)
+    boundary = boundary_options(call.options.border, call.options.shape)
+    indexed = IndexedCall(one.assignment, boundary, (), {}, call.options.dtype)
     layout, _, made = indexed.made(call.objects, None)
     assignment = layout.plain.assignment
     options = settled(one.assignment, layout, made, call.options)
@@ -183,13 +183,13 @@ def _stretches(read: Understood, objects: Mapping[str, Any]) -> bool:
 
 def _compute_indexed(read: Understood, call: CallArguments) -> Any:
     """Compute an assignment with subscripts."""
-    from taco_py.calls.indexed.indexed_call import IndexedCall, settled, stated_of
+    from taco_py.calls.indexed.indexed_call import IndexedCall, boundary_options, settled
 
     _refuse_scatter(read, call)
     out, key = call.out, call.key
     identity = () if key is None else (key[0],)
-    stated = stated_of(call.options.border, call.options.shape)
-    indexed = IndexedCall(read.assignment, stated, identity, {}, call.options.dtype)
+    boundary = boundary_options(call.options.border, call.options.shape)
+    indexed = IndexedCall(read.assignment, boundary, identity, {}, call.options.dtype)
     layout, text, made = indexed.made(call.objects, out)
     assignment = layout.plain.assignment
     options = settled(read.assignment, layout, made, call.options)
@@ -259,12 +259,15 @@ def _plain_statements(
 ) -> PlainStatements:
     """Make the operands that needed statements ask for, once all are known to be passed."""
     from taco_py.calls.call.several.sequence import check_passed, in_single_assignment, needed
-    from taco_py.calls.indexed.indexed_statements import indexed_statements, stated_for_several
+    from taco_py.calls.indexed.indexed_statements import (
+        boundary_options_of_several,
+        indexed_statements,
+    )
 
-    stated = stated_for_several(options.border, options.shape)
+    boundary = boundary_options_of_several(options.border, options.shape)
     single = in_single_assignment(statements, requested.outputs, objects)
     check_passed(statements, single, objects)
-    return indexed_statements(needed(statements, requested.outputs)[0], objects, stated)
+    return indexed_statements(needed(statements, requested.outputs)[0], objects, boundary)
 
 
 def _explain_several(read: Sequence[Understood], call: CallArguments) -> str:

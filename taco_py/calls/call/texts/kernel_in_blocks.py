@@ -43,8 +43,8 @@ from taco_py.calls.remapped.remapped_call import (
     form_of,
     is_in_blocks,
     plain_kind,
+    result_form,
     shape_of,
-    wish_of,
 )
 from taco_py.data.convert.remap import plain_format
 from taco_py.data.storage.tensor_data import Array
@@ -143,7 +143,7 @@ class KernelInBlocks:
         layout = None if self.call is None else self.call.layout(objects)
         if self.call is None or layout is None:
             return self._plainly(objects, out, threads)
-        call = replace(self.call, wish=self._wish(self.call, objects))
+        call = replace(self.call, result=self._result(self.call, objects))
         made = layout.made(objects)
         if out is not None and call.takes(out, layout):
             self.kernels["blocks"](**made, out=call.inner_out(out, layout), threads=threads)
@@ -153,11 +153,11 @@ class KernelInBlocks:
             return found
         return out if copied_into(out, found) else self._plainly(objects, out, threads)
 
-    def _wish(self, call: RemappedCall, objects: Mapping[str, Any]) -> Any:
+    def _result(self, call: RemappedCall, objects: Mapping[str, Any]) -> Any:
         """Return how the result is handed out: as these operands are."""
         containers = {name: container(obj, self.forms[name]) for name, obj in objects.items()}
-        kind = plain_kind(call.cut.written, containers, self.forms, call.wish.asked)
-        return replace(call.wish, kind=kind)
+        kind = plain_kind(call.cut.written, containers, self.forms, call.result.asked)
+        return replace(call.result, kind=kind)
 
     def _check(self, name: str, obj: Any) -> None:
         """Raise FormatError for an operand that is in another format than the kernel is for."""
@@ -243,9 +243,9 @@ def _call(
     if cut is None:
         return None, reasons
     containers = dict.fromkeys(forms, TENSOR)
-    wish = wish_of(cut, containers, forms, arguments.formats.get(assignment.target.tensor))
-    cut = with_target(cut, wish.modes)
-    return RemappedCall(cut, wish, forms, (), {}), reasons
+    result = result_form(cut, containers, forms, arguments.formats.get(assignment.target.tensor))
+    cut = with_target(cut, result.modes)
+    return RemappedCall(cut, result, forms, (), {}), reasons
 
 
 def _kernel(call: RemappedCall, arguments: CompileArguments, names: tuple[str, ...]) -> Kernel:
@@ -262,8 +262,8 @@ def _kernel(call: RemappedCall, arguments: CompileArguments, names: tuple[str, .
             formats[part.name] = dense(len(part.cuts) + sum(1 for cut in part.cuts if cut))
         else:
             formats[part.name] = format_in_two(part.form, part.cuts)
-    if call.wish.form is not None:
-        formats[call.cut.assignment.target.tensor] = call.wish.form
+    if call.result.form is not None:
+        formats[call.cut.assignment.target.tensor] = call.result.form
     static = call.cut.static
     inner = replace(arguments, formats=formats, dtypes=dtypes, static=dict(static))
     drafted = draft_assignment(call.cut.assignment, inner, _nominal(call.cut))

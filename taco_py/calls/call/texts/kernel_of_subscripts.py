@@ -30,8 +30,8 @@ from taco_py.calls.call.draft import (
 )
 from taco_py.calls.call.kernel import Kernel, compile_draft
 from taco_py.calls.call.prepare import Understood, accumulated
-from taco_py.calls.indexed.domains import Stated, bounds
-from taco_py.calls.indexed.indexed_call import IndexedCall, stated_of
+from taco_py.calls.indexed.domains import BoundaryOptions, bounds
+from taco_py.calls.indexed.indexed_call import IndexedCall, boundary_options
 from taco_py.calls.indexed.indexed_statements import OVER_SEMIRINGS, refuse_scatter
 from taco_py.calls.indexed.make_operands import Layout, Made, told_operands
 from taco_py.data.storage.borrow import as_dtype
@@ -61,7 +61,7 @@ class KernelOfSubscripts:
     """
 
     read: Understood
-    stated: Stated
+    boundary: BoundaryOptions
     arguments: CompileArguments
     formats: Mapping[str, Format]
     dtypes: Mapping[str, np.dtype[Any]]
@@ -98,7 +98,7 @@ class KernelOfSubscripts:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What to compile again: kernels are found by their recipes, functions are not stored."""
-        return compile_subscripts, (self.read, self.stated, self.arguments)
+        return compile_subscripts, (self.read, self.boundary, self.arguments)
 
     def __call__(
         self,
@@ -140,7 +140,7 @@ class KernelOfSubscripts:
         """Leave the text to a trace that an operand is of."""
         over, read = self.arguments.over, self.read.assignment
         told["semiring"] = None if over is None or over.is_usual else over
-        told["border"] = None if self.stated == stated_of("error", None) else self.stated
+        told["border"] = None if self.boundary == boundary_options("error", None) else self.boundary
         return taken_over(taker, "tp.kernel", ([read], objects, read.target.tensor), told)
 
     @property
@@ -200,13 +200,13 @@ class KernelOfSubscripts:
 
 
 def compile_subscripts(
-    read: Understood, stated: Stated, arguments: CompileArguments
+    read: Understood, boundary: BoundaryOptions, arguments: CompileArguments
 ) -> KernelOfSubscripts:
     """Compile the kernel of samples of the operands.
 
-    Raises what `evaluate` raises of them: DimensionError for a border that is not stated, say.
+    Raises what `evaluate` raises of them: DimensionError for a position beyond the border, say.
     """
-    kernel, (layout, text, made) = _sampled(read, stated, arguments)
+    kernel, (layout, text, made) = _sampled(read, boundary, arguments)
     kernel._kernel(layout, text, made)
     return kernel
 
@@ -215,17 +215,19 @@ def compile_at(
     read: Understood, border: str, shape: Any, arguments: CompileArguments
 ) -> KernelOfSubscripts:
     """Compile the kernel of a text with subscripts, borders or a shape, as `compile_subscripts`."""
-    return compile_subscripts(read, stated_of(border, shape), arguments)
+    return compile_subscripts(read, boundary_options(border, shape), arguments)
 
 
-def draft_subscripts(read: Understood, stated: Stated, arguments: CompileArguments) -> Draft:
+def draft_subscripts(
+    read: Understood, boundary: BoundaryOptions, arguments: CompileArguments
+) -> Draft:
     """Draft the assignment over indices alone that samples of the operands ask for."""
-    kernel, (layout, _, made) = _sampled(read, stated, arguments)
+    kernel, (layout, _, made) = _sampled(read, boundary, arguments)
     return kernel._draft(layout, made)
 
 
 def _sampled(
-    read: Understood, stated: Stated, arguments: CompileArguments
+    read: Understood, boundary: BoundaryOptions, arguments: CompileArguments
 ) -> tuple[KernelOfSubscripts, tuple[Layout, str, Made]]:
     """What can be called, nothing compiled, and what samples of the operands ask for."""
     assignment = read.assignment
@@ -242,9 +244,9 @@ def _sampled(
     orders = {a.tensor: len(a.modes) for a in (target, *accesses(assignment))}
     formats = {name: format_of(given[name], orders[name], name) for name in names}
     dtypes = _dtypes(assignment, names, given, arguments.dtypes)
-    indexed = IndexedCall(assignment, stated, (), {}, arguments.options.dtype)
-    kernel = KernelOfSubscripts(read, stated, arguments, formats, dtypes, indexed)
-    shapes = _sample_shapes(uses, given, stated, target)
+    indexed = IndexedCall(assignment, boundary, (), {}, arguments.options.dtype)
+    kernel = KernelOfSubscripts(read, boundary, arguments, formats, dtypes, indexed)
+    shapes = _sample_shapes(uses, given, boundary, target)
     samples = {
         name: given[name]
         if is_array(given[name])
@@ -280,13 +282,13 @@ def _dtypes(
 
 
 def _sample_shapes(
-    assignment: Assignment, given: Mapping[str, Any], stated: Stated, target: Access
+    assignment: Assignment, given: Mapping[str, Any], boundary: BoundaryOptions, target: Access
 ) -> dict[str, tuple[int, ...]]:
     """Return shapes of operands in which all accesses stay inside, where that is possible."""
     shapes = {n: taken(obj, n).shape for n, obj in given.items() if is_array(obj)}
     met = [target, *accesses(assignment)]
     met += [inner for a in met for mode in a.subscripts for inner, _ in mode.gathered]
-    sizes = _sizes(target, met, shapes, stated)
+    sizes = _sizes(target, met, shapes, boundary)
     found: dict[str, list[int]] = {}
     for access in met:
         if access.is_number:
@@ -296,12 +298,15 @@ def _sample_shapes(
         known = found.setdefault(access.tensor, [1] * len(modes))
         if len(known) == len(reach):
             found[access.tensor] = [max(pair) for pair in zip(known, reach, strict=True)]
-    stated_of_result = {} if stated.shape is None else {target.tensor: stated.shape}
-    return {**{name: tuple(shape) for name, shape in found.items()}, **stated_of_result, **shapes}
+    shapes_of_result = {} if boundary.shape is None else {target.tensor: boundary.shape}
+    return {**{name: tuple(shape) for name, shape in found.items()}, **shapes_of_result, **shapes}
 
 
 def _sizes(
-    target: Access, met: list[Access], shapes: Mapping[str, tuple[int, ...]], stated: Stated
+    target: Access,
+    met: list[Access],
+    shapes: Mapping[str, tuple[int, ...]],
+    boundary: BoundaryOptions,
 ) -> dict[str, int]:
     """Return the size of each index in samples: as arrays and shape= say."""
     sizes: dict[str, int] = {}
@@ -310,7 +315,7 @@ def _sizes(
         for mode, size in zip(access.modes, shape, strict=False):
             if mode.index is not None:
                 sizes[mode.index] = int(size)
-    for mode, size in zip(target.modes, stated.shape or (), strict=False):
+    for mode, size in zip(target.modes, boundary.shape or (), strict=False):
         if mode.index is not None:
             sizes[mode.index] = size
     indices = (index for access in met for mode in access.modes for index in mode.names)
