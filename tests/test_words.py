@@ -23,7 +23,7 @@ MOST: dict[str, tuple[int, int, int, int]] = {
     "taco_py/api": (104, 6, 1, 5),
     "taco_py/arguments": (57, 13, 3, 12),
     "taco_py/arrays": (248, 10, 5, 12),
-    "taco_py/calls": (823, 62, 19, 97),
+    "taco_py/calls": (824, 62, 19, 97),
     "taco_py/compiler": (1197, 211, 95, 203),
     "taco_py/data": (478, 72, 20, 45),
     "taco_py/graph": (1451, 48, 6, 170),

@@ -128,8 +128,8 @@ def compile(
     if names_blocks(given) and over is None and not has_subscripts(statement.assignment):
         refuse_others("kernels of operands in blocks", bounds)
         return compile_blocks(statement, arguments)
-    if (border, shape) != ("error", None) or has_subscripts(statement.assignment):
+    if options.is_bounded or has_subscripts(statement.assignment):
         from taco_py.calls.call.texts.kernel_of_subscripts import compile_at
 
-        return compile_at(statement, border, shape, arguments)
+        return compile_at(statement, arguments)
     return compile_draft(draft(text, arguments), options)

@@ -79,8 +79,8 @@ def tune(
     from taco_py.arguments.option_checks import merged
 
     given = merged(operands, named)
-    limits = trials, seconds, search, seed
-    return tuned_call(text, given, options, limits, store, progress)
+    searched = {"trials": trials, "seconds": seconds, "search": search, "seed": seed}
+    return tuned_call(text, given, options, searched, store, progress)
 
 
 def tuning_store(store: TuningStore | str | Path | None = None) -> ActiveStore:

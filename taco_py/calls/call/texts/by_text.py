@@ -30,7 +30,7 @@ from taco_py.language.diagnostics.cautions import give
 from taco_py.language.diagnostics.errors import DimensionError
 from taco_py.language.notation.checks import has_subscripts, operand_names
 from taco_py.language.notation.printer import to_text
-from taco_py.running.replay.find import find
+from taco_py.running.replay.find import call_fast_path, find
 
 if TYPE_CHECKING:
     from taco_py.calls.call.several.requested_outputs import RequestedOutputs
@@ -200,8 +200,7 @@ def _compute_indexed(read: Understood, call: CallArguments) -> Any:
     if place := place_of(call.objects.values()):
         return compute(assignment, inner, cautions=read.cautions, place=place)
     inner = replace(inner, key=None if key is None else indexed.key(text, made))
-    short, operands = find(inner.key), made.objects.values()
-    found = None if short is None else short(*operands) if out is None else short(*operands, out)
+    found = call_fast_path(inner.key, made.objects.values(), out)
     if found is None:
         found = compute(assignment, inner, cautions=read.cautions)
     if key is not None:

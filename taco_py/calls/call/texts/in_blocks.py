@@ -33,7 +33,7 @@ from taco_py.data.tensors.remapped_tensor import RemappedTensor, blocks_of, in_f
 from taco_py.data.tensors.tensor import Tensor, as_data
 from taco_py.language.formats import RemappedFormat, remapped
 from taco_py.language.notation.printer import to_text
-from taco_py.running.replay.find import find
+from taco_py.running.replay.find import call_fast_path, find
 
 Key = tuple[object, ...] | None
 CONVERTED = ("bsr", "dia", "dok", "lil")
@@ -78,10 +78,7 @@ def over_blocks(read: Understood, call: CallArguments) -> Found | None:
     target = stored.inner_out(out, layout) if in_place else None
     inner_key = None if key is None else stored.key(layout, made.values())
     inner = CallArguments(made, options, target, None, inner_key)
-    short, operands = find(inner_key), made.values()
-    found = (
-        None if short is None else short(*operands) if target is None else short(*operands, target)
-    )
+    found = call_fast_path(inner_key, made.values(), target)
     if found is None:
         found = compute(assignment, inner, cautions=read.cautions)
     if key is not None:

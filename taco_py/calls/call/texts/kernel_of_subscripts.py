@@ -211,11 +211,10 @@ def compile_subscripts(
     return kernel
 
 
-def compile_at(
-    read: Understood, border: str, shape: Any, arguments: CompileArguments
-) -> KernelOfSubscripts:
+def compile_at(read: Understood, arguments: CompileArguments) -> KernelOfSubscripts:
     """Compile the kernel of a text with subscripts, borders or a shape, as `compile_subscripts`."""
-    return compile_subscripts(read, boundary_options(border, shape), arguments)
+    options = arguments.options
+    return compile_subscripts(read, boundary_options(options.border, options.shape), arguments)
 
 
 def draft_subscripts(
