@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
+from functools import partial
 from math import inf
 from types import MappingProxyType
 from typing import Any
@@ -30,7 +31,7 @@ from taco_py.data.storage.borrow import as_dtype
 CHECKS: Mapping[str, Callable[[Any], Any]] = MappingProxyType({
     "schedule": as_schedule,
     "threads": check_threads,
-    "dtype": lambda dtype: None if dtype is None else as_dtype(dtype, "dtype"),
+    "dtype": partial(as_dtype, what="dtype"),
     "casting": check_casting,
     "static": check_static,
     "libraries": check_libraries,
@@ -40,6 +41,8 @@ CHECKS: Mapping[str, Callable[[Any], Any]] = MappingProxyType({
     "target": check_target,
 })  # fmt: skip
 """How keyword arguments are checked, in the order in which mistakes are reported."""
+NONE_BY_DEFAULT = frozenset(("schedule", "threads", "dtype", "static", "schedule_budget"))
+"""The keyword arguments of which None says as much as leaving them out."""
 CHECKED_LATER = ("format", "path", "outputs", "border", "shape")
 """The keyword arguments that are checked against the text, by who knows what it assigns."""
 
@@ -116,11 +119,15 @@ class CallOptions:
 
         Raises what `of` raises.
         """
-        checked = {
-            name: check(keywords[name]) for name, check in CHECKS.items() if name in keywords
-        }
-        later = {name: keywords[name] for name in CHECKED_LATER if name in keywords}
-        return cls(**checked, **later)
+        values: dict[str, Any] = {}
+        for name, check in CHECKS.items():
+            value = keywords.get(name)
+            if value is not None or (name in keywords and name not in NONE_BY_DEFAULT):
+                values[name] = check(value)
+        for name in CHECKED_LATER:
+            if name in keywords:
+                values[name] = keywords[name]
+        return cls(**values)
 
     @property
     def chosen_by_data(self) -> bool:

@@ -101,9 +101,11 @@ def compute_read(read: Sequence[Understood], call: CallArguments) -> Any:
     (one,) = read
     if reads_derived(read, call):
         return _compute_indexed(one, call)
-    checked = replace(call, options=with_checked_path(call.options, one.assignment))
+    inner = call
+    if call.options.path is not None:
+        inner = replace(call, options=with_checked_path(call.options, one.assignment))
     try:
-        return compute_over(one.assignment, checked, cautions=one.cautions)
+        return compute_over(one.assignment, inner, cautions=one.cautions)
     except DimensionError:
         if not _stretches(one, call.objects):
             raise
@@ -194,12 +196,14 @@ def _compute_indexed(read: Understood, call: CallArguments) -> Any:
     assignment = layout.plain.assignment
     options = settled(read.assignment, layout, made, call.options)
     options = with_checked_path(options, assignment)
-    inner = replace(call, objects=made.objects, options=options, key=None)
+    place = place_of(call.objects.values()) if call.over is None else ""
+    is_kept = not (key is None or call.over or place)
+    inner_key = indexed.key(text, made) if is_kept else None
+    inner = CallArguments(made.objects, options, out, call.over, inner_key)
     if call.over is not None:
         return compute_over(assignment, inner, cautions=read.cautions)
-    if place := place_of(call.objects.values()):
+    if place:
         return compute(assignment, inner, cautions=read.cautions, place=place)
-    inner = replace(inner, key=None if key is None else indexed.key(text, made))
     found = call_fast_path(inner.key, made.objects.values(), out)
     if found is None:
         found = compute(assignment, inner, cautions=read.cautions)

@@ -191,7 +191,7 @@ def unblock_operands(call: CallArguments) -> UnblockedCall:
     wanted = remapped(call.options.format)
     plain = _plain_objects(objects, wanted is not None)
     if wanted is None and all(plain[name] is obj for name, obj in objects.items()):
-        return UnblockedCall(replace(call, key=None), None)
+        return UnblockedCall(call, None)
     options = call.options
     if wanted is not None:
         options = replace(options, format=plain_format(wanted.order))
