@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import taco_py as tp
-from taco_py.calls.call import program_call as program_file
+from taco_py.calls.programs import program_call as program_file
 from taco_py.compiler.affine.oracle import run_program
 from taco_py.language.diagnostics.errors import (
     DimensionError,

@@ -30,7 +30,7 @@ from taco_py.planner.ir.nodes import Operand, Squeeze
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.program import Program
 from taco_py.running.execute.run import run
-from taco_py.tuning import candidates as measure
+from taco_py.tuning.space import candidates as measure
 from taco_py.tuning.space.candidates import PLAIN, Choice, alternatives, fastest
 from tests.problems import operands as sizes_of
 from tests.problems import problem

@@ -56,7 +56,7 @@ def interrupted(task: TuningTask, operands: Mapping[str, Any], target: str, stor
 
 if __name__ == "__main__":
     from taco_py.tool.cli import main
-    from taco_py.tuning import tuning_farm
+    from taco_py.tuning.jobs import tuning_farm
     from tests.tune.farm_jobs import steady as by_name  # as workers find it
 
     defaults: Any = tuning_farm.farm.__kwdefaults__

@@ -13,7 +13,7 @@ import pytest
 
 import taco_py as tp
 from taco_py.tool.cli import main
-from taco_py.tuning import tuning_farm
+from taco_py.tuning.jobs import tuning_farm
 from taco_py.tuning.jobs.farm_status import label_of
 from taco_py.tuning.jobs.tuning_farm import queue
 from taco_py.tuning.jobs.workers import OwnProcess
@@ -124,7 +124,7 @@ def test_this_process_renews_its_lease_while_it_tunes(monkeypatch: pytest.Monkey
 
 def test_a_search_that_is_interrupted_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search ends quietly; the farm must not take that for a finished task."""
-    from taco_py.tuning import usual_job
+    from taco_py.tuning.jobs import usual_job
     from taco_py.tuning.session.tuning_session import INTERRUPTED
 
     def search(*_: Any, **__: Any) -> Any:
@@ -140,7 +140,7 @@ def test_a_search_that_is_interrupted_is_no_result(monkeypatch: pytest.MonkeyPat
 def test_trials_that_the_store_does_not_take_are_in_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from taco_py.tuning import farm_loop
+    from taco_py.tuning.jobs import farm_loop
 
     monkeypatch.setattr(farm_loop, "PATIENCE", 0.0)
 
@@ -247,7 +247,7 @@ def test_a_farm_waits_for_the_log_of_a_batch(tmp_path: Path) -> None:
 def test_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from taco_py.tuning import usual_job
+    from taco_py.tuning.jobs import usual_job
 
     def search(text: str, operands: Any, options: Any, search: Any, store: Any) -> Any:
         assert (search.trials, search.seconds, options["threads"]) == (1, 5.0, 1)
@@ -336,7 +336,7 @@ def test_workers_of_a_scheduler() -> None:
 
 def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    from taco_py.tuning import dask_workers
+    from taco_py.tuning.jobs import dask_workers
 
     monkeypatch.setattr(dask_workers, "SECONDS", 0.3)
     with tp.TuningStore() as store:

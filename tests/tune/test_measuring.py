@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.runtime.child_process import ChildProcess
-from taco_py.tuning import fitted_plan
+from taco_py.running.plan_texts import fitted_plan
 from taco_py.tuning.bench.bench_here import BenchHere
 from taco_py.tuning.bench.bench_process import BenchProcess, bench_process
 from taco_py.tuning.bench.call_space import space_of
