@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import taco_py as tp
+from taco_py.arguments.call_arguments import CallArguments
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call.compute import compute
 from taco_py.calls.call.prepare import parsed, prepare
@@ -135,7 +136,7 @@ def test_every_plan_gives_the_same_value(form: str, text: str, seed: int) -> Non
     operands = operands_of(text, seed)
     stored, right = stored_as(operands, form), expected(text, operands)
     for plan in plans(text, stored):
-        found = to_dense(compute(parsed(text), stored, plan))
+        found = to_dense(compute(parsed(text), CallArguments(stored, plan)))
         np.testing.assert_allclose(found, right, rtol=1e-14, err_msg=str(plan))
 
 
@@ -180,7 +181,7 @@ def test_duplicates_are_added_in_the_type_they_are_read_in(
     right = tp.evaluate_dense(text, {"A": exact, **others})
     for plan in plans(text, {"A": matrix, **others}):
         options = replace(plan, dtype=None if wide is None else np.dtype(wide))
-        found = to_dense(compute(parsed(text), {"A": matrix, **others}, options))
+        found = to_dense(compute(parsed(text), CallArguments({"A": matrix, **others}, options)))
         np.testing.assert_array_equal(found, right)
     if wide is None:
         np.testing.assert_array_equal(tp.evaluate_dense(text, {"A": matrix, **others}), right)

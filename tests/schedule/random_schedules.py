@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
-from taco_py.arguments.options import CallOptions, settings_of
+from taco_py.arguments.options import CallOptions
 from taco_py.arguments.results import hand_out
 from taco_py.calls.call.prepare import Prepared, accumulated, parsed, prepare, start
 from taco_py.compiler.concrete.nodes import APART, Assembly, Merge, Race
@@ -463,7 +463,10 @@ def _prepared(case: Scheduled, schedule: Schedule, threads: int) -> tuple[Prepar
     operands = program.stored
     if program.start is not None:
         operands = {**operands, "R": program.start.copy()}
-    settings = settings_of(program.result, schedule, threads, None, "safe", program.static)
+    settings = CallOptions.of({
+        "format": program.result, "schedule": schedule, "threads": threads,
+        "static": program.static,
+    })  # fmt: skip
     return prepare(parsed(program.text), operands, settings), settings
 
 
