@@ -48,13 +48,16 @@ from taco_py.planner.ir.program import Program
 from taco_py.planner.price import as_sum
 
 
-def with_kernel(program: Program, context: Context, wanted: TensorType, names: Names) -> Program:
+def with_kernel(
+    program: Program, context: Context, wanted: TensorType, names: Names, why: str
+) -> Program:
     """Plan the kernel of the one assignment of a program, with the copies that its loops need.
 
         C[i,j] = A[i,k] * B[k,j], B in CSC
         → B_kj is B in CSR;  the kernel of C[i,j] = A[i,k] * B_kj[k,j] with loops i,k,j
 
     wanted  how the result is to be stored; what the kernel makes is converted where that differs
+    why     a dense result is made in another order
     """
     assignment, request = program.last, context.request(program, program.result)
     stats = statistics(assignment, program.facts, request.machine)
@@ -62,7 +65,6 @@ def with_kernel(program: Program, context: Context, wanted: TensorType, names: N
     terms = split_terms(assignment.value)
     orders = tuple(_order(draft, place, term, stats, request) for place, term in enumerate(terms))
     kernel, copies = _kernel(draft, Loops(assignment, orders), program.facts, request, names, stats)
-    why = next((e.why for e in context.log.of("copy_into_rows") if e.target == program.result), "")
     steps = (*copies.steps, kernel, *_as_wanted(kernel.problem, wanted, names, why))
     return _with_steps(program, copies.facts, wanted, steps)
 

@@ -61,6 +61,30 @@ _CHANGES = {
 }
 
 
+class Trait(Flag):
+    """What a rule does that an option of a call may exclude: nothing, or several things at once.
+
+    SUMS      writes sums otherwise than the text
+    FACTORS   changes the factors of a product
+    KERNELS   computes a product in several kernels
+    INDICES   changes the indices of loops, or the order in which tensors store them
+    WALKS     reads operands otherwise than loops along their levels do
+    RESULT    changes how the result is stored
+    TYPES     reads tensors in another type
+    FUSES     makes a tensor in the loops of another one
+    """
+
+    NONE = 0
+    SUMS = auto()
+    FACTORS = auto()
+    KERNELS = auto()
+    INDICES = auto()
+    WALKS = auto()
+    RESULT = auto()
+    TYPES = auto()
+    FUSES = auto()
+
+
 class Gain(Enum):
     """How many times cheaper a rule must make a program: a field of the machine.
 
@@ -165,6 +189,9 @@ class Rule:
     numbers  what it may change in numbers
     gain     how many times cheaper the program must become; None where the rule is no question of
              price
+    traits   what it does that an option may exclude
+    part_of  the rule without which this one takes no part either, "" for none
+    on_host  whether it takes no part where kernels run on a GPU
     """
 
     name: str
@@ -173,6 +200,20 @@ class Rule:
     sites: Sites
     numbers: Numbers = Numbers.EXACT
     gain: Gain | None = None
+    traits: Trait = Trait.NONE
+    part_of: str = ""
+    on_host: bool = False
+
+    @property
+    def optional(self) -> bool:
+        """Tell whether kernels can do without the rule, so that users may forbid it."""
+        return self.phase is not Phase.NEEDED
+
+    def takes_part(self, context: Context) -> bool:
+        """Tell whether the rule is tried: the goal leaves out neither it nor `part_of`."""
+        if self.on_host and context.goal.machine.is_gpu:
+            return False
+        return context.may(self.name) and (not self.part_of or context.may(self.part_of))
 
 
 # ---------------------------------------------------------------- sites

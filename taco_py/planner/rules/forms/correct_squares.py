@@ -42,6 +42,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     result,
 )
 from taco_py.planner.temporaries import with_temporary
@@ -167,4 +168,12 @@ def _added(values: Sequence[Expr]) -> Expr:
     return first
 
 
-RULE = Rule("correct_squares", Phase.FORMS, apply, result, Numbers.ROUNDS, Gain.DETOUR)
+RULE = Rule(
+    "correct_squares",
+    Phase.FORMS,
+    apply,
+    result,
+    Numbers.ROUNDS,
+    Gain.DETOUR,
+    traits=Trait.SUMS | Trait.FACTORS | Trait.INDICES,
+)

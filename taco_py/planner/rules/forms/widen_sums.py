@@ -32,7 +32,7 @@ from taco_py.planner.algebra.products import as_product
 from taco_py.planner.context import Context
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.program import Program
-from taco_py.planner.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, result
+from taco_py.planner.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, Trait, result
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,4 +205,11 @@ def _left(factor: _Factor) -> str:
     )
 
 
-RULE = Rule("widen_sums", Phase.FORMS, apply, result, Numbers.WIDER_TYPE)
+RULE = Rule(
+    "widen_sums",
+    Phase.FORMS,
+    apply,
+    result,
+    Numbers.WIDER_TYPE,
+    traits=Trait.SUMS | Trait.FACTORS | Trait.TYPES,
+)

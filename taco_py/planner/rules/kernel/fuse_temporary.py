@@ -63,6 +63,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     kernels,
 )
 
@@ -318,4 +319,6 @@ def _fused(program: Program, pair: _Pair) -> Program:
     return joined(program, pair.maker, pair.reader, pair.problem(), orders, pair.tensors)
 
 
-RULE = Rule("fuse_temporary", Phase.KERNEL, apply, kernels, Numbers.EXACT, Gain.DETOUR)
+RULE = Rule(
+    "fuse_temporary", Phase.KERNEL, apply, kernels, Numbers.EXACT, Gain.DETOUR, traits=Trait.FUSES
+)

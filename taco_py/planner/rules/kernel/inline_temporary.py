@@ -56,6 +56,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     kernels,
 )
 
@@ -281,4 +282,12 @@ def _steps(problem: Problem, machine: Machine) -> float:
     return found
 
 
-RULE = Rule("inline_temporary", Phase.KERNEL, apply, kernels, Numbers.ROUNDS, Gain.DETOUR)
+RULE = Rule(
+    "inline_temporary",
+    Phase.KERNEL,
+    apply,
+    kernels,
+    Numbers.ROUNDS,
+    Gain.DETOUR,
+    traits=Trait.FUSES,
+)

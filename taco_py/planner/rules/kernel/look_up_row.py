@@ -31,7 +31,7 @@ from taco_py.language.problem import Problem
 from taco_py.planner.context import Context
 from taco_py.planner.ir.goal import real_statistics
 from taco_py.planner.ir.program import Program
-from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, kernels
+from taco_py.planner.rules.base import Outcome, Phase, Rewrite, Rule, Site, Trait, kernels
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
@@ -93,4 +93,4 @@ def _with(
     return more if command.workspace in marked else schedule
 
 
-RULE = Rule("look_up_row", Phase.KERNEL, apply, kernels)
+RULE = Rule("look_up_row", Phase.KERNEL, apply, kernels, traits=Trait.WALKS)

@@ -22,7 +22,15 @@ from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.language.notation.tree import map_accesses
 from taco_py.planner.ir.goal import Request, problem_of, real_statistics
 from taco_py.planner.ir.nodes import Cast, Operand
-from taco_py.planner.rules.base import Gain, Phase, Rule, StepsBefore, result, with_steps_before
+from taco_py.planner.rules.base import (
+    Gain,
+    Phase,
+    Rule,
+    StepsBefore,
+    Trait,
+    result,
+    with_steps_before,
+)
 
 
 def turn(
@@ -79,4 +87,11 @@ def _copies(
     return steps
 
 
-RULE = Rule("copy_dense_across", Phase.LAYOUT, with_steps_before(turn), result, gain=Gain.DENSE)
+RULE = Rule(
+    "copy_dense_across",
+    Phase.LAYOUT,
+    with_steps_before(turn),
+    result,
+    gain=Gain.DENSE,
+    traits=Trait.INDICES,
+)

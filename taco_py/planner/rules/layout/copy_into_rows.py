@@ -40,6 +40,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     assignments,
 )
 
@@ -184,4 +185,4 @@ def loops_cost(made: InRows) -> float:
     return sum(best_order(draft, term, known, request.effort).cost for term in terms)
 
 
-RULE = Rule("copy_into_rows", Phase.LAYOUT, apply, assignments, gain=Gain.DENSE)
+RULE = Rule("copy_into_rows", Phase.LAYOUT, apply, assignments, gain=Gain.DENSE, traits=Trait.WALKS)

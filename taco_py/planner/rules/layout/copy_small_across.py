@@ -26,7 +26,7 @@ from taco_py.language.problem import Problem
 from taco_py.planner.algebra.products import flatten
 from taco_py.planner.ir.goal import Request, problem_of, real_statistics
 from taco_py.planner.ir.nodes import Cast, Operand
-from taco_py.planner.rules.base import Phase, Rule, StepsBefore, result, with_steps_before
+from taco_py.planner.rules.base import Phase, Rule, StepsBefore, Trait, result, with_steps_before
 
 
 def line_up(
@@ -90,4 +90,6 @@ def _copied(access: Access, order: tuple[str, ...], source: Operand, names: Name
     return Cast(target, access.tensor, form, source.type.dtype, why)
 
 
-RULE = Rule("copy_small_across", Phase.LAYOUT, with_steps_before(line_up), result)
+RULE = Rule(
+    "copy_small_across", Phase.LAYOUT, with_steps_before(line_up), result, traits=Trait.INDICES
+)

@@ -39,6 +39,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     Trials,
     assignments,
 )
@@ -233,4 +234,6 @@ def _innermost(expr: Expr, index: str) -> Expr:
     return summed(expr, (index,))
 
 
-RULE = Rule("locate_entries", Phase.LAYOUT, apply, assignments, gain=Gain.DETOUR)
+RULE = Rule(
+    "locate_entries", Phase.LAYOUT, apply, assignments, gain=Gain.DETOUR, traits=Trait.WALKS
+)
