@@ -118,7 +118,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "order", "asymptotic", "epilogue", "ways", "affine", "driver",
     ),
     "taco_py.planner": (
-        "ir", "context", "unit_modes", "algebra", "matrix_steps", "price", "temporaries",
+        "ir", "context", "unit_modes", "algebra", "matrix_steps", "price", "temporaries", "copies",
         "make_kernel", "joined_kernels", "epilogue_group", "rules", "search", "make_kernels",
         "lookahead", "make", "statements",
     ),
