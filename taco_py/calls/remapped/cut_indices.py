@@ -17,7 +17,7 @@ from dataclasses import replace
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.data.convert.remap import plain_format
-from taco_py.language.formats import Format, LevelKind, RemappedFormat
+from taco_py.language.formats import Format, RemappedFormat
 from taco_py.language.formats.stored_modes import Quotient, Remainder, StoredMode
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.checks import accesses, all_indices, with_linearity
@@ -217,7 +217,7 @@ def _refusal(
     if not is_sparse(form):
         return ""
     level = form.levels[form.mode_order.index(mode)]
-    if level.kind is LevelKind.DENSE:
+    if level.full:
         return ""
     return f"{name} stores the coordinates of {index}, which are not in blocks"
 

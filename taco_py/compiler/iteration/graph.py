@@ -39,7 +39,6 @@ from taco_py.compiler.iteration.units_share import (
     updates_words,
 )
 from taco_py.compiler.iteration.weights import weighed_operands
-from taco_py.language.formats import LevelKind
 from taco_py.language.notation.checks import accesses, with_linearity
 from taco_py.language.notation.nodes import Access
 from taco_py.language.notation.operators import Number
@@ -369,7 +368,7 @@ def sparse_levels(problem: Problem, access: Access) -> Mapping[str, Iterator]:
     return {
         access.indices[mode]: Iterator(access, level)
         for level, mode in enumerate(form.mode_order)
-        if form.levels[level].kind is not LevelKind.DENSE
+        if not form.levels[level].full
     }
 
 

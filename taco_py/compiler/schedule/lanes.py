@@ -16,7 +16,6 @@ from taco_py.compiler.concrete.tree import assignments, foralls, workspaces_of
 from taco_py.compiler.iteration.graph import IterationGraph, Loop, Range
 from taco_py.compiler.schedule.merges import check_merge
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.formats import LevelKind
 
 
 def check_modes(graph: IterationGraph) -> None:
@@ -65,7 +64,7 @@ def _counting(graph: IterationGraph, loop: Loop) -> Refusals:
         tensor = iterator.access.tensor
         if tensor in operands:
             level = operands[tensor].format.levels[iterator.level]
-            if level.kind is LevelKind.SINGLETON:
+            if level.chained:
                 yield (
                     f"{iterator} has one coordinate at a time, which takes no loop",
                     f"mark the loop around it, or store {tensor} as CSR or CSF",

@@ -22,7 +22,6 @@ from taco_py.compiler.schedule.lanes import check_modes
 from taco_py.compiler.schedule.loop_state import Loops
 from taco_py.compiler.schedule.refused import refused
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.formats import LevelKind
 from taco_py.language.legal.absent import restricts
 from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.nodes import Access, Expr, Reduce
@@ -137,7 +136,7 @@ def _check_range(graph: IterationGraph, loop: Loop) -> None:
             tensor = iterator.access.tensor
             if tensor in operands:
                 level = operands[tensor].format.levels[iterator.level]
-                if level.kind is not LevelKind.COMPRESSED:
+                if not level.listed:
                     raise ScheduleError(
                         f"The loop over {loop.index} is tiled, but {iterator} is a "
                         f"{level.kind.value} level, in which a tile's beginning cannot be found",

@@ -41,6 +41,14 @@ class Level:
         return self.kind.branchless
 
     @property
+    def listed(self) -> bool:
+        return self.kind.listed
+
+    @property
+    def chained(self) -> bool:
+        return self.kind.chained
+
+    @property
     def arrays(self) -> tuple[str, ...]:
         return self.kind.arrays
 
