@@ -42,7 +42,7 @@ class OnCopies:
     steps: tuple[Copy, ...] = ()
 
     def loops_cost(self, known: Known) -> float:
-        """Return what the best loops of all terms cost, with the copies that they still need."""
+        """Return the price of the best loops of all terms, with the copies that loops need."""
         stats = known(self.assignment, self.facts, self.request.machine)
         draft = draft_of(self.assignment, self.facts, self.request)
         terms = split_terms(self.assignment.value)

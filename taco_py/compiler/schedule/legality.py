@@ -136,7 +136,7 @@ def _check_range(graph: IterationGraph, loop: Loop) -> None:
             tensor = iterator.access.tensor
             if tensor in operands:
                 level = operands[tensor].format.levels[iterator.level]
-                if not level.listed:
+                if not level.is_list:
                     raise ScheduleError(
                         f"The loop over {loop.index} is tiled, but {iterator} is a "
                         f"{level.kind.value} level, in which a tile's beginning cannot be found",

@@ -35,7 +35,7 @@ def _check_gallop(graph: IterationGraph, loop: Loop) -> None:
         if tensor not in operands:
             continue
         level = operands[tensor].format.levels[iterator.level]
-        if not level.listed:
+        if not level.is_list:
             raise _refused(
                 graph,
                 loop,

@@ -324,18 +324,18 @@ def same_storage(source: Format, target: Format) -> bool:
     return kinds and (source.mode_order == target.mode_order or source.is_dense)
 
 
-def root_differs(full: Format, listed: Format) -> bool:
+def root_differs(dense: Format, sparse: Format) -> bool:
     """Tell whether formats differ in the root alone, above a compressed level: a dense one in
-    `full`, a compressed one in `listed`; all levels unique."""
+    `dense`, a compressed one in `sparse`; all levels unique."""
     return (
-        full.order > 1
-        and full.mode_order == listed.mode_order
-        and full.levels[0].full
-        and listed.levels[0].listed
-        and full.levels[1:] == listed.levels[1:]
-        and is_usual(full)
-        and full.levels[1].listed
-        and all(level.unique for level in (full.levels[0], listed.levels[0]))
+        dense.order > 1
+        and dense.mode_order == sparse.mode_order
+        and dense.levels[0].full
+        and sparse.levels[0].is_list
+        and dense.levels[1:] == sparse.levels[1:]
+        and is_usual(dense)
+        and dense.levels[1].is_list
+        and all(level.unique for level in (dense.levels[0], sparse.levels[0]))
     )
 
 

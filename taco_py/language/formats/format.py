@@ -41,8 +41,9 @@ class Level:
         return self.kind.branchless
 
     @property
-    def listed(self) -> bool:
-        return self.kind.listed
+    def is_list(self) -> bool:
+        """Tell whether kernels append to the level and search it: a list below each position."""
+        return self.kind.usual and self.kind.listed
 
     @property
     def chained(self) -> bool:

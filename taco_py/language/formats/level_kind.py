@@ -87,7 +87,7 @@ class LevelKind:
 
     @property
     def chained(self) -> bool:
-        """Tell whether its coordinates go on with those of a list above, one for each."""
+        """Tell whether a level continues the list above: one coordinate for each of its entries."""
         return self.usual and self.branchless
 
     def __repr__(self) -> str:

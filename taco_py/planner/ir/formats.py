@@ -132,7 +132,7 @@ def with_dense_root(form: Format) -> Format | None:
     if form.is_coo and form.order == 2:
         return Format((DENSE, COMPRESSED), form.mode_order)
     root, *below = form.levels or (DENSE,)
-    if root != COMPRESSED or not below or not below[0].listed:
+    if root != COMPRESSED or not below or not below[0].is_list:
         return None
     return replace(form, levels=(DENSE, *below))
 
@@ -175,6 +175,6 @@ def reordered(
 def unordered_last(form: Format) -> Format:
     """Return `form` whose last level may be left in any order."""
     *_, last = form.levels or (DENSE,)
-    if not last.listed:
+    if not last.is_list:
         return form
     return replace(form, levels=(*form.levels[:-1], replace(last, ordered=False)))

@@ -134,7 +134,7 @@ def run_of(entries: Entries) -> float:
 def _found_run(entries: Entries) -> float:
     data = entries.data
     last = data.format.levels[-1] if data.levels else None
-    if last is None or not (last.listed or last.chained):
+    if last is None or not (last.is_list or last.chained):
         return 0.0
     crd = data.levels[-1].crd
     if crd is None or len(crd) < 2:

@@ -181,7 +181,7 @@ class Result:
         positions: Expr = build.const(1)
         for level, kind in enumerate(self.format.levels):
             group = self.group_of(level)
-            if kind.listed and group is not None:
+            if kind.is_list and group is not None:
                 functions = level_functions(self.arrays, level)
                 assert isinstance(functions, Compressed)
                 yield from self.complete(group, positions)
@@ -299,7 +299,7 @@ def make_result(env: Environment) -> Result:
     stored = form.stored(env.target.indices)
     groups: list[Group] = []
     for level, kind in enumerate(() if env.graph.has_places else form.levels):
-        if kind.listed:
+        if kind.is_list:
             last = level
             while last + 1 < form.order and form.levels[last + 1].branchless:
                 last += 1

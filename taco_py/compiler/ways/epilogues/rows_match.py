@@ -73,4 +73,5 @@ def _in_rows(problem: Problem, found: MainLoop, access: Access) -> bool:
         return True
     root, *below = form.levels
     first, *_ = form.stored(access.indices)
-    return root.full and [level.listed for level in below] == [True] and first == found.product.rows
+    lists = [level.is_list for level in below]
+    return root.full and lists == [True] and first == found.product.rows

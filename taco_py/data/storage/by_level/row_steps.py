@@ -31,7 +31,7 @@ class Assembling(Protocol):
     crd: list[Array]
 
     def run(self, name: str) -> int:
-        """Run a pass over the entries, and return what it finds."""
+        """Run a pass over the entries, and return the number that it finds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ def _allocate_ragged(assembly: Assembling, k: int) -> int:
 
 def _allocate_banded(assembly: Assembling, k: int) -> int:
     """Find the first and the last coordinate below each position above."""
-    behind = assembly.pos[k] = np.zeros(assembly.counts[-1] + 1, assembly.index)
+    ends = assembly.pos[k] = np.zeros(assembly.counts[-1] + 1, assembly.index)
     least = assembly.crd[k] = np.full(assembly.counts[-1], assembly.sizes[k], assembly.index)
     assembly.run(f"query{k}")
-    assembly.crd[k] = np.minimum(least, behind[1:])
-    return _ends(assembly, k, behind[1:] - assembly.crd[k])
+    assembly.crd[k] = np.minimum(least, ends[1:])
+    return _ends(assembly, k, ends[1:] - assembly.crd[k])
 
 
 def _ends(assembly: Assembling, k: int, lengths: Array) -> int:
