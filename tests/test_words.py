@@ -28,7 +28,7 @@ MOST: dict[str, tuple[int, int, int, int]] = {
     "taco_py/data": (477, 72, 20, 45),
     "taco_py/graph": (1451, 48, 6, 170),
     "taco_py/language": (436, 43, 16, 90),
-    "taco_py/planner": (797, 61, 51, 99),
+    "taco_py/planner": (796, 61, 51, 99),
     "taco_py/report": (246, 31, 6, 35),
     "taco_py/running": (314, 57, 11, 53),
     "taco_py/tool": (28, 16, 0, 16),

@@ -27,7 +27,15 @@ from taco_py.compiler.concrete.terms import sums_apart
 from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import ADD, Operator
-from taco_py.language.notation.tree import children, exchange, map_accesses, map_children
+from taco_py.language.notation.tree import (
+    children,
+    exchange,
+    is_additive,
+    is_call_of,
+    is_reduction_by,
+    map_accesses,
+    map_children,
+)
 
 REWRITES = 16
 """Distributed forms of an expression that are considered."""
@@ -84,7 +92,7 @@ def _renamed(access: Access, names: Mapping[str, str]) -> Access:
 def _peeled(expr: Expr) -> tuple[tuple[str, ...], Expr]:
     """Return the indices of the sums around an expression, and what is inside them."""
     reduced: list[str] = []
-    while isinstance(expr, Reduce) and expr.operator == ADD:
+    while is_reduction_by(expr, ADD):
         reduced.append(expr.index)
         expr = expr.body
     return tuple(reduced), expr
@@ -144,7 +152,7 @@ def _distributed(expr: Expr) -> Iterator[Expr]:
         for place, arg in enumerate(expr.args):
             if expr.operator.linear[place] and _is_sum(arg):
                 yield replace(arg, args=tuple(_at(expr, place, term) for term in arg.args))
-    if isinstance(expr, Reduce) and expr.operator == ADD and _is_sum(body := expr.body):
+    if is_reduction_by(expr, ADD) and _is_sum(body := expr.body):
         terms = tuple(replace(expr, body=term) for term in body.args)
         if all(expr.index in free_indices(term.body) for term in terms):
             yield replace(body, args=terms)
@@ -154,7 +162,7 @@ def _distributed(expr: Expr) -> Iterator[Expr]:
 
 
 def _is_sum(expr: Expr) -> TypeGuard[Call]:
-    return isinstance(expr, Call) and expr.operator.additive and len(expr.args) == 2
+    return is_additive(expr) and len(expr.args) == 2
 
 
 def _at(call: Call, place: int, arg: Expr) -> Call:
@@ -250,7 +258,7 @@ def _joined(cuts: Sequence[Cut]) -> tuple[Group, ...]:
 
 def _flat(operator: Operator, expr: Expr) -> tuple[Expr, ...]:
     """Return the arguments of nested calls of one operator."""
-    if isinstance(expr, Call) and expr.operator == operator:
+    if is_call_of(expr, operator):
         return tuple(part for arg in expr.args for part in _flat(operator, arg))
     return (expr,)
 

@@ -239,9 +239,7 @@ class IterationGraph:
             return True
         if not loop.outer and isinstance(self.statement, Forall):
             return False
-        return loop.merges or any(
-            w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(loop.body)
-        )
+        return loop.merges or any(not w.is_number for w in workspaces_of(loop.body))
 
     def loop_of(self, forall: Forall) -> Loop:
         """What is known of a loop of the statement."""
@@ -300,7 +298,7 @@ class IterationGraph:
             pos = self.provenance.positions_above(loop.index)
             if pos is None or loop.range is not Range.TILES:
                 continue
-            own = any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(loop.body))
+            own = any(not w.is_number for w in workspaces_of(loop.body))
             if own or self._adds_apart(loop):
                 yield pos.tensor
 
@@ -358,7 +356,7 @@ class IterationGraph:
 def shared_in_pieces(graph: IterationGraph) -> bool:
     """Tell whether threads that share the outermost loop need memory of their own, or its
     ranges."""
-    private = any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(graph.statement))
+    private = any(not w.is_number for w in workspaces_of(graph.statement))
     return private or graph.loops[0].merges or not graph.has_places
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from taco_py.compiler.concrete.nodes import Assign, Workspace, WorkspaceKind
+from taco_py.compiler.concrete.nodes import Assign, Workspace
 from taco_py.compiler.concrete.tree import assignments, foralls, workspaces_of
 from taco_py.compiler.iteration.graph import IterationGraph, Loop, Range
 from taco_py.compiler.schedule.merges import check_merge
@@ -87,7 +87,7 @@ def _vector_refusals(graph: IterationGraph, loop: Loop) -> Refusals:
     yield from _appending(graph, loop)
     own = {w.name for w in workspaces_of(loop.body)}
     outside = {w.name: w for w in workspaces_of(graph.statement) if w.name not in own}
-    lists = [w for w in workspaces_of(loop.body) if w.kind is not WorkspaceKind.SCALAR]
+    lists = [w for w in workspaces_of(loop.body) if not w.is_number]
     for workspace in lists:
         yield f"the workspace {workspace.name} in it has one place in memory", "mark an inner loop"
     for assign in assignments(loop.body):
@@ -113,9 +113,9 @@ def _appending(graph: IterationGraph, loop: Loop) -> Refusals:
 
 
 def _filling(graph: IterationGraph, loop: Loop, assign: Assign, workspace: Workspace) -> Refusals:
-    if workspace.kind is WorkspaceKind.DENSE:
+    if workspace.is_array:
         yield from _adding(graph, loop, assign)
-    elif workspace.kind is not WorkspaceKind.SCALAR:
+    elif not workspace.is_number:
         yield (
             f"its iterations list the coordinates of {', '.join(workspace.indices)} they write",
             "ask for a dense result, or mark another loop",

@@ -24,7 +24,8 @@ from taco_py.compiler.schedule.refused import refused
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.legal.absent import restricts
 from taco_py.language.notation.checks import accesses, free_indices
-from taco_py.language.notation.nodes import Access, Expr, Reduce
+from taco_py.language.notation.nodes import Access, Expr
+from taco_py.language.notation.tree import is_reduction_by
 from taco_py.language.problem import Problem
 from taco_py.language.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Split
 
@@ -58,7 +59,7 @@ def _check_inner_sums(body: Expr, order: tuple[str, ...]) -> None:
     """
     for inner in reductions(body):
         summed, terms = [inner.index], inner.body
-        while isinstance(terms, Reduce) and terms.operator == inner.operator:
+        while is_reduction_by(terms, inner.operator):
             summed.append(terms.index)
             terms = terms.body
         for index in summed:

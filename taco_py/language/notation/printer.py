@@ -21,6 +21,7 @@ from taco_py.language.notation.nodes import (
 )
 from taco_py.language.notation.operators import NEG
 from taco_py.language.notation.rewrites.index_numbers import index_of, is_size
+from taco_py.language.notation.tree import is_reduction_by
 
 _ATOM = 100  # binds tighter than every operator
 
@@ -96,7 +97,7 @@ def _call(call: Call) -> str:
 def _reduce(expr: Reduce) -> str:
     """Return nested sums as one: `sum(i, j, …)`."""
     indices, body = [expr.index], expr.body
-    while isinstance(body, Reduce) and body.operator == expr.operator:
+    while is_reduction_by(body, expr.operator):
         indices.append(body.index)
         body = body.body
     name = REDUCTION_NAMES.get(expr.operator.name, expr.operator.name)

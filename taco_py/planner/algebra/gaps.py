@@ -23,7 +23,7 @@ from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.dtypes import DType, expression_dtype, is_weak
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import ADD, MUL, NEG, NONZERO, SUB
-from taco_py.language.notation.tree import map_children
+from taco_py.language.notation.tree import is_call_of, is_reduction_by, map_children
 from taco_py.planner.ir.index_sizes import Sizes
 from taco_py.planner.ir.nodes import Operand
 
@@ -38,9 +38,9 @@ def is_over_entries(expr: Expr) -> bool:
     """Tell whether an expression is a sum that goes over entries alone."""
     _, body = _sums_and_body(expr)
     first = body
-    while isinstance(first, Call) and first.operator == MUL:
+    while is_call_of(first, MUL):
         first = first.args[0]
-    return body is not expr and isinstance(first, Call) and first.operator == NONZERO
+    return body is not expr and is_call_of(first, NONZERO)
 
 
 def _rewritten(expr: Expr, sizes: Sizes) -> Expr:
@@ -82,7 +82,7 @@ def _over_entries(sum_: Reduce, sizes: Sizes) -> Expr | None:
 def _sums_and_body(expr: Expr) -> tuple[list[str], Expr]:
     """Return the indices of sums directly inside each other, and what they add up."""
     around: list[str] = []
-    while isinstance(expr, Reduce) and expr.operator == ADD:
+    while is_reduction_by(expr, ADD):
         around.append(expr.index)
         expr = expr.body
     return around, expr

@@ -17,8 +17,8 @@ from enum import Enum, Flag, auto
 from codegen.names import Names
 from codegen.records import dataclass
 from taco_py.compiler.cost.machine import Machine
-from taco_py.language.notation.nodes import Assignment, Call, Expr
-from taco_py.language.notation.tree import children, map_children
+from taco_py.language.notation.nodes import Assignment, Expr
+from taco_py.language.notation.tree import children, is_additive, map_children
 from taco_py.planner.context import Context
 from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.nodes import Operand
@@ -253,7 +253,7 @@ def terms(program: Program) -> Iterator[Site]:
 
 
 def _terms(expr: Expr, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    if isinstance(expr, Call) and expr.operator.additive:
+    if is_additive(expr):
         for place, arg in enumerate(expr.args):
             yield from _terms(arg, (*path, place))
     else:

@@ -27,7 +27,7 @@ from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.dtypes import DType, expression_dtype, is_weak, operand_dtype
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.language.notation.printer import to_text
-from taco_py.language.notation.tree import children, walk
+from taco_py.language.notation.tree import children, is_additive, walk
 from taco_py.planner.algebra.products import as_product
 from taco_py.planner.context import Context
 from taco_py.planner.ir.nodes import Operand
@@ -117,7 +117,7 @@ def _computes(expr: Expr) -> bool:
     """Tell whether a factor adds up or multiplies more than one operand."""
     return any(
         isinstance(n, Reduce)
-        or (isinstance(n, Call) and n.operator.additive and free_indices(n))
+        or (is_additive(n) and free_indices(n))
         or sum(bool(free_indices(child)) for child in children(n)) > 1
         for n, _ in walk(expr)
     )

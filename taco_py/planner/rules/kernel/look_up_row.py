@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from codegen.names import Names
 from taco_py.compiler.concrete.concretize import Order
-from taco_py.compiler.concrete.nodes import WorkspaceKind
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.compiler.concrete.tree import workspaces_of
 from taco_py.compiler.cost.estimate import Statistics
@@ -89,7 +88,7 @@ def _with(
     except ScheduleError:
         return schedule
     workspaces = workspaces_of(loops.statement(problem))
-    marked = {w.name for w in workspaces if w.kind is WorkspaceKind.MARKED}
+    marked = {w.name for w in workspaces if w.is_marked}
     return more if command.workspace in marked else schedule
 
 

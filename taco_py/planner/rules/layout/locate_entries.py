@@ -24,8 +24,8 @@ from taco_py.language.legal.stored import is_full, is_sparse
 from taco_py.language.legal.types import has_special_values
 from taco_py.language.notation.checks import accesses, all_indices
 from taco_py.language.notation.dtypes import expression_dtype
-from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.language.notation.tree import map_accesses, walk
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr
+from taco_py.language.notation.tree import is_sum, map_accesses, walk
 from taco_py.planner.context import Context
 from taco_py.planner.copies import OnCopies
 from taco_py.planner.ir.goal import statistics
@@ -207,7 +207,7 @@ def _reading(assignment: Assignment, old: Access, new: Access, unit: str = "") -
 
 def _innermost(expr: Expr, index: str) -> Expr:
     """Return the term with one sum more, inside those around it."""
-    if isinstance(expr, Reduce) and expr.operator.additive:
+    if is_sum(expr):
         return replace(expr, body=_innermost(expr.body, index))
     return summed(expr, (index,))
 

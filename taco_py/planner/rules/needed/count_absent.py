@@ -53,7 +53,7 @@ from taco_py.language.notation.operators import (
     Number,
     Operator,
 )
-from taco_py.language.notation.tree import map_children
+from taco_py.language.notation.tree import is_reduction_by, map_children
 from taco_py.planner.context import Context
 from taco_py.planner.ir.index_sizes import Sizes
 from taco_py.planner.ir.program import Program
@@ -206,7 +206,7 @@ def _beside_absent(operator: Operator, entries: Expr, fill: Number) -> Expr:
 def _nest(expr: Reduce) -> tuple[tuple[str, ...], Expr]:
     """Return the indices of reductions by one operator inside each other, and what is reduced."""
     indices, body = [expr.index], expr.body
-    while isinstance(body, Reduce) and body.operator == expr.operator:
+    while is_reduction_by(body, expr.operator):
         indices.append(body.index)
         body = body.body
     return tuple(indices), body

@@ -16,7 +16,7 @@ from taco_py.compiler.concrete.inner_sums import exchange_equal
 from taco_py.compiler.concrete.terms import accumulating, whole_reduction
 from taco_py.language.notation.checks import free_indices
 from taco_py.language.notation.nodes import Expr, Reduce
-from taco_py.language.notation.tree import children
+from taco_py.language.notation.tree import children, is_reduction_by
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
 from taco_py.planner.rules.base import Numbers, Phase, Rewrite, Rule, Site, Trials, result
@@ -44,7 +44,7 @@ def _inside(program: Program) -> Iterator[Expr]:
         yield from _within(_body(whole))
     elif into is not None:
         for part in children(expr):
-            if isinstance(part, Reduce) and part.operator == into:
+            if is_reduction_by(part, into):
                 part = _body(part)
             yield from _within(part)
     else:
@@ -64,7 +64,7 @@ def _within(expr: Expr) -> Iterator[Expr]:
 def _body(reduce: Reduce) -> Expr:
     """What reductions by one operator inside each other reduce."""
     body = reduce.body
-    while isinstance(body, Reduce) and body.operator == reduce.operator:
+    while is_reduction_by(body, reduce.operator):
         body = body.body
     return body
 
