@@ -27,6 +27,7 @@ from taco_py.planner.ir.nodes import (
     Step,
     TakeSize,
     Unfuse,
+    has_format,
 )
 from taco_py.planner.ir.program import Define, Node, Program
 from taco_py.planner.make_kernel import size_sources, with_kernel
@@ -178,7 +179,7 @@ def _loops_of(assignment: Assignment, program: Program) -> Orders | None:
 def _landing_at(steps: tuple[Step, ...], name: str, names: Names) -> tuple[Step, ...]:
     """Return the steps with the last one's target called `name`, as later assignments expect."""
     last = steps[-1]
-    if last.target == name or not isinstance(last, Reformat | Gather | Cast):
+    if last.target == name or not has_format(last):
         return steps
     raw = names.fresh(f"{name}_raw")
     renamed = tuple(

@@ -35,6 +35,7 @@ from taco_py.language.notation.tree import (
     is_reduction_by,
     map_accesses,
     map_children,
+    peel_reductions,
 )
 
 REWRITES = 16
@@ -68,7 +69,7 @@ def groupings(assignment: Assignment, names: Sequence[str]) -> Iterator[Group]:
     temporaries."""
     drafts = tuple(f"{place}" for place in range(DRAFTS))
     for value in _forms(assignment)[:REWRITES]:
-        reduced, body = _peeled(value)
+        reduced, body = peel_reductions(value, ADD)
         for group in _groups(assignment.target, body, reduced, drafts):
             yield _named(group, iter(names), {})
 
@@ -87,15 +88,6 @@ def _named(group: Group, names: Iterator[str], known: dict[str, str]) -> Group:
 
 def _renamed(access: Access, names: Mapping[str, str]) -> Access:
     return replace(access, tensor=names.get(access.tensor, access.tensor))
-
-
-def _peeled(expr: Expr) -> tuple[tuple[str, ...], Expr]:
-    """Return the indices of the sums around an expression, and what is inside them."""
-    reduced: list[str] = []
-    while is_reduction_by(expr, ADD):
-        reduced.append(expr.index)
-        expr = expr.body
-    return tuple(reduced), expr
 
 
 # ---------------------------------------------------------------- distribution
@@ -207,7 +199,7 @@ def _cuts(
 
 def _temporaries(expr: Expr, names: tuple[str, ...]) -> Iterator[Cut]:
     """Yield a temporary for the whole of `expr`, a sum or a part of a sum or product."""
-    reduced, body = _peeled(expr)
+    reduced, body = peel_reductions(expr, ADD)
     target = Access(names[0], free_indices(expr))
     for group in _groups(target, body, reduced, names[1:]):
         yield target, (group,)

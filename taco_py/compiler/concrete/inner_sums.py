@@ -13,7 +13,12 @@ from collections.abc import Hashable, Iterator, Mapping
 from taco_py.compiler.concrete.terms import reductions
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import MUL
-from taco_py.language.notation.tree import all_reductions, children, exchange, is_reduction_by
+from taco_py.language.notation.tree import (
+    all_reductions,
+    children,
+    exchange,
+    peel_reductions,
+)
 
 
 def sum_key(sum_: Expr) -> Hashable:
@@ -89,11 +94,8 @@ def own_indices(sum_: Reduce) -> frozenset[str]:
 
     sum(j, sum(k, A[i,j] * sum(l, B[k,l])))  →  j and k
     """
-    found, body = {sum_.index}, sum_.body
-    while is_reduction_by(body, sum_.operator):
-        found.add(body.index)
-        body = body.body
-    return frozenset(found)
+    indices, _ = peel_reductions(sum_, sum_.operator)
+    return frozenset(indices)
 
 
 def bound_in(sum_: Reduce) -> frozenset[str]:

@@ -19,6 +19,7 @@ from taco_py.language.notation.tree import (
     is_sum,
     map_accesses,
     map_children,
+    peel_reductions,
 )
 
 
@@ -115,11 +116,8 @@ def whole_reduction(expr: Expr) -> Reduce | None:
 
 def _reduced_by(reduce: Reduce) -> Term:
     """Return the term of a reduction: `max(i, max(j, b))` → max over i and j of b."""
-    indices, body = [reduce.index], reduce.body
-    while is_reduction_by(body, reduce.operator):
-        indices.append(body.index)
-        body = body.body
-    return Term(False, tuple(indices), body, reduce.operator)
+    indices, body = peel_reductions(reduce, reduce.operator)
+    return Term(False, indices, body, reduce.operator)
 
 
 def terms_in_turn(expr: Expr, is_whole: Callable[[Expr], bool]) -> tuple[Term, ...]:

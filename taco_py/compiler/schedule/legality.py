@@ -25,7 +25,7 @@ from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.legal.absent import restricts
 from taco_py.language.notation.checks import accesses, free_indices
 from taco_py.language.notation.nodes import Access, Expr
-from taco_py.language.notation.tree import is_reduction_by
+from taco_py.language.notation.tree import peel_reductions
 from taco_py.language.problem import Problem
 from taco_py.language.provenance.relations import Bound, Coord, Divide, Fuse, Pos, Split
 
@@ -58,10 +58,7 @@ def _check_inner_sums(body: Expr, order: tuple[str, ...]) -> None:
     Loops of one sum over several indices may change places.
     """
     for inner in reductions(body):
-        summed, terms = [inner.index], inner.body
-        while is_reduction_by(terms, inner.operator):
-            summed.append(terms.index)
-            terms = terms.body
+        summed, terms = peel_reductions(inner, inner.operator)
         for index in summed:
             place = order.index(index) if index in order else len(order)
             late = [i for i in free_indices(inner) if order.index(i) > place]

@@ -113,3 +113,15 @@ def all_reductions(expr: Expr) -> Iterator[Reduce]:
 def has_reductions(expr: Expr) -> bool:
     """Tell whether an expression reduces over an index anywhere."""
     return any(True for _ in all_reductions(expr))
+
+
+def peel_reductions(expr: Expr, operator: Operator) -> tuple[tuple[str, ...], Expr]:
+    """Return the indices of the reductions by one operator around an expression, and their body.
+
+    peel_reductions(sum(i, sum(j, a)), ADD) = (i, j), a
+    """
+    indices: list[str] = []
+    while is_reduction_by(expr, operator):
+        indices.append(expr.index)
+        expr = expr.body
+    return tuple(indices), expr

@@ -14,7 +14,12 @@ from taco_py.language.notation.functions.function_table import WHERE
 from taco_py.language.notation.nodes import Assignment, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import ADD, FILLED, KEPT, MUL, SELECTED, STORED, Operator
 from taco_py.language.notation.rewrites.semirings import without_fill
-from taco_py.language.notation.tree import is_additive, is_call_of, is_reduction_by, walk
+from taco_py.language.notation.tree import (
+    is_additive,
+    is_call_of,
+    peel_reductions,
+    walk,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,6 +145,5 @@ def _is_filled(value: Expr) -> TypeGuard[Call]:
 
 def _is_product(value: Expr) -> bool:
     """Tell whether a value is a product, with sums around it and nowhere else."""
-    while is_reduction_by(value, ADD):
-        value = value.body
+    _, value = peel_reductions(value, ADD)
     return not any(isinstance(node, Reduce) or is_additive(node) for node, _ in walk(value))

@@ -33,7 +33,12 @@ from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses, all_indices, free_indices, rename
 from taco_py.language.notation.dtypes import expression_dtype
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.language.notation.tree import all_reductions, children, is_reduction_by, walk
+from taco_py.language.notation.tree import (
+    all_reductions,
+    children,
+    peel_reductions,
+    walk,
+)
 from taco_py.language.problem import Problem, TensorType
 from taco_py.planner.context import Context
 from taco_py.planner.ir.nodes import KernelStep
@@ -247,9 +252,7 @@ def _sums_of(expr: Expr, access: Access) -> Iterator[Reduce]:
 
 def _body(sum_: Reduce) -> Expr:
     """What a sum, and the sums right inside it that are one with it, add up."""
-    body = sum_.body
-    while is_reduction_by(body, sum_.operator):
-        body = body.body
+    _, body = peel_reductions(sum_, sum_.operator)
     return body
 
 
