@@ -101,7 +101,8 @@ def test_every_room_that_tests_for_what_others_define_is_counted() -> None:
 
 
 def test_a_class_is_known_by_the_module_that_defines_it() -> None:
-    assert home("taco_py.planner.rules.base", "Call") == "taco_py.language.notation.nodes"
+    nodes = "taco_py.language.notation.nodes"
+    assert home("taco_py.planner.rules.needed.few_cases", "Call") == nodes
     assert home("taco_py.planner.rules.base", "Rule") == "taco_py.planner.rules.base"
     assert home("taco_py.report.show.graphs", "LevelKind") == "taco_py.language.formats.level_kind"
     assert home("taco_py.planner.rules.base", "int") is None
