@@ -118,7 +118,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "order", "asymptotic", "epilogue", "ways", "affine", "driver",
     ),
     "taco_py.planner": (
-        "ir", "context", "unit_modes", "algebra", "matrix_steps", "price", "temporaries",
+        "ir", "context", "unit_modes", "algebra", "matrix_steps", "price", "temporaries", "copies",
         "make_kernel", "joined_kernels", "epilogue_group", "rules", "search", "make_kernels",
         "lookahead", "make", "statements",
     ),
@@ -136,6 +136,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "errors", "affine", "model", "band_schedule", "isl", "nests", "products", "programs",
     ),
 }  # fmt: skip
+# The rooms that say what each kind of levels is; others ask for properties of a level.
+OF_LEVEL_KINDS = (
+    "taco_py.language.formats", "taco_py.compiler.levels", "taco_py.data.storage.by_level",
+)  # fmt: skip
 # Folders between whose children imports run in circles: none may be added.
 CIRCLES = {
     "codegen", "polyhedral.products", "taco_py.compiler.lower", "taco_py.compiler.schedule",
@@ -303,6 +307,17 @@ def test_nothing_below_imports_the_api_or_the_command_line() -> None:
         and any(inside(found.name, above) for above in ABOVE)
     ]
     assert not wrong
+
+
+def test_kinds_of_levels_are_named_in_the_rooms_that_own_them() -> None:
+    named = {
+        module
+        for module, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "LevelKind"
+    }
+    assert {room for room in OF_LEVEL_KINDS for m in named if inside(m, room)} == {*OF_LEVEL_KINDS}
+    assert not [m for m in named if not any(inside(m, room) for room in OF_LEVEL_KINDS)]
 
 
 # What draws itself, when it is asked to.

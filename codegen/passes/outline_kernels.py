@@ -337,7 +337,7 @@ def _of_threads(statement: Stmt, shared: bool, names: Names, warp: int) -> Stmt:
     def alone(node: object) -> object:
         if isinstance(node, For) and in_blocks and node.kind in _PARTS:
             node = _lanes(node, warp) if node.kind is LoopKind.WARPS else node
-        elif isinstance(node, For) and node.kind is not LoopKind.SERIAL:
+        elif isinstance(node, For) and not node.is_serial:
             node = replace(node, kind=LoopKind.SERIAL, reductions=())
         if isinstance(node, AtomicStore) and not shared:
             node = Store(node.array, node.index, node.value, node.op, node.role)

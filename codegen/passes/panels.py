@@ -52,7 +52,6 @@ from codegen.ir import (
     Function,
     If,
     Load,
-    LoopKind,
     Module,
     Stmt,
     Store,
@@ -189,7 +188,7 @@ def match_nest(root: For) -> Nest | str:
 def columns_of(loop: For) -> For | None:
     """Return the innermost loop of a nest in which each body is declarations and then one loop,
     under a condition or none."""
-    if loop.kind is not LoopKind.SERIAL or loop.unroll:
+    if not loop.is_serial or loop.unroll:
         return None
     body = loop.body
     while True:

@@ -50,12 +50,12 @@ from taco_py.language.formats import Format
 from taco_py.language.legal.types import computes_exactly
 from taco_py.language.notation.checks import accesses, free_indices, operand_names
 from taco_py.language.notation.dtypes import dtype_of_number, sum_dtype
-from taco_py.language.notation.nodes import Assignment, Call
+from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.operators import ADD, MUL, Number
 from taco_py.language.notation.rewrites.fills import with_fills
 from taco_py.language.notation.rewrites.semirings import Semiring
 from taco_py.language.notation.rewrites.wide_sums import wide_sums
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.tree import all_calls
 from taco_py.planner.statements import fills_of
 
 OPTIONS = frozenset(
@@ -270,7 +270,7 @@ def _largest(assignment: Assignment, arrays: Mapping[str, Any]) -> int:
     for access in accesses(assignment.value):
         if access.tensor in known:
             sizes.update(zip(access.indices, known[access.tensor].shape, strict=False))
-    calls = (node for node, _ in walk(assignment.value) if isinstance(node, Call))
+    calls = all_calls(assignment.value)
     counts = (prod(sizes.get(index, 1) for index in free_indices(call)) for call in calls)
     return max(counts, default=0) * min((each.itemsize for each in known.values()), default=1)
 

@@ -163,11 +163,10 @@ def check_forbid(forbid: Collection[str] | str) -> frozenset[str]:
     if not names:
         return frozenset()
     from taco_py.compiler.ways.gpu_check import ATOMIC_SUMS
-    from taco_py.planner.rules.base import Phase
     from taco_py.planner.rules.catalogue import CATALOGUE
 
     rules = {rule.name: rule for rule, _ in CATALOGUE}
-    free = sorted(name for name, rule in rules.items() if rule.phase is not Phase.NEEDED)
+    free = sorted(name for name, rule in rules.items() if rule.optional)
     free.append(ATOMIC_SUMS)
     if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
         raise ScheduleError(

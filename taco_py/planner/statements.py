@@ -29,9 +29,11 @@ from taco_py.planner.ir.goal import Request, real_statistics
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.program import Chosen, Define, Program
-from taco_py.planner.make import OF_ONE_RESULT, Options, context_of, plan_of, with_split
+from taco_py.planner.make import Options, context_of, plan_of, with_split
 from taco_py.planner.make_kernels import with_kernels
 from taco_py.planner.rules import catalogue
+from taco_py.planner.rules.base import Trait
+from taco_py.planner.rules.catalogue import names_of
 from taco_py.planner.search import tried
 
 _DEFAULT = Options()
@@ -51,7 +53,7 @@ def plan_statements(
     request  its `type` says the index type of temporaries
     results  the tensors that are wanted, the others are temporaries; by default all with a type
     """
-    request = replace(request, left_out=request.left_out | OF_ONE_RESULT)
+    request = replace(request, left_out=request.left_out | names_of(Trait.RESULT))
     context = context_of(request, options)
     wanted = tuple(types) if results is None else tuple(results)
     text = program = _program(statements, operands, types, wanted, context)

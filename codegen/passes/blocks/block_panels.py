@@ -33,7 +33,6 @@ from codegen.ir import (
     For,
     Function,
     Load,
-    LoopKind,
     Module,
     Stmt,
     Store,
@@ -104,7 +103,7 @@ class BlockRows:
 
 def match_rows(root: For, names: Names) -> BlockRows | None:
     """Return the sum whose loop is `root`; None where it is no sum over blocks of rows."""
-    if root.kind is not LoopKind.SERIAL or root.unroll or not any(find(root.body, For)):
+    if not root.is_serial or root.unroll or not any(find(root.body, For)):
         return None
     turns = Turns(names, keeps=_is_columns)
     written = turns.written_out(root.body, {})
@@ -125,7 +124,7 @@ def match_rows(root: For, names: Names) -> BlockRows | None:
 
 
 def _is_columns(loop: For) -> bool:
-    return loop.kind is LoopKind.SERIAL and loop.step == 1 and only_store(loop.body) is not None
+    return loop.is_serial and loop.step == 1 and only_store(loop.body) is not None
 
 
 def _store_of(stmt: Stmt, columns: For) -> Store | None:

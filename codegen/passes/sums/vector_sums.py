@@ -34,7 +34,6 @@ from codegen.ir import (
     For,
     Function,
     If,
-    LoopKind,
     Module,
     Reduction,
     Stmt,
@@ -115,7 +114,7 @@ def _part(length: Expr, count: int, lanes: int) -> Expr:
 
 def _only_sums(loop: For) -> bool:
     """Tell whether a loop in vector lanes only adds to scalars."""
-    if loop.kind is not LoopKind.VECTOR or loop.step != 1 or not loop.reductions:
+    if not loop.is_vector or loop.step != 1 or not loop.reductions:
         return False
     simple = all(isinstance(s, Declare | Assign | Comment) for s in loop.body.body)
     return simple and all(r.op == "+" and r.var.type.kind == "float" for r in loop.reductions)

@@ -95,9 +95,8 @@ class Uses:
         machine, values = self.machine, self.given[access.tensor].data.values
         if len(access.indices) != values.ndim or values.nbytes > machine.far_cache_bytes:
             return False
-        near = values.nbytes <= machine.near_cache_bytes
-        each = machine.copied_element_seconds if near else machine.far_copied_element_seconds
-        seconds = machine.lined_up_call_seconds + values.size * each
+        seconds = machine.lined_up_call_seconds
+        seconds += values.size * machine.copied_element(values.nbytes)
         term = next(each for each in self._terms() if access in each)
         modes, unit = stride_order(values)
         last, inner = access.indices[-1], self._innermost(access, term)

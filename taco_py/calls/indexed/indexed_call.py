@@ -32,9 +32,9 @@ from taco_py.data.tensors.tensor import Tensor
 from taco_py.language.diagnostics.errors import DimensionError, OperandError
 from taco_py.language.diagnostics.suggest import with_suggestion
 from taco_py.language.notation.checks import has_subscripts
-from taco_py.language.notation.nodes import Assignment, Reduce
+from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.printer import to_text
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.tree import has_reductions
 from taco_py.running.replay.find import ShortCall, find
 
 MOST_LAYOUTS = 64
@@ -134,7 +134,7 @@ def settled(
         return options
     if options.format is None and not any(map(_is_sparse, others)):
         options = replace(options, format="d" * len(layout.plain.assignment.target.indices))
-    sums = any(isinstance(node, Reduce) for node, _ in walk(assignment.value))
+    sums = has_reductions(assignment.value)
     return options if sums or assignment.operator else replace(options, wide_sums=False)
 
 

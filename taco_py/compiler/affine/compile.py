@@ -85,7 +85,7 @@ def make_source(
     """C for a program, through every stage."""
     from codegen.emit.c import emit_c
     from codegen.ir import For as Loop
-    from codegen.ir import Function, LoopKind, Module, Var
+    from codegen.ir import Function, Module, Var
     from codegen.names import Names
     from codegen.passes.order import run_nest_passes, run_passes
     from codegen.runtime.kernel_cache import KernelSource
@@ -106,7 +106,7 @@ def make_source(
     used = {*(each.name for each in memory.arrays), *(each.name for each in scalars)}
     taken = used | calls.names
     body = program_loops(lowered.nest, plan, made, sizes, taken, budget)
-    threaded = any(loop.kind is LoopKind.PARALLEL for loop in find(body, Loop))
+    threaded = any(loop.is_parallel for loop in find(body, Loop))
     threaded = threaded or any(each.threaded for each in plan.products)
     function = Function("run", memory.arrays, scalars, body, threaded=threaded)
     (function,) = run_nest_passes(Module((function,)), target).functions

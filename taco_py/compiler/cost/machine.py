@@ -336,6 +336,11 @@ class Machine:
         own."""
         return not self.is_gpu
 
+    def copied_element(self, nbytes: float) -> float:
+        """Return the seconds of each element of a dense copy of so many bytes."""
+        near = nbytes <= self.near_cache_bytes
+        return self.copied_element_seconds if near else self.far_copied_element_seconds
+
     def __hash__(self) -> int:
         """Return a hash in constant time, for machines are parts of many keys and seldom differ."""
         return hash(self.step_seconds)

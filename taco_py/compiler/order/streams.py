@@ -27,7 +27,7 @@ from taco_py.compiler.order.orders import Ranked, best_order, order_cost
 from taco_py.language.legal.stored import all_full
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.tree import all_reductions
 from taco_py.language.problem import Problem
 
 Order = tuple[str, ...]
@@ -120,5 +120,5 @@ def innermost_sums(problem: Problem, term: Term) -> frozenset[str] | None:
 
 def _keeps_sums(expr: Expr, order: tuple[str, ...]) -> bool:
     """Tell whether the loops of the sums inside an expression are inside all others."""
-    inner = {node.index for node, _ in walk(expr) if isinstance(node, Reduce)}
+    inner = {node.index for node in all_reductions(expr)}
     return {*order[len(order) - len(inner) :]} == inner

@@ -19,8 +19,7 @@ from codegen.target import CUDA, UnsupportedError
 from codegen.tree import children, find
 from codegen.types import SCALARS, ScalarType
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.notation.nodes import Reduce
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.tree import all_reductions
 from taco_py.language.problem import Problem
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def _in_any_order(problem: Problem) -> frozenset[str]:
     """Return the operators of the loop IR that a problem reduces by, and that do not round: the
     least of some numbers is one of them, whichever comes first."""
     assignment = problem.assignment
-    reduced = {node.operator for node, _ in walk(assignment.value) if isinstance(node, Reduce)}
+    reduced = {node.operator for node in all_reductions(assignment.value)}
     return frozenset(
         each.c_operator for each in (*reduced, assignment.operator) if each and each.idempotent
     )

@@ -40,7 +40,6 @@ from taco_py.compiler.ways.recipe import Recipe
 from taco_py.compiler.ways.unit_prices import Nest, Price, Sharing, total
 from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.formats import LevelKind
 from taco_py.language.legal.absent import restricts
 from taco_py.language.legal.stored import is_sparse
 from taco_py.language.notation.checks import accesses
@@ -388,7 +387,7 @@ def _in_entries(problem: Problem, term: Term, order: tuple[str, ...]) -> Iterato
         stored = form.stored(access.indices)
         value = term.as_sum(problem.result.dtype)
         plain = is_sparse(form) and restricts(value, access) and len(set(stored)) == len(stored)
-        if not plain or form.levels[-1].kind is LevelKind.DENSE or set(stored) - set(order):
+        if not plain or form.levels[-1].full or set(stored) - set(order):
             continue
         others = tuple(i for i in order if i not in stored)
         if not others:

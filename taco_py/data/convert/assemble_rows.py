@@ -12,14 +12,12 @@ position (assembly).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import lcm
 from typing import Any
 
 import numpy as np
 
-from codegen.records import dataclass
 from taco_py.data.convert.row_text import (
     PARALLEL,
     as_bytes,
@@ -28,11 +26,12 @@ from taco_py.data.convert.row_text import (
     index_of,
     is_known,
 )
-from taco_py.data.convert.sound_levels import ascend_from_zero
 from taco_py.data.kernels import KERNELS
+from taco_py.data.storage.by_level.row_steps import STEPS
+from taco_py.data.storage.by_level.sound_levels import ascend_from_zero
 from taco_py.data.storage.pack import SPARSER
 from taco_py.data.storage.room import room
-from taco_py.data.storage.tensor_data import Array, LevelArrays, TensorData
+from taco_py.data.storage.tensor_data import LevelArrays, TensorData
 from taco_py.language.diagnostics.errors import StructureError
 from taco_py.language.formats import LevelKind, RemappedFormat
 from taco_py.language.formats.stored_modes import Quotient, Remainder, Run, Slot, StoredMode, Whole
@@ -41,41 +40,6 @@ MOST_KEYS = 4
 """Keys for each entry up to which those that are met are marked in a table."""
 WRONG = np.iinfo(np.int64).max
 """What a pass finds where a column is none of the matrix."""
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """What is done for an entry at a level of one kind, in C; {k} is the level, {a} the one above.
-
-    query  what is counted before it is allocated
-    place  its position, from that above
-    write  what it stores
-    """
-
-    query: str = ""
-    place: str = "const int64_t q{k} = q{a};"
-    write: str = ""
-
-
-STEPS: Mapping[LevelKind, Steps] = {
-    LevelKind.DENSE: Steps(place="const int64_t q{k} = q{a} * size{k} + c{k};"),
-    LevelKind.RAGGED: Steps(
-        "if (c{k} >= pos{k}[q{a} + 1]) pos{k}[q{a} + 1] = (INDEX)(c{k} + 1);",
-        "const int64_t q{k} = pos{k}[q{a}] + c{k};",
-    ),
-    LevelKind.BANDED: Steps(
-        "if (c{k} < crd{k}[q{a}]) crd{k}[q{a}] = (INDEX)c{k};\n"
-        "if (c{k} >= pos{k}[q{a} + 1]) pos{k}[q{a} + 1] = (INDEX)(c{k} + 1);",
-        "const int64_t q{k} = pos{k}[q{a}] + c{k} - crd{k}[q{a}];",
-    ),
-    LevelKind.PADDED: Steps(write="crd{k}[q{k}] = (INDEX)c{k};"),
-    LevelKind.OFFSET: Steps(write="crd{k}[q{g}] = (INDEX)(c{k} - c{a});"),
-    LevelKind.INTERVAL: Steps(
-        write="if (q{k} != before) pos{k}[q{k}] = (INDEX)c{k};\n"
-        "crd{k}[q{k}] = (INDEX)(c{k} + 1);\nbefore = q{k};"
-    ),
-}
-"""What is done at levels of each kind."""
 
 
 def coordinate(k: int, mode: StoredMode) -> str | None:
@@ -121,7 +85,7 @@ def is_ranked(mode: StoredMode) -> bool:
 
 def is_open(mode: StoredMode, kind: LevelKind) -> bool:
     """Tell whether a dense level has as many coordinates as entries say, at most or exactly."""
-    return isinstance(mode, Slot) and kind is LevelKind.DENSE and not is_ranked(mode)
+    return isinstance(mode, Slot) and kind.full and not is_ranked(mode)
 
 
 def is_assembled(format: RemappedFormat) -> bool:
@@ -203,6 +167,7 @@ class Assembly:
     def __init__(self, data: TensorData, format: RemappedFormat, functions: Any) -> None:
         self.data, self.format, self.functions = data, format, functions
         self.index = index_of(data)
+        self.name = f"a tensor of shape {data.shape} in {format}"
         depth = format.inner.order
         self.sizes = [mode.size(data.shape) or 0 for mode in format.modes]
         nothing = np.zeros(1, self.index)
@@ -234,13 +199,13 @@ class Assembly:
                 return None
         itemsize = self.data.dtype.itemsize
         wanted = self.counts[-1] * itemsize
-        with room(f"a tensor of shape {self.data.shape} in {self.format}", wanted, SPARSER):
+        with room(self.name, wanted, SPARSER):
             self.values = np.zeros(self.counts[-1], self.data.dtype)
         self.run("assemble")
-        kinds = [level.kind for level in self.format.inner.levels]
         levels = tuple(
-            LevelArrays(*(own if kind in USED[at] else None for at, own in enumerate(both)))
-            for kind, *both in zip(kinds, self.pos, self.crd, strict=True)
+            LevelArrays(**{name: arrays[name] for name in level.arrays})
+            for level, pos, crd in zip(self.format.inner.levels, self.pos, self.crd, strict=True)
+            for arrays in ({"pos": pos, "crd": crd},)
         )
         return replace(
             self.data,
@@ -262,7 +227,7 @@ class Assembly:
             if bound and most > bound:
                 return False
             self.sizes[k] = bound or most
-        count = ALLOCATE[kind](self, k)
+        count = STEPS[kind].allocate(self, k)
         self.counts.append(count)
         return 0 <= count <= np.iinfo(self.index).max
 
@@ -277,66 +242,6 @@ class Assembly:
         np.cumsum(self.rank[k], out=self.rank[k])
         self.rank[k] -= 1
         return True
-
-    def dense(self, k: int) -> int:
-        """Return every coordinate has a position."""
-        return self.counts[-1] * self.sizes[k]
-
-    def ragged(self, k: int) -> int:
-        """Count the coordinates below each position above."""
-        lengths = self.pos[k] = np.zeros(self.counts[-1] + 1, self.index)
-        self.run(f"query{k}")
-        self.sizes[k] = self.sizes[k] or int(lengths.max(initial=0))
-        return self._ends(k, lengths[1:])
-
-    def banded(self, k: int) -> int:
-        """Find the first and the last coordinate below each position above."""
-        behind = self.pos[k] = np.zeros(self.counts[-1] + 1, self.index)
-        least = self.crd[k] = np.full(self.counts[-1], self.sizes[k], self.index)
-        self.run(f"query{k}")
-        self.crd[k] = np.minimum(least, behind[1:])
-        return self._ends(k, behind[1:] - self.crd[k])
-
-    def _ends(self, k: int, lengths: Array) -> int:
-        total = int(lengths.sum(dtype=np.int64))
-        if total <= np.iinfo(self.index).max:
-            pos = np.zeros(len(lengths) + 1, self.index)
-            np.cumsum(lengths, out=pos[1:])
-            self.pos[k] = pos
-        return total
-
-    def padded(self, k: int) -> int:
-        """Return a coordinate for each position, -1 where there is none."""
-        wanted = self.counts[-1] * self.index.itemsize
-        with room(f"a tensor of shape {self.data.shape} in {self.format}", wanted, SPARSER):
-            self.crd[k] = np.full(self.counts[-1], -1, self.index)
-        return self.counts[-1]
-
-    def offset(self, k: int) -> int:
-        """Return a distance for each position two levels above."""
-        self.crd[k] = np.zeros(self.counts[-2], self.index)
-        return self.counts[-1]
-
-    def interval(self, k: int) -> int:
-        """Where the coordinates of each position begin and end."""
-        self.pos[k], self.crd[k] = (np.zeros(self.counts[-1], self.index) for _ in range(2))
-        return self.counts[-1]
-
-
-ALLOCATE: Mapping[LevelKind, Callable[[Assembly, int], int]] = {
-    LevelKind.DENSE: Assembly.dense,
-    LevelKind.RAGGED: Assembly.ragged,
-    LevelKind.BANDED: Assembly.banded,
-    LevelKind.PADDED: Assembly.padded,
-    LevelKind.OFFSET: Assembly.offset,
-    LevelKind.INTERVAL: Assembly.interval,
-}
-"""How levels of each kind are allocated; the number of positions."""
-USED = (
-    frozenset((LevelKind.RAGGED, LevelKind.BANDED, LevelKind.INTERVAL)),
-    frozenset((LevelKind.BANDED, LevelKind.PADDED, LevelKind.OFFSET, LevelKind.INTERVAL)),
-)
-"""The kinds that store pos, and those that store crd."""
 
 
 def assemble_rows(data: TensorData, format: RemappedFormat) -> TensorData | None:

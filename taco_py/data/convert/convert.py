@@ -24,10 +24,10 @@ from taco_py.data.convert.order_entries import (
     is_worth_it,
     order_entries,
 )
-from taco_py.data.convert.sound_levels import check_rows
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.blocks import pack_array
 from taco_py.data.storage.by_level.level_tree import fills_up, is_usual
+from taco_py.data.storage.by_level.sound_levels import check_rows
 from taco_py.data.storage.pack import (
     SPARSER,
     canonical,
@@ -40,7 +40,7 @@ from taco_py.data.storage.room import room, stored_bytes, stored_most
 from taco_py.data.storage.sizes import index_dtype_of
 from taco_py.data.storage.tensor_data import LevelArrays, TensorData, ordered
 from taco_py.language.diagnostics.errors import FormatError, StructureError
-from taco_py.language.formats import CSC, CSR, DCSR, Format, LevelKind
+from taco_py.language.formats import CSC, CSR, DCSR, Format
 from taco_py.language.notation.half_types import is_half
 
 
@@ -324,17 +324,18 @@ def same_storage(source: Format, target: Format) -> bool:
     return kinds and (source.mode_order == target.mode_order or source.is_dense)
 
 
-def root_differs(source: Format, target: Format, kinds: tuple[LevelKind, LevelKind]) -> bool:
-    """Return formats that differ in the root's kind alone, above a compressed level; all levels
-    unique."""
+def root_differs(dense: Format, sparse: Format) -> bool:
+    """Tell whether formats differ in the root alone, above a compressed level: a dense one in
+    `dense`, a compressed one in `sparse`; all levels unique."""
     return (
-        source.order > 1
-        and source.mode_order == target.mode_order
-        and (source.levels[0].kind, target.levels[0].kind) == kinds
-        and source.levels[1:] == target.levels[1:]
-        and is_usual(source)
-        and source.levels[1].kind is LevelKind.COMPRESSED
-        and all(level.unique for level in (source.levels[0], target.levels[0]))
+        dense.order > 1
+        and dense.mode_order == sparse.mode_order
+        and dense.levels[0].full
+        and sparse.levels[0].is_list
+        and dense.levels[1:] == sparse.levels[1:]
+        and is_usual(dense)
+        and dense.levels[1].is_list
+        and all(level.unique for level in (dense.levels[0], sparse.levels[0]))
     )
 
 
@@ -347,7 +348,6 @@ DCSC = Format.parse("ss:1,0")
 EMPTY = 4
 """Rows and columns for each entry from which a counting sort, which meets all, takes longer than
 sorting the entries."""
-DENSE, COMPRESSED = LevelKind.DENSE, LevelKind.COMPRESSED
 ROADS: tuple[Road, ...] = (
     Road("the same storage, no copy", lambda a, b: a == b, lambda data, format: data),
     Road("the same arrays where no duplicates are known to be in the way", same_storage, relabel),
@@ -384,12 +384,12 @@ ROADS: tuple[Road, ...] = (
     ),
     Road(
         "empty rows left out, O(rows), coordinates and values shared",
-        lambda a, b: root_differs(a, b, (DENSE, COMPRESSED)),
+        root_differs,
         drop_empty_rows,
     ),
     Road(
         "empty rows put in, O(rows), coordinates and values shared",
-        lambda a, b: root_differs(a, b, (COMPRESSED, DENSE)),
+        lambda a, b: root_differs(b, a),
         insert_empty_rows,
     ),
 )

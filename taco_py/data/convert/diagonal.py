@@ -10,7 +10,7 @@ from taco_py.data.storage.pack import pack_coo, unpack
 from taco_py.data.storage.sizes import index_dtype_of
 from taco_py.data.storage.tensor_data import TensorData, dense_data
 from taco_py.language.diagnostics.errors import DimensionError, OperandError
-from taco_py.language.formats import COO, LETTERS, Format, LevelKind, dense
+from taco_py.language.formats import COO, LETTERS, Format, dense
 
 
 def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
@@ -68,12 +68,12 @@ def diagonal_format(format: Format, labels: Sequence[Hashable]) -> Format:
     down = list(dict.fromkeys(labels[mode] for mode in format.mode_order))
     levels = []
     for label in down:
-        kinds = {
-            level.kind
+        own = [
+            level
             for level, mode in zip(format.levels, format.mode_order, strict=True)
             if labels[mode] == label
-        }
-        full = kinds == {LevelKind.DENSE} and not _listed_below(format, labels, label)
+        ]
+        full = all(level.full for level in own) and not _listed_below(format, labels, label)
         levels.append(LETTERS["d" if full else "s"])
     return Format(tuple(levels), tuple(distinct.index(label) for label in down))
 
@@ -83,7 +83,7 @@ def _listed_below(format: Format, labels: Sequence[Hashable], label: Hashable) -
     down = format.stored(labels)
     place = down.index(label)
     below = zip(down[place:], format.levels[place:], strict=True)
-    return any(each in down[:place] and level.kind is not LevelKind.DENSE for each, level in below)
+    return any(each in down[:place] and not level.full for each, level in below)
 
 
 def size_of(data: TensorData, labels: Sequence[Hashable], label: Hashable) -> int:

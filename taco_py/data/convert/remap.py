@@ -23,12 +23,12 @@ from taco_py.data.convert.convert import convert
 from taco_py.data.convert.list_rows import is_listed, list_rows
 from taco_py.data.convert.row_text import LEAST
 from taco_py.data.convert.slice_diagonals import diagonals_of_slices, is_of_slices
-from taco_py.data.convert.sound_levels import check_rows
 from taco_py.data.convert.triangle_of_rows import (
     is_symmetric_format,
     rows_of_triangle,
     triangle_of_rows,
 )
+from taco_py.data.storage.by_level.sound_levels import check_rows
 from taco_py.data.storage.pack import canonical, is_unique, pack_coo, to_dense, unpack
 from taco_py.data.storage.room import room, stored_bytes
 from taco_py.data.storage.sizes import index_dtype_of

@@ -20,7 +20,7 @@ from taco_py.language.diagnostics.errors import (
     OperandTypeError,
     StructureError,
 )
-from taco_py.language.formats import CSC, CSR, LevelKind
+from taco_py.language.formats import CSC, CSR
 
 REBUILD = "rebuild the tensor from its coordinates, for example with Tensor.from_coo"
 
@@ -62,14 +62,14 @@ def check_lengths(data: TensorData) -> None:
     counts = [1]
     sizes = level_sizes(data.shape, data.format)
     for place, (level, size) in enumerate(zip(data.format.levels, sizes, strict=True)):
-        if level.kind is LevelKind.DENSE:
-            counts.append(counts[-1] * size)
-        elif level.kind.usual:
-            counts.append(check_level(data, place, counts[-1]))
-        else:
+        if not level.kind.usual:
             packing, arrays = packing_of(level.kind), data.levels[place]
             packing.check(arrays, counts, size)
             counts.append(packing.count(arrays, counts[-1], size))
+        elif level.full:
+            counts.append(counts[-1] * size)
+        else:
+            counts.append(check_level(data, place, counts[-1]))
     count = counts[-1]
     if data.values.shape != (count,):
         raise StructureError(
@@ -83,10 +83,8 @@ def check_level(data: TensorData, place: int, parents: int) -> int:
     """Check the lengths of a compressed or singleton level's arrays; its number of positions."""
     arrays = data.levels[place]
     crd = require_indices(arrays.crd, names(data, place)[1])
-    if data.format.levels[place].kind is LevelKind.SINGLETON:
-        children = parents
-    else:
-        children = check_pos(data, place, parents)
+    chained = data.format.levels[place].chained
+    children = parents if chained else check_pos(data, place, parents)
     if len(crd) != children:
         pos_name, crd_name = names(data, place)
         counted = "positions above" if arrays.pos is None else f"counted by {pos_name}"

@@ -16,7 +16,7 @@ from taco_py.data.storage.tensor_data import Array, TensorData
 from taco_py.data.storage.tensor_data import with_index_dtype as in_index_dtype
 from taco_py.language.diagnostics.errors import AddressError, IndexOverflowError, OperandTypeError
 from taco_py.language.diagnostics.memory_errors import bytes_text
-from taco_py.language.formats import Format, LevelKind
+from taco_py.language.formats import Format
 
 INT32_MAX = 2**31 - 1
 MAX_POSITIONS = 2**62
@@ -32,7 +32,7 @@ def chains(format: Format) -> Iterator[tuple[int, int]]:
     start = 0
     while start < format.order:
         stop = start + 1
-        while stop < format.order and format.levels[stop].kind is LevelKind.SINGLETON:
+        while stop < format.order and format.levels[stop].chained:
             stop += 1
         yield start, stop
         start = stop

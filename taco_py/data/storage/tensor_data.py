@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from codegen.records import dataclass
 from taco_py.language.fill import Fill, converted
-from taco_py.language.formats import Format, LevelKind
+from taco_py.language.formats import Format
 
 Array = NDArray[Any]
 
@@ -89,7 +89,7 @@ def with_index_dtype(data: TensorData, index_dtype: str) -> TensorData:
     sizes = data.format.stored(data.shape)
     levels = tuple(
         LevelArrays(crd=in_other_words(level.crd, dtype, size))
-        if kind is LevelKind.BITMAP and level.crd is not None
+        if kind.bits and level.crd is not None
         else LevelArrays(
             None if level.pos is None else level.pos.astype(dtype, copy=False),
             None if level.crd is None else level.crd.astype(dtype, copy=False),

@@ -22,7 +22,7 @@ from taco_py.language.autodiff.index_names import FreshNames
 from taco_py.language.notation.checks import free_indices
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
 from taco_py.language.notation.operators import COMPILER, MUL
-from taco_py.language.notation.tree import map_children
+from taco_py.language.notation.tree import is_call_of, map_children
 
 
 @dataclass(slots=True, eq=False)
@@ -35,7 +35,7 @@ class _Splitter:
         """Put an access in the place of each sum that stands inside a function."""
         if isinstance(expr, Reduce) and inside:
             return self._value(expr, masks)
-        if isinstance(expr, Call) and expr.operator == MUL:
+        if is_call_of(expr, MUL):
             masks = (*masks, *mask_factors(expr, self.zero))
         closes = isinstance(expr, Call) and expr.operator.closes
         return map_children(expr, lambda child: self.split(child, masks, inside or closes))
@@ -55,11 +55,11 @@ def mask_factors(expr: Expr, zero: Collection[str]) -> Iterator[Access]:
 
     zero  operands that are 0 there
     """
-    if isinstance(expr, Call) and expr.operator == COMPILER["stored"]:
+    if is_call_of(expr, COMPILER["stored"]):
         (expr,) = expr.args
     if isinstance(expr, Access) and expr.tensor in zero and not expr.subscripts:
         yield expr
-    elif isinstance(expr, Call) and expr.operator == MUL:
+    elif is_call_of(expr, MUL):
         for arg in expr.args:
             yield from mask_factors(arg, zero)
 

@@ -18,6 +18,7 @@ from taco_py.language.notation.functions.function_table import FUNCTIONS, LADDER
 from taco_py.language.notation.nodes import Call, Expr, Literal
 from taco_py.language.notation.operators import ADD, DIV, MUL, NEG, SUB
 from taco_py.language.notation.printer import to_text
+from taco_py.language.notation.tree import is_call_of
 
 Sides = frozenset[tuple[str, str]]
 Linear = Mapping[str, float]
@@ -57,7 +58,7 @@ def linear_of(expr: Expr) -> Linear:
 
 def _number(expr: Expr) -> float | None:
     """Return the real number that an expression is, None for others."""
-    if isinstance(expr, Call) and expr.operator == NEG:
+    if is_call_of(expr, NEG):
         number = _number(expr.args[0])
         return None if number is None else -number
     plain = isinstance(expr, Literal) and isinstance(expr.value, bool | int | float)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from taco_py.language.notation.nodes import Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import ADD, DIV, MUL, NEG, SUB
-from taco_py.language.notation.tree import map_children
+from taco_py.language.notation.tree import is_call_of, map_children
 
 ZERO = Literal(0)
 
@@ -60,7 +60,7 @@ def _quotient(call: Call) -> Expr:
 
 def _negation(call: Call) -> Expr:
     (arg,) = call.args
-    if isinstance(arg, Call) and arg.operator == NEG:
+    if is_call_of(arg, NEG):
         return arg.args[0]
     return ZERO if is_zero(arg) else call
 
@@ -72,7 +72,7 @@ def _choice(call: Call) -> Expr:
 
 def _conjugate(call: Call) -> Expr:
     (arg,) = call.args
-    if isinstance(arg, Call) and arg.operator == call.operator:
+    if is_call_of(arg, call.operator):
         return arg.args[0]
     return arg if is_zero(arg) else call
 

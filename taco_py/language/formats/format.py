@@ -41,6 +41,15 @@ class Level:
         return self.kind.branchless
 
     @property
+    def is_list(self) -> bool:
+        """Tell whether kernels append to the level and search it: a list below each position."""
+        return self.kind.usual and self.kind.listed
+
+    @property
+    def chained(self) -> bool:
+        return self.kind.chained
+
+    @property
     def arrays(self) -> tuple[str, ...]:
         return self.kind.arrays
 

@@ -51,6 +51,7 @@ class LevelKind:
     usual       kernels append to levels of the kind, and schedules cut their positions
     repeated    the letter of levels whose coordinates may be equal, "" where they may not
     derived     of formats over derived modes alone, as ELL's, which users name and do not spell
+    bits        crd has one bit for each coordinate, in words
     """
 
     value: str
@@ -68,6 +69,7 @@ class LevelKind:
     repeated: str = ""
     usual: bool = False
     derived: bool = False
+    bits: bool = False
 
     DENSE: ClassVar[LevelKind]
     COMPRESSED: ClassVar[LevelKind]
@@ -82,6 +84,11 @@ class LevelKind:
     PATTERN: ClassVar[LevelKind]
     PAIR: ClassVar[LevelKind]
     MIRRORED: ClassVar[LevelKind]
+
+    @property
+    def chained(self) -> bool:
+        """Tell whether a level continues the list above: one coordinate for each of its entries."""
+        return self.usual and self.branchless
 
     def __repr__(self) -> str:
         return f"<LevelKind.{self.value.upper()}: {self.value!r}>"
@@ -98,7 +105,7 @@ LevelKind.SINGLETON = LevelKind(
 )
 LevelKind.RAGGED = LevelKind("ragged", "r", ("pos",), fills=True)
 LevelKind.BANDED = LevelKind("banded", "b", BOTH, fills=True)
-LevelKind.BITMAP = LevelKind("bitmap", "m", ("crd",), gaps=True)
+LevelKind.BITMAP = LevelKind("bitmap", "m", ("crd",), gaps=True, bits=True)
 LevelKind.HASHED = LevelKind("hashed", "h", BOTH, gaps=True, ordered=False)
 LevelKind.PADDED = LevelKind(
     "padded", "p", ("crd",), branchless=True, gaps=True, above=1, derived=True

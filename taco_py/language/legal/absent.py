@@ -27,6 +27,7 @@ from typing import assert_never
 from taco_py.language.notation.dtypes import DType, operand_dtype
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import COMPILER, Number, Operator
+from taco_py.language.notation.tree import is_reduction_by
 
 Fills = Callable[[Access], Number | None]
 """From an access to what it is where nothing is stored; None for a full tensor."""
@@ -109,7 +110,7 @@ def arg_fill(operator: Operator, arg: Expr, fill: Number | None) -> Number | Non
     operator goes on with the reduction: min(d, min(i, b)) is absent where both are.
     """
     value = isinstance(arg, Reduce) and fill is not None and fill != 0
-    goes_on = isinstance(arg, Reduce) and arg.operator == operator
+    goes_on = is_reduction_by(arg, operator)
     return None if value and not goes_on and operator.at_absent is None else fill
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from taco_py.language.formats import Format, LevelKind
+from taco_py.language.formats import Format
 from taco_py.language.notation.checks import accesses
 from taco_py.language.notation.nodes import Access, Assignment
 from taco_py.language.problem import Problem, TensorType
@@ -58,5 +58,4 @@ def count_lists(form: Format) -> int:
 
 def lists_in_order(form: Format) -> bool:
     """Tell whether every coordinate is dense or listed, and entries come in their order."""
-    kinds = {LevelKind.DENSE, LevelKind.COMPRESSED, LevelKind.SINGLETON}
-    return all(level.kind in kinds and level.ordered for level in form.levels)
+    return all(level.kind.usual and level.ordered for level in form.levels)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from taco_py.language.notation.nodes import Call, Expr
 from taco_py.language.notation.operators import ADD, MUL, SUB
+from taco_py.language.notation.tree import is_call_of
 
 LONG = 64
 """Operands up to which a product or a sum is grouped from the left, as it is written."""
@@ -32,7 +33,7 @@ def rebalanced(expr: Expr) -> Expr:
     """Return a product that is grouped from the left, balanced where it has many factors."""
     factors: list[Expr] = []
     left = expr
-    while isinstance(left, Call) and left.operator == MUL:
+    while is_call_of(left, MUL):
         left, right = left.args
         factors.append(right)
     if len(factors) < LONG:

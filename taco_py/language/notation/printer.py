@@ -21,6 +21,7 @@ from taco_py.language.notation.nodes import (
 )
 from taco_py.language.notation.operators import NEG
 from taco_py.language.notation.rewrites.index_numbers import index_of, is_size
+from taco_py.language.notation.tree import peel_reductions
 
 _ATOM = 100  # binds tighter than every operator
 
@@ -95,10 +96,7 @@ def _call(call: Call) -> str:
 
 def _reduce(expr: Reduce) -> str:
     """Return nested sums as one: `sum(i, j, …)`."""
-    indices, body = [expr.index], expr.body
-    while isinstance(body, Reduce) and body.operator == expr.operator:
-        indices.append(body.index)
-        body = body.body
+    indices, body = peel_reductions(expr, expr.operator)
     name = REDUCTION_NAMES.get(expr.operator.name, expr.operator.name)
     return f"{name}({', '.join(indices)}, {_expression(body)})"
 

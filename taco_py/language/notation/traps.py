@@ -27,14 +27,20 @@ from taco_py.language.notation.rewrites.reduce import (
     summed_here,
 )
 from taco_py.language.notation.traps_of_functions import summed_around_functions
-from taco_py.language.notation.tree import addends, children, walk
+from taco_py.language.notation.tree import (
+    addends,
+    all_reductions,
+    children,
+    is_additive,
+    is_call_of,
+)
 
 
 def traps(assignment: Assignment) -> tuple[UserWarning, ...]:
     """Find what to warn of in an assignment as it is written, before its sums are inserted."""
     value = assignment.value
     free = free_inside_functions(value)
-    named = {node.index for node, _ in walk(value) if isinstance(node, Reduce)}
+    named = {node.index for node in all_reductions(value)}
     met = (*accesses(value), *numbers_of(assignment))
     uses = Counter(index for access in met for index in access.indices)
     kept = {*assignment.target.indices, *named}
@@ -114,7 +120,7 @@ def _parts(
 
 def _sums_inside(expr: Expr, index: str, free: Free) -> bool:
     """Tell whether a sum of terms, one without an index, multiplies what has it in each other."""
-    if not isinstance(expr, Call) or not expr.operator.additive:
+    if not is_additive(expr):
         return False
     terms = tuple(addends(expr))
     using = [term for term in terms if index in free[id(term)]]
@@ -171,22 +177,22 @@ def _inside(above: list[Expr], below: list[Expr], index: str, product: _Product)
 def _without_minus(expr: Expr) -> tuple[Expr, bool]:
     """Take the minuses before an expression away, and tell whether they were odd in number."""
     odd = False
-    while isinstance(expr, Call) and expr.operator == NEG:
+    while is_call_of(expr, NEG):
         expr, odd = expr.args[0], not odd
     return expr, odd
 
 
 def _with_sum(expr: Expr, index: str, product: _Product) -> str:
     """Write a sum of terms with `sum(…)` around those that have an index."""
-    if isinstance(expr, Call) and expr.operator.additive and len(expr.args) == 2:
+    if is_additive(expr) and len(expr.args) == 2:
         left, right = (_with_sum(arg, index, product) for arg in expr.args)
-        several = isinstance(expr.args[1], Call) and expr.args[1].operator.additive
+        several = is_additive(expr.args[1])
         right = f"({right})" if several else right
         return f"{left} {expr.operator.symbol} {right}"
-    if isinstance(expr, Call) and expr.operator == NEG:
+    if is_call_of(expr, NEG):
         base, _ = _without_minus(expr)
         inner = _with_sum(expr.args[0], index, product)
-        several = isinstance(base, Call) and base.operator.additive
+        several = is_additive(base)
         return f"-({inner})" if several else f"-{inner}"
     return f"sum({index}, {to_text(expr)})" if index in product.free[id(expr)] else to_text(expr)
 

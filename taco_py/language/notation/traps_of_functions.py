@@ -16,7 +16,7 @@ from taco_py.language.notation.functions.function_table import FUNCTIONS, POWER
 from taco_py.language.notation.nodes import Call, Expr, Literal, Reduce
 from taco_py.language.notation.printer import to_text
 from taco_py.language.notation.rewrites.reduce import Free
-from taco_py.language.notation.tree import addends, children, walk
+from taco_py.language.notation.tree import addends, children, is_additive, is_call_of, walk
 
 SIZE = FUNCTIONS["abs"]
 
@@ -76,7 +76,7 @@ def _distance_added(expr: Expr, index: str, free: Free) -> Expr | None:
     if len(using) != 1:
         return None
     inner = _multiple_of(using[0], index, free)
-    if isinstance(inner, Call) and inner.operator.additive:
+    if is_additive(inner):
         return _distance_added(inner, index, free)
     return using[0] if _is_distance(inner, index, free) else None
 
@@ -94,10 +94,10 @@ def _is_distance(expr: Expr, index: str, free: Free) -> bool:
     if not power and expr.operator != SIZE:
         return False
     base = _multiple_of(expr.args[0], index, free)
-    if power and isinstance(base, Call) and base.operator == SIZE:
+    if power and is_call_of(base, SIZE):
         base = _multiple_of(base.args[0], index, free)
     sides = [term for term in addends(base) if index in free[id(term)]]
-    return isinstance(base, Call) and base.operator.additive and len(sides) > 1
+    return is_additive(base) and len(sides) > 1
 
 
 def _multiple_of(expr: Expr, index: str, free: Free) -> Expr:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import assert_never
+from typing import TypeGuard, assert_never
 
 from taco_py.language.notation.nodes import Access, Call, Expr, Literal, Reduce
+from taco_py.language.notation.operators import Operator
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -74,3 +75,53 @@ def addends(expr: Expr) -> Iterator[Expr]:
             yield from addends(arg)
     else:
         yield expr
+
+
+# ---------------------------------------------------------------- nodes of one sort
+
+
+def is_additive(expr: object) -> TypeGuard[Call]:
+    """Tell whether an expression adds or subtracts its arguments."""
+    return isinstance(expr, Call) and expr.operator.additive
+
+
+def is_call_of(expr: object, operator: Operator) -> TypeGuard[Call]:
+    """Tell whether an expression is a call of an operator."""
+    return isinstance(expr, Call) and expr.operator == operator
+
+
+def is_sum(expr: object) -> TypeGuard[Reduce]:
+    """Tell whether an expression sums over an index."""
+    return isinstance(expr, Reduce) and expr.operator.additive
+
+
+def is_reduction_by(expr: object, operator: Operator) -> TypeGuard[Reduce]:
+    """Tell whether an expression reduces by an operator."""
+    return isinstance(expr, Reduce) and expr.operator == operator
+
+
+def all_calls(expr: Expr) -> Iterator[Call]:
+    """Yield every call of an operator in an expression, parents first."""
+    return (node for node, _ in walk(expr) if isinstance(node, Call))
+
+
+def all_reductions(expr: Expr) -> Iterator[Reduce]:
+    """Yield every reduction in an expression, parents first, those inside others too."""
+    return (node for node, _ in walk(expr) if isinstance(node, Reduce))
+
+
+def has_reductions(expr: Expr) -> bool:
+    """Tell whether an expression reduces over an index anywhere."""
+    return any(True for _ in all_reductions(expr))
+
+
+def peel_reductions(expr: Expr, operator: Operator) -> tuple[tuple[str, ...], Expr]:
+    """Return the indices of the reductions by one operator around an expression, and their body.
+
+    peel_reductions(sum(i, sum(j, a)), ADD) = (i, j), a
+    """
+    indices: list[str] = []
+    while is_reduction_by(expr, operator):
+        indices.append(expr.index)
+        expr = expr.body
+    return tuple(indices), expr

@@ -32,15 +32,14 @@ from taco_py.language.problem import Problem
 from taco_py.planner.ir.nodes import (
     Cast,
     Fuse,
-    Gather,
     KernelStep,
-    Reformat,
     Squeeze,
     Step,
     TakeSide,
     TakeSize,
     TakeValues,
     Unfuse,
+    has_format,
 )
 from taco_py.planner.ir.plan import Plan
 from taco_py.planner.ir.program import reads
@@ -243,7 +242,7 @@ def _of_step(
         return None
     if isinstance(step, VIEWS | TakeSize):
         return Amount(step.target, 0, 0), (), replace(source, shape=shape)
-    if not isinstance(step, Reformat | Gather | Cast):
+    if not has_format(step):
         size = source.most * source.itemsize if isinstance(step, TakeValues) else 0
         return Amount(f"the copy {step.target}", size, size), (), replace(source, shape=shape)
     itemsize = np.dtype(step.dtype).itemsize if isinstance(step, Cast) else source.itemsize

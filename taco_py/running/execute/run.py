@@ -33,16 +33,14 @@ from taco_py.language.diagnostics.errors import (
 )
 from taco_py.language.phase import EVALUATE
 from taco_py.planner.ir.nodes import (
-    Cast,
-    Fuse,
     Gather,
     KernelStep,
-    Reformat,
     Step,
     TakeSide,
-    TakeSize,
     TakeValues,
     Unfuse,
+    has_format,
+    reads_elements,
 )
 from taco_py.planner.ir.plan import Plan
 from taco_py.running.execute.assemble_result import assembled
@@ -154,7 +152,7 @@ def run_step(step: Step, execution: Execution, last: bool) -> TensorData:
     except OutOfMemoryError:
         raise
     except MemoryError as error:
-        form = f" in the format {step.format}" if isinstance(step, Reformat | Gather | Cast) else ""
+        form = f" in the format {step.format}" if has_format(step) else ""
         raise too_little(
             f"a copy of {step.source}{form}",
             bytes_of(error),
@@ -168,7 +166,7 @@ def _without_kernel(step: Step, execution: Execution) -> TensorData:
     if isinstance(step, TakeSide):
         return execution.side.pop((step.source, step.number))
     source = execution.tensors[step.source]
-    if not isinstance(step, Fuse | Unfuse | TakeSize):  # which need no element
+    if reads_elements(step):
         source = on_host(source)
     if isinstance(step, TakeValues) and step.distinct:
         source = execution.inform(step.source, source)

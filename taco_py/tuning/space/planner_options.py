@@ -26,7 +26,6 @@ from taco_py.planner.ir.goal import Request, draft_of, statistics
 from taco_py.planner.ir.log import Entry
 from taco_py.planner.ir.nodes import Operand
 from taco_py.planner.ir.plan import Plan
-from taco_py.planner.rules.base import Phase
 from taco_py.planner.rules.catalogue import CATALOGUE
 from taco_py.tuning.space.axis import AS_PLANNED, PLAN, Axis, Option
 from taco_py.tuning.space.candidates import Choice
@@ -110,7 +109,7 @@ def _ratio(entry: Entry) -> float:
 def _rules(plan: Plan) -> Iterator[tuple[str, Option]]:
     """Yield the rules that were used without a comparison, and may be left out."""
     decided = {rule for rule, _, _ in plan.log.decisions}
-    free = {rule.name for rule, _ in CATALOGUE if rule.phase is not Phase.NEEDED}
+    free = {rule.name for rule, _ in CATALOGUE if rule.optional}
     used = dict.fromkeys(e.rule for e in plan.log.entries if e.taken and e.rule not in decided)
     for name in [each for each in used if each in free][:RULES]:
         yield name, Option("left out", f"no {name}", (("forbid", frozenset((name,))),))

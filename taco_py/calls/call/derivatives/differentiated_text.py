@@ -28,9 +28,9 @@ from taco_py.language.diagnostics.errors import DerivativeError, DimensionError,
 from taco_py.language.diagnostics.option_table import options_of
 from taco_py.language.diagnostics.suggest import with_suggestion
 from taco_py.language.notation.checks import accesses, has_subscripts, operand_names
-from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
+from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal
 from taco_py.language.notation.operators import ADD, FILLED, MUL
-from taco_py.language.notation.tree import map_children
+from taco_py.language.notation.tree import is_reduction_by, map_children
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,7 +195,7 @@ def _where_stored(expr: Expr) -> Expr:
 
     sum(k, A[i,k] + B[k,j])  →  sum(k, filled(A[i,k] + B[k,j], 0))    for sparse A: as * is
     """
-    if isinstance(expr, Reduce) and expr.operator == ADD and isinstance(expr.body, Call):
+    if is_reduction_by(expr, ADD) and isinstance(expr.body, Call):
         body = expr.body
         if (
             body.operator != FILLED

@@ -16,6 +16,7 @@ from taco_py.compiler.driver import compile_recipes
 from taco_py.language.notation.nodes import Assignment
 from taco_py.language.notation.printer import to_text
 from taco_py.planner.ir.plan import Plan
+from taco_py.planner.rules.forms import inline_statement
 from taco_py.report.explanation.plan_report import explain
 from taco_py.running.execute.run import copies_in_order
 
@@ -55,7 +56,7 @@ def told_statements(statements: Statements, typed: Typed, plan: Plan) -> Iterato
     )
     yield f"results   {', '.join(results)}"
     wanted = statements.outputs.values()
-    inlined = {entry.target: entry.why for entry in plan.log.of("inline_statement")}
+    inlined = {entry.target: entry.why for entry in plan.log.of(inline_statement.RULE.name)}
     for each in statements.assignments:
         name = each.target.tensor
         if name in inlined:

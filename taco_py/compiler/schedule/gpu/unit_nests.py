@@ -24,7 +24,6 @@ from taco_py.compiler.concrete.nodes import (
     Race,
     Unit,
     Where,
-    WorkspaceKind,
 )
 from taco_py.compiler.concrete.tree import assignments, foralls, walk
 from taco_py.compiler.iteration.copied_pattern import copied_pattern
@@ -195,9 +194,7 @@ def _common_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
 def sums_in_parts(graph: IterationGraph, loop: Loop) -> bool:
     """Tell whether all that blocks have in common is numbers, of which each can keep its own
     apart."""
-    scalars = {
-        name for name, w in workspaces_around(graph, loop).items() if w.kind is WorkspaceKind.SCALAR
-    }
+    scalars = {name for name, w in workspaces_around(graph, loop).items() if w.is_number}
     counted = loop.range is Range.TILES or (loop.range is Range.WHOLE and loop.plain)
     blocks = loop.mode.unit is Unit.BLOCK and counted
     return blocks and all(assign.target.tensor in scalars for assign in outward(loop))
@@ -261,7 +258,7 @@ def block_numbers(graph: IterationGraph, loop: Loop) -> frozenset[str]:
     if outside and outside[0].mode.parallel is Race.ORDERED and sums_in_parts(graph, outside[0]):
         made |= {assign.target.tensor for assign in outward(outside[0])}
     found = workspaces_around(graph, loop).values()
-    return frozenset(w.name for w in found if w.kind is WorkspaceKind.SCALAR and w.name in made)
+    return frozenset(w.name for w in found if w.is_number and w.name in made)
 
 
 def _made_in(loop: Loop) -> Iterator[str]:
@@ -317,10 +314,10 @@ def strategy(graph: IterationGraph, loop: Loop) -> Race | None:
 def memory_refusal(graph: IterationGraph, loop: Loop) -> Refusal | None:
     """Where threads would need workspaces of their own that are no registers."""
     for part in walk(loop.body):
-        if not isinstance(part, Where) or part.workspace.kind is WorkspaceKind.SCALAR:
+        if not isinstance(part, Where) or part.workspace.is_number:
             continue
         workspace = part.workspace
-        if workspace.kind is WorkspaceKind.HASH or workspace.kind in ROWS:
+        if workspace.is_table or workspace.kind in ROWS:
             return Refusal(
                 f"each thread would need a list of coordinates for the workspace {workspace.name}",
                 "leave the loop serial",

@@ -22,7 +22,6 @@ from taco_py.compiler.concrete.nodes import (
     Statement,
     Unit,
     Where,
-    WorkspaceKind,
 )
 from taco_py.compiler.concrete.tree import foralls, workspaces_of
 from taco_py.compiler.iteration.graph import IterationGraph, Loop
@@ -156,7 +155,7 @@ def _resolved(statement: Statement, races: Mapping[int, Race | None]) -> Stateme
 def _race(graph: IterationGraph, loop: Loop) -> Race | None:
     """Return how threads can share a loop; None where they cannot."""
     own = own_refusal(graph, loop) is None
-    private = any(w.kind is not WorkspaceKind.SCALAR for w in workspaces_of(loop.body))
+    private = any(not w.is_number for w in workspaces_of(loop.body))
     if loop.merges or private or not graph.has_places:
         whole = isinstance(graph.statement, Forall)
         return Race.NONE if own and whole else None

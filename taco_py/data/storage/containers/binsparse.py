@@ -23,7 +23,7 @@ from taco_py.data.storage.sizes import chains
 from taco_py.data.storage.tensor_data import Array, LevelArrays, TensorData, dense_data, ordered
 from taco_py.language.diagnostics.errors import FormatError, OperandTypeError, StructureError
 from taco_py.language.fill import as_number, fill_of
-from taco_py.language.formats import COO, CSC, CSR, DCSR, LETTERS, Format, Level, LevelKind, dense
+from taco_py.language.formats import COO, CSC, CSR, DCSR, LETTERS, Format, Level, dense
 
 VERSION = "0.1"
 NAMES: tuple[tuple[str, Format], ...] = (
@@ -228,7 +228,7 @@ def _levels(form: Format, arrays: Mapping[str, Any], who: str) -> tuple[LevelArr
     """Return the arrays of each level, index arrays of one type."""
     names: list[str] = []
     for place, level in enumerate(form.levels):
-        if level.kind is LevelKind.COMPRESSED and place:
+        if level.is_list and place:
             names.append(f"pointers_to_{place}")
         if not level.full:
             names.append(f"indices_{place}")
@@ -239,7 +239,7 @@ def _levels(form: Format, arrays: Mapping[str, Any], who: str) -> tuple[LevelArr
     for place, level in enumerate(form.levels):
         crd = plain.get(f"indices_{place}")
         pos = plain.get(f"pointers_to_{place}")
-        if not place and level.kind is LevelKind.COMPRESSED and crd is not None:
+        if not place and level.is_list and crd is not None:
             pos = np.array([0, len(crd)], crd.dtype)
         levels.append(LevelArrays(pos, crd))
     return tuple(levels)

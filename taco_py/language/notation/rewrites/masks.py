@@ -14,7 +14,12 @@ from taco_py.language.notation.functions.function_table import WHERE
 from taco_py.language.notation.nodes import Assignment, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import ADD, FILLED, KEPT, MUL, SELECTED, STORED, Operator
 from taco_py.language.notation.rewrites.semirings import without_fill
-from taco_py.language.notation.tree import walk
+from taco_py.language.notation.tree import (
+    is_additive,
+    is_call_of,
+    peel_reductions,
+    walk,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,13 +101,13 @@ def with_mask(value: Expr, allowed: Expr, zero: Literal | None) -> Expr:
     if isinstance(value, Reduce) and _reduces_to(value.operator, zero):
         return replace(value, body=with_mask(value.body, allowed, zero))
     if zero is None:
-        if isinstance(allowed, Call) and allowed.operator == STORED and _is_product(value):
+        if is_call_of(allowed, STORED) and _is_product(value):
             return Call(MUL, (allowed, value), value.span)
         return Call(KEPT, (value, allowed), value.span)
     if isinstance(value, Literal):
         return Call(WHERE, (allowed, value, zero), value.span)
     inner = value.args[0] if _is_filled(value) else without_fill(value, np.dtype(zero.dtype))
-    if isinstance(allowed, Call) and allowed.operator == STORED:
+    if is_call_of(allowed, STORED):
         found = Call(KEPT, (inner, allowed))
     else:
         found = Call(SELECTED, (allowed, inner, zero))
@@ -135,14 +140,10 @@ def _reduces_to(operator: Operator, zero: Literal | None) -> bool:
 
 
 def _is_filled(value: Expr) -> TypeGuard[Call]:
-    return isinstance(value, Call) and value.operator == FILLED
+    return is_call_of(value, FILLED)
 
 
 def _is_product(value: Expr) -> bool:
     """Tell whether a value is a product, with sums around it and nowhere else."""
-    while isinstance(value, Reduce) and value.operator == ADD:
-        value = value.body
-    return not any(
-        isinstance(node, Reduce) or (isinstance(node, Call) and node.operator.additive)
-        for node, _ in walk(value)
-    )
+    _, value = peel_reductions(value, ADD)
+    return not any(isinstance(node, Reduce) or is_additive(node) for node, _ in walk(value))

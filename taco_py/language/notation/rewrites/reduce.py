@@ -35,7 +35,7 @@ from taco_py.language.notation.functions.function_table import nonzero
 from taco_py.language.notation.long_chains import product
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Literal, Reduce
 from taco_py.language.notation.operators import ADD, NONZERO, SUB
-from taco_py.language.notation.tree import children, map_children, walk
+from taco_py.language.notation.tree import children, is_additive, map_children, walk
 
 
 def insert_reductions(assignment: Assignment) -> Assignment:
@@ -74,7 +74,7 @@ Free = Mapping[int, tuple[str, ...]]
 
 def _reduced(expr: Expr, kept: Collection[str], free: Free) -> Expr:
     """Return `expr` with sums over all of its free indices but those that are `kept`."""
-    if isinstance(expr, Call) and expr.operator.additive:
+    if is_additive(expr):
         return map_children(expr, lambda term: _reduced(term, kept, free))
     if isinstance(expr, Call) and expr.operator.closes:
         return _closed(expr, kept, free)

@@ -57,6 +57,7 @@ from taco_py.language.notation.operators import (
     Operator,
 )  # fmt: skip
 from taco_py.language.notation.rewrites.fills import filled_of_type
+from taco_py.language.notation.tree import is_call_of
 
 _BITS = {each.symbol: each for level in LADDER[1:4] for each in level}
 _COMPARED = {each.symbol: each for each in LADDER[0]}
@@ -502,7 +503,7 @@ def without_fill(expr: Expr, dtype: DType) -> Expr:
 
 def _factors(expr: Expr) -> tuple[Expr, ...]:
     """Return the factors of a product of products, from the left."""
-    if isinstance(expr, Call) and expr.operator == MUL:
+    if is_call_of(expr, MUL):
         return tuple(factor for arg in expr.args for factor in _factors(arg))
     return (expr,)
 

@@ -65,6 +65,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     result,
 )
 
@@ -410,4 +411,5 @@ RULE = Rule(
     result,
     Numbers.ROUNDS | Numbers.SPECIALS,
     gain=Gain.DETOUR,
+    traits=Trait.SUMS | Trait.FACTORS,
 )

@@ -34,6 +34,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
 )
 
 
@@ -105,4 +106,6 @@ def _is_product(kernel: KernelStep) -> bool:
     return plain and order == 2 and way_of(kernel.schedule.make).epilogue is not None
 
 
-RULE = Rule("fuse_epilogue", Phase.KERNEL, apply, products, Numbers.ROUNDS, Gain.DENSE)
+RULE = Rule(
+    "fuse_epilogue", Phase.KERNEL, apply, products, Numbers.ROUNDS, Gain.DENSE, traits=Trait.FUSES
+)

@@ -33,7 +33,12 @@ from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses, all_indices, free_indices, rename
 from taco_py.language.notation.dtypes import expression_dtype
 from taco_py.language.notation.nodes import Access, Assignment, Call, Expr, Reduce
-from taco_py.language.notation.tree import children, walk
+from taco_py.language.notation.tree import (
+    all_reductions,
+    children,
+    peel_reductions,
+    walk,
+)
 from taco_py.language.problem import Problem, TensorType
 from taco_py.planner.context import Context
 from taco_py.planner.ir.nodes import KernelStep
@@ -56,6 +61,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     kernels,
 )
 
@@ -107,7 +113,7 @@ class _Pair:
         if not self._has_one_pattern():
             return "its entries are not those of one of its operands"
         shared = frozenset.intersection(*(frozenset(access.indices) for access in self.made))
-        own = (node for node, _ in walk(self._first.value) if isinstance(node, Reduce))
+        own = all_reductions(self._first.value)
         if any(not shared.issuperset(_outer_indices(node, self._first)) for node in own):
             return f"{target} would make its sums for each of several accesses"
         orders, problem = self.orders(), self.problem()
@@ -246,9 +252,7 @@ def _sums_of(expr: Expr, access: Access) -> Iterator[Reduce]:
 
 def _body(sum_: Reduce) -> Expr:
     """What a sum, and the sums right inside it that are one with it, add up."""
-    body = sum_.body
-    while isinstance(body, Reduce) and body.operator == sum_.operator:
-        body = body.body
+    _, body = peel_reductions(sum_, sum_.operator)
     return body
 
 
@@ -281,4 +285,12 @@ def _steps(problem: Problem, machine: Machine) -> float:
     return found
 
 
-RULE = Rule("inline_temporary", Phase.KERNEL, apply, kernels, Numbers.ROUNDS, Gain.DETOUR)
+RULE = Rule(
+    "inline_temporary",
+    Phase.KERNEL,
+    apply,
+    kernels,
+    Numbers.ROUNDS,
+    Gain.DETOUR,
+    traits=Trait.FUSES,
+)

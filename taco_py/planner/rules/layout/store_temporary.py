@@ -27,9 +27,9 @@ from taco_py.language.formats import Format, dense
 from taco_py.language.legal.absent import asks, restricts
 from taco_py.language.legal.stored import is_full, is_sparse
 from taco_py.language.notation.checks import accesses, operand_names
-from taco_py.language.notation.nodes import Access, Assignment, Call, Expr
+from taco_py.language.notation.nodes import Access, Assignment, Expr
 from taco_py.language.notation.operators import DIV
-from taco_py.language.notation.tree import children
+from taco_py.language.notation.tree import children, is_call_of
 from taco_py.planner.algebra.rings import holds_zero
 from taco_py.planner.context import Context
 from taco_py.planner.ir.formats import COMPRESSED, DENSE
@@ -163,7 +163,7 @@ def _undivided(expr: Expr) -> Iterator[Access]:
     """Yield the accesses outside of divisors."""
     if isinstance(expr, Access):
         yield expr
-    divided = isinstance(expr, Call) and expr.operator == DIV
+    divided = is_call_of(expr, DIV)
     for child in children(expr)[:1] if divided else children(expr):
         yield from _undivided(child)
 

@@ -57,7 +57,7 @@ from taco_py.language.notation.operators import (
     Number,
     Operator,
 )
-from taco_py.language.notation.tree import children, exchange, walk
+from taco_py.language.notation.tree import children, exchange, is_call_of, walk
 from taco_py.planner.algebra.rings import holds_zero
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
@@ -112,7 +112,7 @@ def _products(expr: Expr, summed: bool = False) -> Iterator[Expr]:
 
     summed  whether a sum is around the expression
     """
-    if isinstance(expr, Call) and expr.operator == FILLED and expr.args[1] != Literal(0):
+    if is_call_of(expr, FILLED) and expr.args[1] != Literal(0):
         return  # what is absent in there is said by the other number
     for child in _ends(expr) if _multiplies(expr) else children(expr):
         yield from _products(child, summed or isinstance(expr, Reduce))

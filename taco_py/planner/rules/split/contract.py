@@ -34,6 +34,7 @@ from taco_py.planner.rules.base import (
     Rewrite,
     Rule,
     Site,
+    Trait,
     terms,
 )
 from taco_py.planner.temporaries import with_temporary
@@ -261,5 +262,11 @@ def _why(program: Program, context: Context, chain: _Chain, best: _Best) -> str:
 
 
 RULE = Rule(
-    "contract", Phase.SPLIT, apply, terms, Numbers.ROUNDS | Numbers.SPECIALS, gain=Gain.DETOUR
+    "contract",
+    Phase.SPLIT,
+    apply,
+    terms,
+    Numbers.ROUNDS | Numbers.SPECIALS,
+    gain=Gain.DETOUR,
+    traits=Trait.KERNELS,
 )

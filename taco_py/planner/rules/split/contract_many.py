@@ -35,7 +35,17 @@ from taco_py.planner.algebra.products import Product
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
 from taco_py.planner.matrix_steps import MatrixSteps, Roles, Tensor, matrix_product, options
-from taco_py.planner.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, result
+from taco_py.planner.rules.base import (
+    Numbers,
+    Outcome,
+    Phase,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    Trait,
+    result,
+)
 from taco_py.planner.temporaries import with_temporary
 
 MANY_FACTORS = 10
@@ -55,7 +65,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     store a limited number of elements only, and where a step of the user's order takes more than
     two. Steps of sparse tensors are planned as every assignment is.
     """
-    if context.goal.memory < inf or not context.may("contract"):
+    if context.goal.memory < inf:
         return None
     value = program.last.value
     if len(split_terms(value)) > 1:
@@ -358,4 +368,12 @@ class _Contraction:
         return changed.with_assignment(assignment)
 
 
-RULE = Rule("contract_many", Phase.SPLIT, apply, result, Numbers.ROUNDS | Numbers.SPECIALS)
+RULE = Rule(
+    "contract_many",
+    Phase.SPLIT,
+    apply,
+    result,
+    Numbers.ROUNDS | Numbers.SPECIALS,
+    traits=Trait.KERNELS | Trait.INDICES | Trait.RESULT,
+    part_of="contract",
+)

@@ -28,7 +28,17 @@ from taco_py.language.notation.tree import exchange
 from taco_py.planner.algebra.products import as_product
 from taco_py.planner.context import Context
 from taco_py.planner.ir.program import Program
-from taco_py.planner.rules.base import Numbers, Outcome, Phase, Refusal, Rewrite, Rule, Site, terms
+from taco_py.planner.rules.base import (
+    Numbers,
+    Outcome,
+    Phase,
+    Refusal,
+    Rewrite,
+    Rule,
+    Site,
+    Trait,
+    terms,
+)
 from taco_py.planner.temporaries import with_temporary
 
 
@@ -92,4 +102,4 @@ def _row(order: Sequence[str], alone: Set[str], users: Sequence[Sequence[str]]) 
     return frozenset(takewhile(lambda i: i not in alone, together))
 
 
-RULE = Rule("sum_streamed_first", Phase.SPLIT, apply, terms, Numbers.ROUNDS)
+RULE = Rule("sum_streamed_first", Phase.SPLIT, apply, terms, Numbers.ROUNDS, traits=Trait.FACTORS)

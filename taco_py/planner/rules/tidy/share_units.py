@@ -19,7 +19,7 @@ from taco_py.compiler.ways.ways import way_of
 from taco_py.planner.context import Context
 from taco_py.planner.ir.goal import real_statistics
 from taco_py.planner.ir.program import Program
-from taco_py.planner.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site
+from taco_py.planner.rules.base import Numbers, Outcome, Phase, Rewrite, Rule, Site, Trait
 
 
 def apply(program: Program, site: Site, context: Context) -> Outcome:
@@ -48,4 +48,4 @@ def gpu_kernels(program: Program) -> Iterator[Site]:
     return (Site(each.target) for each, way in ways if way.on_gpu and way.in_loops)
 
 
-RULE = Rule("share_units", Phase.KERNEL, apply, gpu_kernels, Numbers.ROUNDS)
+RULE = Rule("share_units", Phase.KERNEL, apply, gpu_kernels, Numbers.ROUNDS, traits=Trait.INDICES)
