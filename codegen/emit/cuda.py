@@ -47,9 +47,9 @@ from codegen.ir import (
     Table,
     Var,
 )
+from codegen.machine.target import Target, UnsupportedError
 from codegen.names import Names, checked_names
 from codegen.records import dataclass
-from codegen.target import Target, UnsupportedError
 from codegen.tree import find, walk
 from codegen.variables import variables_read
 
@@ -125,7 +125,7 @@ def _loop(loop: Any, scope: Scope, block: int) -> Lines:
     if once:
         return ["{", *indent(once), "}"]
     body = _body(loop.body, scope, block)
-    unit = unit_of(loop, scope.target.warp)
+    unit = unit_of(loop, scope.target.gpu.warp_threads)
     if unit is None:
         return [*([f"#pragma unroll {loop.unroll}"] if loop.unroll else []), *for_lines(loop, body)]
     single = loop.start == Const(0) and loop.stop == Const(1) and loop.kind is not LoopKind.GRID
@@ -157,9 +157,9 @@ def _once_each(loop: For, scope: Scope, block: int) -> Lines:
 
     Of groups of lanes there are as many as the loop has iterations at most.
     """
-    unit = unit_of(loop, scope.target.warp)
+    unit = unit_of(loop, scope.target.gpu.warp_threads)
     known = f"const {loop.var.type.c} {loop.var.name} ="
-    if unit is not None and _is_one_each(loop, block, scope.target.warp):
+    if unit is not None and _is_one_each(loop, block, scope.target.gpu.warp_threads):
         return [f"{known} {unit.first};", *_body(loop.body, scope, block)]
     if unit is None or loop.kind is not LoopKind.GROUPS or loop.step != 1:
         return []

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 
 from codegen.emit.cuda_updates import BY_NAME, NAMES, TYPES, c_type, suffix, updated
-from codegen.target import UnsupportedError
+from codegen.machine.target import UnsupportedError
 from codegen.types import SCALARS, ScalarType
 
 _COMBINING = re.compile(r"taco_(lanes|warps|threads)(\d*)_(\w+)_([biufc]\d+)")

@@ -22,7 +22,7 @@ from codegen.emit.cuda_sorting import sorting_function
 from codegen.emit.cuda_vectors import vector_type
 from codegen.libraries.header_functions import Header, HeaderFunction
 from codegen.libraries.scalar_functions import CFunction
-from codegen.target import UnsupportedError
+from codegen.machine.target import UnsupportedError
 
 HEADERS = tuple(map(Header, ("taco_complex.h", "taco_math.h", "taco_runtime.h")))
 """Where functions are looked for, first in the first."""

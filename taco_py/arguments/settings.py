@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from codegen.machine.target import TARGETS, Where
 from codegen.records import dataclass
-from taco_py.compiler.cost.machine import MACHINES
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.data.storage.borrow import as_dtype
 from taco_py.language.diagnostics.errors import (
@@ -44,7 +44,7 @@ class Settings:
     forms, look_up, reversed, orders   as `plan.ir.goal` has them
     forbid     the rules that take no part, by name
     allow      what a plan may lose: see `check_allow`
-    target     what kernels run on: "c", "cuda" or "cuda-emulated"
+    target     what kernels run on, a name of `TARGETS`: "c", "cuda" or "cuda-emulated"
     memory_limit  bytes that calls of a kernel may take at once, None for what the process may
     tuned      whether a plan is looked for in the store of tuned plans
     plan       the text of the plan that is carried out, "" to make one
@@ -75,6 +75,11 @@ class Settings:
     memory_limit: int | None = None
     tuned: bool = False
     plan: str = ""
+
+    @property
+    def is_native(self) -> bool:
+        """Tell whether kernels are functions of this process, which runs no device."""
+        return TARGETS[self.target].where is Where.NATIVE
 
     @property
     def chosen_by_data(self) -> bool:
@@ -191,10 +196,10 @@ def check_casting(casting: str) -> str:
 
 def check_target(target: str) -> str:
     """Raise OperandTypeError unless it is the name of something that kernels run on."""
-    if target not in MACHINES:
+    if target not in TARGETS:
         raise OperandTypeError(
-            f"Expected target to be one of {', '.join(MACHINES)}, found {target!r}",
-            hint=with_suggestion('target="cuda" is a GPU', str(target), MACHINES),
+            f"Expected target to be one of {', '.join(TARGETS)}, found {target!r}",
+            hint=with_suggestion('target="cuda" is a GPU', str(target), TARGETS),
         )
     return target
 

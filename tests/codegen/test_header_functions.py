@@ -6,7 +6,7 @@ import pytest
 
 from codegen.emit.cuda_functions import HEADERS, definitions
 from codegen.libraries.header_functions import Header
-from codegen.target import UnsupportedError
+from codegen.machine.target import UnsupportedError
 
 
 def test_macros_are_expanded() -> None:

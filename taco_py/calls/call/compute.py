@@ -78,7 +78,7 @@ def compute(
         if key is not None and not execution.wide and not is_half(prepared.dtype):
             remember_on_device(key, prepared, objects, settings, axes, cautions)
         return stay(data, prepared, axes, place)
-    if key is not None and settings.target == "c" and KERNELS.memo.get(key) in (None, no_short_way):
+    if key is not None and settings.is_native and KERNELS.memo.get(key) in (None, no_short_way):
         once = execution.wide or prepared.copied
         task = None if once else task_of(prepared, objects, out, begin, axes)
         if task is not None:
@@ -199,7 +199,7 @@ def planned_text(
     settings, times = PLAN_CHOICE.settings(assignment, objects, settings, squeezed)
     prepared, _ = prepare(assignment, objects, settings, squeezed)
     steps = prepared.plan.kernels
-    kernels = compile_recipes([step.recipe() for step in steps])
+    kernels = compile_recipes(prepared.plan.recipes)
     copies = copies_made(objects, prepared.given)
     execution = start(prepared, settings, None)
     for step, kernel in zip(steps, kernels, strict=True):

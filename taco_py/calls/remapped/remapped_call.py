@@ -404,7 +404,7 @@ def _refusal(assignment: Assignment, objects: Mapping[str, Any], settings: Setti
     used = {*operand_names(assignment), assignment.target.tensor}
     if not {*operand_names(assignment)} <= {*objects} or not {*objects} <= used:
         return "operands do not fit"
-    if any(isinstance(obj, DeviceTensor) for obj in objects.values()) or settings.target != "c":
+    if any(isinstance(obj, DeviceTensor) for obj in objects.values()) or not settings.is_native:
         return "blocks are read on CPUs alone"
     if settings.schedule is not None and settings.schedule.shapes:
         return "the schedule names the loops of the text"

@@ -19,8 +19,8 @@ from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import CompilerError
 
 if TYPE_CHECKING:
+    from codegen.machine.target import Target
     from codegen.runtime.kernel_cache import KernelSource
-    from codegen.target import Target
     from polyhedral.programs.program_plan import ProgramPlan
     from polyhedral.programs.question import Processor
 
@@ -126,7 +126,11 @@ def processor_of(target: Target) -> Processor:
     """What of `target` plans depend on."""
     from polyhedral.programs.question import Processor
 
-    return Processor(target.caches, target.registers, vector_bytes=target.vector_bytes)
+    return Processor(
+        target.processor.cache_bytes,
+        target.processor.registers,
+        vector_bytes=target.processor.vector_bytes,
+    )
 
 
 def _header(lowered: Lowered, plan: ProgramPlan) -> str:

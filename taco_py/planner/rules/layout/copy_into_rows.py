@@ -116,7 +116,9 @@ def _fills_vectors(index: str, given: InRows) -> bool:
     """Tell whether a loop over an index is long enough to be faster in vectors."""
     size = real_statistics(given.assignment, given.operands).sizes[index]
     machine, added = given.request.machine, index in given.assignment.target.indices
-    return size >= (machine.copied_row_elements if added else machine.copied_sum_elements)
+    return size >= (
+        machine.calls.copied_row_elements if added else machine.calls.copied_sum_elements
+    )
 
 
 def _in_lists(form: Format, access: Access) -> tuple[str, ...]:
@@ -170,9 +172,11 @@ def _with_last(form: Format, last: int) -> Format:
 
 def copying(elements: float, type: TensorType, machine: Machine) -> float:
     """What a copy of a dense tensor in another order costs, in steps."""
-    near = elements * np.dtype(type.dtype).itemsize <= machine.near_cache_bytes
-    each = machine.copied_element_seconds if near else machine.far_copied_element_seconds
-    return (machine.plan_step_seconds + elements * each) / machine.step_seconds
+    near = elements * np.dtype(type.dtype).itemsize <= machine.loops.near_cache_bytes
+    each = (
+        machine.calls.copied_element_seconds if near else machine.calls.far_copied_element_seconds
+    )
+    return (machine.calls.plan_step_seconds + elements * each) / machine.step_seconds
 
 
 def loops_cost(made: InRows) -> float:

@@ -44,7 +44,9 @@ def line_up(
         source = operands[access.tensor]
         modes = source.type.format.mode_order
         across = order[-1] in access.indices and access.indices[modes[-1]] != order[-1]
-        least = max(machine.small_factor_iterations, machine.small_factor_ratio * source.nnz)
+        least = max(
+            machine.calls.small_factor_iterations, machine.calls.small_factor_ratio * source.nnz
+        )
         if across and volume >= least:
             steps[access] = step = _copied(access, order, source, names)
             type = replace(source.type, format=step.format, unit_stride=True, stored="")
