@@ -13,12 +13,14 @@ class Processor:
     registers      how many vector registers there are
     cores          threads that a parallel loop can use
     cache_bytes    of each cache, the nearest first
+    line_bytes     that move between caches at a time
     """
 
     vector_bytes: int = 16
     registers: int = 16
     cores: int = 1
     cache_bytes: tuple[int, ...] = (32768, 1048576)
+    line_bytes: int = 64
 
     @classmethod
     def of_flags(

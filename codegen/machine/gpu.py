@@ -65,6 +65,8 @@ class Gpu:
     latency_seconds               of a load from memory
     step_cycles                   from such a load to its use behind two barriers: what one block
                                   waits in each step of a tile, if no other one has work to do
+    unhidden_share                of reading that is not hidden behind instructions, or the other
+                                  way round; not measured
     launch_seconds                of a launch of a kernel
     warp_threads                  threads that run in step
     block_threads                 threads of a block, where a schedule does not say
@@ -90,6 +92,7 @@ class Gpu:
     cache_bytes_per_second: float = 5.5e12
     latency_seconds: float = 3e-7
     step_cycles: float = 700.0
+    unhidden_share: float = 0.1
     launch_seconds: float = 3e-6
     schedulers: int = 4
     warp_threads: int = 32

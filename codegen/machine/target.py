@@ -37,7 +37,7 @@ class Target:
     """A language, a machine, and what runs the code.
 
     name      what users call it
-    language  by whose name `passes.order` has passes and `emit.languages` what writes its text
+    language  by whose name `passes.order` has passes and `codegen.languages` what writes its text
     machine   that code is made for
     where     what runs it
     flags     of the compiler, beyond those that every kernel is built with

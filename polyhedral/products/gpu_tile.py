@@ -35,8 +35,6 @@ STEP_INSTRUCTIONS = 40.0
 """Of a warp in each step, beside products and loads of shared memory."""
 COPY_INSTRUCTIONS = 5.0
 """For each element that is copied into shared memory: addresses, a load, a store."""
-NOT_HIDDEN = 0.1
-"""The share of reading that is not hidden behind products, or the other way round. Not measured."""
 SPLIT_GAIN = 1.2
 """How many times as fast parts of the depth have to be expected to be, which take memory."""
 
@@ -164,7 +162,7 @@ def seconds_of(tile: GpuTile, machine: GpuArithmetic, of: GpuProduct) -> float:
         moved / gpu.cache_bytes_per_second,
         of.batch * least * size / gpu.memory_bytes_per_second,
     )
-    seconds = max(parts) + NOT_HIDDEN * (sum(parts) - max(parts))
+    seconds = max(parts) + gpu.unhidden_share * (sum(parts) - max(parts))
     return seconds + _seconds_of_parts(tile, machine, of.batch * of.rows * of.columns)
 
 

@@ -202,7 +202,7 @@ def make_device_source(recipe: Recipe, name: str = "") -> tuple[KernelSource, st
 
     Raises DeviceError for what kernels of devices do not compute.
     """
-    from codegen.emit.languages import LANGUAGES
+    from codegen.languages import LANGUAGES
     from codegen.passes.gpu.launch_notes import launch_notes
     from codegen.runtime.kernel_cache import KernelSource
     from codegen.runtime.signature import signature_of
@@ -241,7 +241,7 @@ def _device_texts(
     recipe: Recipe, module: Module, emit_host: Callable[[Module], str]
 ) -> tuple[Module, str, str]:
     """Return a module after passes, its kernels as text and its host as `emit_host` writes it."""
-    from codegen.emit.languages import LANGUAGES
+    from codegen.languages import LANGUAGES
     from codegen.machine.target import UnsupportedError
     from codegen.passes.order import run_passes
 
@@ -341,7 +341,7 @@ def make_source(recipe: Recipe, name: str = "") -> KernelSource:
 
     name  of the function; that of the phase where none is given
     """
-    from codegen.emit.languages import LANGUAGES
+    from codegen.languages import LANGUAGES
     from codegen.passes.local_arrays import local_arrays
     from codegen.passes.notes import notes
     from codegen.passes.order import run_passes

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 import taco_py as tp
 from codegen.emit.c import emit_c
-from codegen.emit.languages import LANGUAGES, Language, emit_no_host
 from codegen.ir import Module
+from codegen.languages import LANGUAGES, Language, emit_no_host
 from codegen.machine.cpu import Processor
 from codegen.machine.target import TARGETS, Target, Where
 from codegen.passes.order import C_PASSES, PASSES

@@ -37,8 +37,6 @@ class UnitCosts:
     combine_iterations: float = 3.0
     """Combining what the threads of a warp have, in such iterations; four times as many for a
     block, whose threads wait for each other twice. Not measured."""
-    hidden_share: float = 0.1
-    """What is not hidden of memory behind instructions, and the other way round. Not measured."""
     atomic_seconds: float = 1e-11
     """An atomic addition, where many are under way. Not measured."""
     search_iterations: float = 24.0

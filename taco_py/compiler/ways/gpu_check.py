@@ -36,7 +36,7 @@ def check_kernels(problem: Problem, module: Module, target: Target) -> None:
 
     module  what a problem is lowered to, before all passes
     """
-    from codegen.emit.languages import LANGUAGES
+    from codegen.languages import LANGUAGES
     from codegen.passes.order import run_passes
 
     try:

@@ -164,7 +164,7 @@ class Nest:
             longest * machine.units.iteration_latency_seconds,
             self.atomics() * machine.units.atomic_seconds,
         )
-        rest = machine.units.hidden_share * (sum(parts) - max(parts))
+        rest = gpu.unhidden_share * (sum(parts) - max(parts))
         seconds = gpu.launch_seconds + max(parts) + rest
         return Price(seconds, moved, instructions, longest)
 
