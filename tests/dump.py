@@ -28,7 +28,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import taco_py as tp
-from codegen.target import Target
+from codegen.machine.cpu import Processor
+from codegen.machine.target import Target
 from taco_py.arguments.options import CallOptions
 from taco_py.calls.call import prepare as preparing
 from taco_py.compiler.cost.effort import Effort
@@ -48,7 +49,10 @@ from taco_py.planner.make import Options, make_plan
 from tests.corpus import expressions
 from tests.corpus.expressions import Case
 
-TARGET = Target(vector_bytes=64, registers=32, cores=2, caches=(32768, 1 << 20), openmp=True)
+TARGET = Target(
+    machine=Processor(vector_bytes=64, registers=32, cores=2, cache_bytes=(32768, 1 << 20)),
+    openmp=True,
+)
 """The nominal machine."""
 LIBRARIES = Libraries(available=lambda _: True, narrower=lambda: 1.0)
 """A BLAS for every type, with vectors as wide as those of generated code."""

@@ -39,8 +39,8 @@ from codegen.ir import (
     Var,
     VectorLoad,
 )
+from codegen.machine.target import Target, UnsupportedError
 from codegen.names import Names, checked_names
-from codegen.target import Target, UnsupportedError
 from codegen.tree import find, rewrite, walk
 from codegen.types import BOOL, ScalarType, VectorType, vector
 

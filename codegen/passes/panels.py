@@ -61,11 +61,11 @@ from codegen.ir import (
     VectorLoad,
     VectorStore,
 )
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.passes.simplify import simplify_tree
 from codegen.passes.vectorize import stride
 from codegen.records import dataclass
-from codegen.target import Target
 from codegen.tree import find, map_children, map_fields, walk
 from codegen.types import INT64, vector
 from codegen.variables import arrays_of, free_vars, substitute
@@ -298,7 +298,7 @@ def in_lanes(expr: Expr, var: Var, place: Expr, lanes: int) -> Expr | None:
 def _tile(nest: Nest, fill: Fill | None, target: Target, names: Names) -> Block:
     lanes = target.lanes(nest.store.array.element)
     columns = nest.columns
-    held = 32 if target.registers >= 32 else 16
+    held = 32 if target.processor.registers >= 32 else 16
     most = WIDEST[held]
     width = most * lanes
     places = [add(columns.var, lanes * register) for register in range(most)]

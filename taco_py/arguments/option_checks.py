@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from taco_py.compiler.cost.machine import MACHINES
+from codegen.machine.target import TARGETS
 from taco_py.compiler.schedule.schedule import Schedule
 from taco_py.language.diagnostics.errors import (
     DimensionError,
@@ -69,10 +69,10 @@ def check_casting(casting: str) -> str:
 
 def check_target(target: str) -> str:
     """Raise OperandTypeError unless it is the name of something that kernels run on."""
-    if target not in MACHINES:
+    if target not in TARGETS:
         raise OperandTypeError(
-            f"Expected target to be one of {', '.join(MACHINES)}, found {target!r}",
-            hint=with_suggestion('target="cuda" is a GPU', str(target), MACHINES),
+            f"Expected target to be one of {', '.join(TARGETS)}, found {target!r}",
+            hint=with_suggestion('target="cuda" is a GPU', str(target), TARGETS),
         )
     return target
 

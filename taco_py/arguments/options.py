@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from codegen.machine.target import TARGETS, Where
 from codegen.records import dataclass
 from taco_py.arguments.option_checks import (
     MEASURE,
@@ -128,6 +129,11 @@ class CallOptions:
             if name in keywords:
                 values[name] = keywords[name]
         return cls(**values)
+
+    @property
+    def is_native(self) -> bool:
+        """Tell whether kernels are functions of this process, which runs no device."""
+        return TARGETS[self.target].where is Where.NATIVE
 
     @property
     def chosen_by_data(self) -> bool:

@@ -48,7 +48,7 @@ class Lookahead:
         """Return the cost of an assignment as one kernel or, where that is cheaper, with its dense
         products in register tiles apart."""
         split, alone = self.ways(program, assignment, context)
-        return split if split * context.goal.machine.dense_detour_gain < alone else alone
+        return split if split * context.goal.machine.copies.dense_detour_gain < alone else alone
 
     def ways(
         self, program: Program, assignment: Assignment, context: Context
@@ -92,7 +92,7 @@ class Lookahead:
             rows = in_rows(assignment, program.facts, request, Names(program.facts))
             if rows is not None:
                 as_it_is = OnCopies(assignment, program.facts, request).loops_cost(real_statistics)
-                pays = rows.cost * context.goal.machine.dense_detour_gain < as_it_is
+                pays = rows.cost * context.goal.machine.copies.dense_detour_gain < as_it_is
                 cost = min(cost, rows.cost) if pays else cost
             if is_full(request.type.format) or fits_row(problem) or not meets_again(problem):
                 return cost

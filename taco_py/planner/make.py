@@ -14,7 +14,6 @@ import numpy as np
 
 from codegen.names import Names
 from codegen.records import dataclass
-from codegen.target import CUDA
 from taco_py.compiler.concrete.nodes import Race
 from taco_py.compiler.concrete.terms import accumulating, split_terms, sums_outside, whole_reduction
 from taco_py.compiler.schedule import distribute
@@ -23,7 +22,6 @@ from taco_py.compiler.schedule.schedule import OPEN, Schedule
 from taco_py.compiler.ways.gpu_check import ATOMIC_SUMS, check_order, open_order
 from taco_py.compiler.ways.library_choice import Libraries
 from taco_py.compiler.ways.place_match import walk_of
-from taco_py.compiler.ways.recipe import Recipe
 from taco_py.compiler.ways.ways import in_loops_on, way_of
 from taco_py.language.diagnostics.errors import ScheduleError
 from taco_py.language.legal.stored import is_full
@@ -92,9 +90,8 @@ def make_plan(
         return _in_loops_of_text(tried(catalogue.NORMAL, program, context), context, schedule)
     split = split_assignment(program, context, schedule)
     kernels, loops = with_kernels(split, context, split.result)
-    tidy = _with_threads(
-        tried(catalogue.TIDY, kernels, context), schedule, context.goal.machine.target
-    )
+    tidy = tried(catalogue.TIDY, kernels, context)
+    tidy = _with_threads(tidy, schedule, context.goal.machine.is_gpu)
     chosen = Chosen(split.without_entries, loops, program.without_entries)
     return plan_of(tidy, split, context, chosen)
 
@@ -302,8 +299,9 @@ def _check_order(planned: Program, context: Context) -> None:
         inexact = problem.result.dtype.startswith(("float", "bfloat", "complex"))
         shared = (c for c in kernel.schedule.commands if isinstance(c, Parallelize))
         if way.on_gpu and way.lower is not None:
-            recipe = Recipe(problem, kernel.schedule)
-            check_order(problem, way.lower(recipe, CUDA).module)
+            target = context.goal.machine.target
+            recipe = kernel.recipe(target=target.name)
+            check_order(problem, way.lower(recipe, target).module, target)
         elif inexact and any(command.race is Race.ATOMICS for command in shared):
             raise open_order(problem, (problem.assignment.target.tensor,))
 
@@ -350,7 +348,7 @@ def _distributed(
     return assignment, rest
 
 
-def _with_threads(program: Program, schedule: Schedule | None, target: str) -> Program:
+def _with_threads(program: Program, schedule: Schedule | None, on_gpu: bool) -> Program:
     """Return the program as the schedule wants loops shared: none, or one of the last kernel's."""
     if schedule is None:
         return program
@@ -358,11 +356,11 @@ def _with_threads(program: Program, schedule: Schedule | None, target: str) -> P
     others = Schedule((Serial(),)) if schedule.serial else OPEN
     for step in before:
         program = program.with_kernel(replace(step, schedule=step.schedule.then(others)))
-    commands = _with_commands(last.schedule, schedule, target)
+    commands = _with_commands(last.schedule, schedule, on_gpu)
     return program.with_kernel(replace(last, schedule=commands))
 
 
-def _with_commands(own: Schedule, asked: Schedule, target: str) -> Schedule:
+def _with_commands(own: Schedule, asked: Schedule, on_gpu: bool) -> Schedule:
     """Return a kernel's schedule and the user's commands: in loops where these name one of them."""
     names_none = all(isinstance(command, Serial) for command in asked.commands)
-    return (own if names_none else own.with_way(in_loops_on(target))).then(asked.sharing)
+    return (own if names_none else own.with_way(in_loops_on(on_gpu))).then(asked.sharing)

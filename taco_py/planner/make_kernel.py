@@ -95,7 +95,7 @@ def kernel_in_loops_of_text(
     draft = draft_of(assignment, program.facts, request)
     kernel, copies = _kernel(draft, loops, program.facts, request, names, stats)
     try:
-        kernel = _scheduled(kernel, copies.of_terms, schedule, request.machine.target)
+        kernel = _scheduled(kernel, copies.of_terms, schedule, request.machine.is_gpu)
     except ScheduleError as error:
         raise _of_sources(error, copies.steps) from error
     steps = (*copies.steps, kernel, *_as_wanted(kernel.problem, request.type, names, ""))
@@ -199,7 +199,7 @@ def _scheduled(
     kernel: KernelStep,
     copies: Iterable[Mapping[Access, Reformat]],
     schedule: Schedule,
-    target: str,
+    on_gpu: bool,
 ) -> KernelStep:
     """With the schedule as part of the kernel. Raises ScheduleError if the formats forbid it, or
     what kernels run on.
@@ -214,10 +214,10 @@ def _scheduled(
     scheduled = apply_all(ordered, rest)
     check(scheduled, kernel.problem)
     graph = scheduled.graph(kernel.problem)
-    check_units(graph, target)
+    check_units(graph, on_gpu)
     if not rest.serial:
         check_shared(graph)
-    made = Schedule.of_orders(ordered.orders).with_way(in_loops_on(target))
+    made = Schedule.of_orders(ordered.orders).with_way(in_loops_on(on_gpu))
     return replace(kernel, schedule=made.then(rest))
 
 
@@ -282,7 +282,7 @@ def _copies(
             type = problem.type_of(access.tensor)
             form = type.format
             rows = _entries_a_row(problem, access, order, stats)
-            empty = rows <= stats.machine.sparse_row_entries
+            empty = rows <= stats.machine.copies.sparse_row_entries
             dense = _looked_up(problem, term, access, order, stats)
             target = reordered(form, access, order, empty, dense)
             key = (access.tensor, str(target))

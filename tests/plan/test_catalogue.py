@@ -164,10 +164,10 @@ def test_a_candidate_is_taken_where_it_pays_and_the_other_way_where_that_is_reve
     wider = program.with_facts({"z": program.facts["y"]})
     machine = context.goal.machine
     limits = {
-        Gain.DETOUR: 100.0 / machine.detour_gain,
-        Gain.DENSE: 100.0 / machine.dense_detour_gain,
+        Gain.DETOUR: 100.0 / machine.copies.detour_gain,
+        Gain.DENSE: 100.0 / machine.copies.dense_detour_gain,
     }
-    limit = limits.get(gain, 100.0 * machine.detour_gain) if gain is not None else 100.0
+    limit = limits.get(gain, 100.0 * machine.copies.detour_gain) if gain is not None else 100.0
     for after, pays in ((limit * 0.99, True), (limit * 1.01, gain is None)):
 
         def apply(program: Program, site: Site, context: Context, after: float = after) -> Outcome:

@@ -41,13 +41,13 @@ from codegen.ir import (
     VectorLoad,
     VectorStore,
 )
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.passes.blocks.held_blocks import Turns
 from codegen.passes.panels import WIDTHS, in_lanes, only_store
 from codegen.passes.simplify import simplify_tree
 from codegen.passes.vectorize import stride
 from codegen.records import dataclass
-from codegen.target import Target
 from codegen.tree import find, map_children, map_fields, walk
 from codegen.types import INT64, vector
 from codegen.variables import assigned_vars, declared_vars, free_vars, substitute
@@ -168,7 +168,7 @@ def _widest(rows: BlockRows, target: Target) -> int:
     """Registers of a row in the widest panel; 0 where no panel has room."""
     if target.lanes(rows.array.element) == 1:
         return 0
-    held = MOST_SUMS[32 if target.registers >= 32 else 16]
+    held = MOST_SUMS[32 if target.processor.registers >= 32 else 16]
     return min(WIDEST, held // len(rows.places))
 
 

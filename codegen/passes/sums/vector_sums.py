@@ -40,9 +40,9 @@ from codegen.ir import (
     Table,
     Var,
 )
+from codegen.machine.target import Target
 from codegen.names import Names
 from codegen.passes.sums.long_sums import BLOCK, blocks_of, wider
-from codegen.target import Target
 from codegen.tree import map_children, rewrite, walk
 from codegen.variables import declared_vars, rename, substitute
 

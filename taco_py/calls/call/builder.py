@@ -74,8 +74,8 @@ def state_of(draft: Draft, schedule: Schedule) -> State:
     Raises ScheduleError unless it is legal as a whole."""
     options = Options(schedule=schedule)
     plan = make_plan(draft.assignment, draft.operands, draft.request.as_written, options)
-    for step in plan.kernels:
-        check_recipe(step.recipe())
+    for recipe in plan.recipes:
+        check_recipe(recipe)
     return State(normal_form(draft.assignment, draft.operands), schedule, plan)
 
 
@@ -149,7 +149,7 @@ class ScheduleBuilder:
         """
         state = self._states[-1]
         sparse = [n for n, o in self._draft.operands.items() if not o.type.format.is_dense]
-        units = units_of(self._draft.request.machine.target)
+        units = units_of(self._draft.request.machine.is_gpu)
         tried = Schedule(tuple(candidates(state.loops, sparse, units)))
         named = tried.reading(state.sources)
         found: dict[Command, None] = {}
@@ -171,7 +171,7 @@ class ScheduleBuilder:
             schedule=self.schedule,
             threads=check_threads(threads),
             static=self._draft.request.static,
-            target=self._draft.request.machine.target,
+            target=self._draft.request.machine.target.name,
             memory_limit=self._memory_limit,
         )
         return compile_draft(self._draft, options)

@@ -77,7 +77,7 @@ def compute(
         if key is not None and not execution.wide and not is_half(prepared.dtype):
             remember_on_device(key, prepared, objects, options, axes, cautions)
         return stay(data, prepared, axes, place)
-    if key is not None and options.target == "c" and KERNELS.memo.get(key) in (None, no_short_way):
+    if key is not None and options.is_native and KERNELS.memo.get(key) in (None, no_short_way):
         once = execution.wide or prepared.copied
         task = None if once else task_of(prepared, objects, out, begin, axes)
         if task is not None:
@@ -198,7 +198,7 @@ def planned_text(
     options, times = PLAN_CHOICE.options(assignment, objects, options, squeezed)
     prepared, _ = prepare(assignment, objects, options, squeezed)
     steps = prepared.plan.kernels
-    kernels = compile_recipes([step.recipe() for step in steps])
+    kernels = compile_recipes(prepared.plan.recipes)
     copies = copies_made(objects, prepared.given)
     execution = start(prepared, options, None)
     for step, kernel in zip(steps, kernels, strict=True):

@@ -83,7 +83,7 @@ def _product(
     left, right = (_stored(access, arrays[access.tensor]) for access in found)
     product = DenseProduct(kept, left, right, sizes, one.dtype.itemsize)
     counts = (sum(index in array for array in product.arrays) for index in product.indices)
-    large = product.points >= product.machine.small_factor_iterations
+    large = product.points >= product.machine.calls.small_factor_iterations
     return product if large and min(counts) > 1 else None
 
 

@@ -164,7 +164,7 @@ class Kernel:
         given, _ = self._given(objects)
         tensors = {operand: g.data for operand, g in given.items()}
         plan = without_libraries(self.plan)
-        kernels = compile_recipes([step.recipe() for step in plan.kernels])
+        kernels = compile_recipes(plan.recipes)
         if not (operands or named):
             check_promises(plan, tensors)
         return export(plan, kernels, tensors, Path(folder), name)
@@ -294,7 +294,7 @@ class Kernel:
             (self.ways if out is None else self.writing).note_fit(
                 {name: obj for name, obj in objects.items() if name != begin}
             )
-        if not execution.wide and self.options.target == "c":
+        if not execution.wide and self.options.is_native:
             self._remember(prepared, objects, out, begin)
         if out is not None:
             return written(out, data)
@@ -478,7 +478,7 @@ def compile_plan(
     """Return a plan as what can be called: all its kernels compiled, or found where they are
     already."""
     steps = plan.kernels
-    compiled = compile_recipes([step.recipe() for step in steps])
+    compiled = compile_recipes(plan.recipes)
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
     told = (assignment, plan, formats, types, kind, dtype, options)
     return Kernel(*told, compiled, kernels, begin, same, over)

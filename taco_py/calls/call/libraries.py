@@ -14,7 +14,7 @@ from taco_py.planner.ir.plan import Plan
 
 def libraries_of(options: CallOptions, compiled: bool = False) -> Libraries | None:
     """Return the libraries that kernels with these options may call; see `Libraries.compiled`."""
-    if not options.libraries or options.target != "c":
+    if not options.libraries or not options.is_native:
         return None
 
     def available(dtype: str) -> bool:
@@ -28,7 +28,7 @@ def libraries_of(options: CallOptions, compiled: bool = False) -> Libraries | No
 def _narrower() -> float:
     from codegen.runtime.blas import vector_bytes
 
-    generated: int = native_target().vector_bytes
+    generated: int = native_target().processor.vector_bytes
     return max(1.0, generated / (vector_bytes() or generated or 1))
 
 

@@ -93,9 +93,9 @@ class Uses:
     def pays(self, access: Access) -> bool:
         """Tell whether a copy in row-major order costs less than another kernel for the operand."""
         machine, values = self.machine, self.given[access.tensor].data.values
-        if len(access.indices) != values.ndim or values.nbytes > machine.far_cache_bytes:
+        if len(access.indices) != values.ndim or values.nbytes > machine.loops.far_cache_bytes:
             return False
-        seconds = machine.lined_up_call_seconds
+        seconds = machine.calls.lined_up_call_seconds
         seconds += values.size * machine.copied_element(values.nbytes)
         term = next(each for each in self._terms() if access in each)
         modes, unit = stride_order(values)
@@ -103,11 +103,13 @@ class Uses:
         if unit and access.indices[modes[-1]] == inner != last:
             return False  # loops run along it as it is, and across the copy
         if inner == last and not self._in_lists(inner, term) and self._sparse_among(term):
-            gain = machine.copied_element_seconds / machine.small_factor_ratio
+            gain = machine.calls.copied_element_seconds / machine.calls.small_factor_ratio
             seconds -= gain * self._reads(access, term)
         call = self._least_iterations() * machine.quickest_steps * machine.step_seconds
-        unnoticed = max(machine.lined_up_least_seconds, machine.lined_up_share * call)
-        return seconds <= min(machine.compile_seconds / machine.compile_calls, unnoticed)
+        unnoticed = max(machine.calls.lined_up_least_seconds, machine.calls.lined_up_share * call)
+        return seconds <= min(
+            machine.calls.compile_seconds / machine.calls.compile_calls, unnoticed
+        )
 
     def _terms(self) -> list[tuple[Access, ...]]:
         return [accesses(term.body) for term in split_terms(self.assignment.value)]

@@ -266,7 +266,6 @@ class Program:
     ) -> ProgramQuestion:
         from polyhedral.programs.question import ProgramQuestion
         from taco_py.compiler.affine.affine_products import products
-        from taco_py.compiler.affine.compile import processor_of
         from taco_py.compiler.driver import native_target
 
         dtypes = {name: np.dtype(each.dtype) for name, each in types.items()}
@@ -274,7 +273,7 @@ class Program:
         return ProgramQuestion(
             in_order(self.lowered.nest, others),
             values,
-            processor_of(native_target()),
+            native_target().processor,
             {name: dtype.itemsize for name, dtype in dtypes.items()},
             tiles.sizes,
             reorder=tiles.sizes != (),

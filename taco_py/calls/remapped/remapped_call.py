@@ -404,7 +404,7 @@ def _refusal(assignment: Assignment, objects: Mapping[str, Any], options: CallOp
     used = {*operand_names(assignment), assignment.target.tensor}
     if not {*operand_names(assignment)} <= {*objects} or not {*objects} <= used:
         return "operands do not fit"
-    if any(isinstance(obj, DeviceTensor) for obj in objects.values()) or options.target != "c":
+    if any(isinstance(obj, DeviceTensor) for obj in objects.values()) or not options.is_native:
         return "blocks are read on CPUs alone"
     if options.schedule is not None and options.schedule.shapes:
         return "the schedule names the loops of the text"

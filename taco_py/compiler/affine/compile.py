@@ -19,10 +19,9 @@ from taco_py.data.kernels import KERNELS
 from taco_py.language.diagnostics.errors import CompilerError
 
 if TYPE_CHECKING:
+    from codegen.machine.target import Target
     from codegen.runtime.kernel_cache import KernelSource
-    from codegen.target import Target
     from polyhedral.programs.program_plan import ProgramPlan
-    from polyhedral.programs.question import Processor
 
 Argument = tuple[str, str, int]
 """Where a parameter comes from: ("values" | "number", tensor, 0), ("stride", tensor, mode),
@@ -120,13 +119,6 @@ def make_source(
     arguments = [sources[name] for name in parameters]
     facts = {"arguments": arguments, "threaded": threaded}
     return KernelSource(emit_c(module, target), (signature_of(function),), json.dumps(facts))
-
-
-def processor_of(target: Target) -> Processor:
-    """What of `target` plans depend on."""
-    from polyhedral.programs.question import Processor
-
-    return Processor(target.caches, target.registers, vector_bytes=target.vector_bytes)
 
 
 def _header(lowered: Lowered, plan: ProgramPlan) -> str:

@@ -54,10 +54,10 @@ def _by_rows(problem: Problem, order: Order, statistics: Statistics) -> Order:
     for index in reversed(target):
         longer = (index, *row)
         bytes = size * prod(statistics.sizes[i] for i in longer)
-        if order[-len(longer) :] != longer or (row and bytes > machine.nearest_cache_bytes):
+        if order[-len(longer) :] != longer or (row and bytes > machine.loops.nearest_cache_bytes):
             break
         row = longer
-    if not row or size * prod(statistics.sizes[i] for i in row) < machine.row_by_row_bytes:
+    if not row or size * prod(statistics.sizes[i] for i in row) < machine.loops.row_by_row_bytes:
         return order
     outside = order[: -len(row)]
     sums = tuple(index for index in outside if index not in target)

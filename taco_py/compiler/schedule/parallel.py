@@ -58,7 +58,7 @@ def choose_parallel(graph: IterationGraph, schedule: Schedule) -> Parallelism:
     with no strategy, whichever was named. Raises ScheduleError when the marked loop cannot be
     shared as asked.
     """
-    check_units(graph, "c")
+    check_units(graph, False)
     if schedule.serial:
         return Parallelism(graph.statement, None, "one thread was asked for")
     check_shared(graph)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from codegen.ir import AddRuns, AtomicFetch, AtomicStore, Const, For, Kernel, LoopKind
-from codegen.target import CUDA, UnsupportedError
+from codegen.machine.target import Target, UnsupportedError
 from codegen.tree import children, find
 from codegen.types import SCALARS, ScalarType
 from taco_py.language.diagnostics.errors import ScheduleError
@@ -30,19 +30,19 @@ ATOMIC_SUMS = "atomic_sums"
 _UPDATES = (AtomicStore, AtomicFetch, AddRuns)
 
 
-def check_kernels(problem: Problem, module: Module) -> None:
+def check_kernels(problem: Problem, module: Module, target: Target) -> None:
     """Raise ScheduleError where no kernels of a GPU, or no host of theirs, do it.
 
     module  what a problem is lowered to, before all passes
     """
-    from codegen.emit.cuda import emit_cuda
-    from codegen.emit.host_python import emit_host
+    from codegen.languages import LANGUAGES
     from codegen.passes.order import run_passes
 
     try:
-        module = run_passes(module, CUDA)
-        emit_cuda(module, CUDA)
-        emit_host(module)  # which has no words for some expressions
+        module = run_passes(module, target)
+        language = LANGUAGES[target.language]
+        language.emit(module, target)
+        language.emit_host(module)  # which has no words for some expressions
     except UnsupportedError as error:
         raise ScheduleError(
             f"Expected what kernels of a GPU compute, found {problem}: {error}",
@@ -51,12 +51,12 @@ def check_kernels(problem: Problem, module: Module) -> None:
         ) from error
 
 
-def check_order(problem: Problem, module: Module) -> None:
+def check_order(problem: Problem, module: Module, target: Target) -> None:
     """Raise ScheduleError where kernels add in any order; `module` is as in `check_kernels`."""
     from codegen.passes.order import run_passes
 
     try:
-        kernels = run_passes(module, CUDA).kernels
+        kernels = run_passes(module, target).kernels
     except UnsupportedError:  # which is said where it is compiled
         return
     same = _in_any_order(problem)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from codegen.target import Target
+from codegen.machine.target import Target
 from taco_py.compiler.iteration.units_share import rows_in_blocks
 from taco_py.compiler.ways.epilogues.rows_match import with_epilogue
 from taco_py.compiler.ways.recipe import LoweredRecipe, Recipe

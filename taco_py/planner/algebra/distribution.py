@@ -122,7 +122,7 @@ class Rules:
     def _without_counterparts(self, terms: tuple[Signed, ...], whole: DType) -> tuple[Signed, ...]:
         """Return full terms apart from the sparse ones, which meet them at few elements; none where
         there are not both."""
-        full = tuple(term for term in terms if self.fill(term[1]) >= self.machine.full_share)
+        full = tuple(term for term in terms if self.fill(term[1]) >= self.machine.copies.full_share)
         sparse = tuple(term for term in terms if term not in full)
         few = all(self.fill(term) <= 1 / FEWER_ELEMENTS for _, term in sparse)
         if not few:

@@ -256,9 +256,9 @@ class KernelStep:
         dense = {name for name, type in self.problem.operands if is_full(type.format)}
         return sum(a.tensor not in dense for a in accesses(self.problem.assignment)) > 1
 
-    def recipe(self, phase: str = EVALUATE) -> Recipe:
+    def recipe(self, phase: str = EVALUATE, target: str = "c") -> Recipe:
         """Return what decides the code of this kernel."""
-        return Recipe(self.problem, self.schedule, phase)
+        return Recipe(self.problem, self.schedule, phase, target)
 
     def source(self, operand: str) -> str:
         """Return the tensor that the kernel's `operand` is."""

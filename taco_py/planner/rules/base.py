@@ -86,7 +86,7 @@ class Trait(Flag):
 
 
 class Gain(Enum):
-    """How many times cheaper a rule must make a program: a field of the machine.
+    """How many times cheaper a rule must make a program: a field of `CopyCosts`.
 
     SIMPLER  a program that is better for other reasons may be so many times dearer
     """
@@ -98,8 +98,8 @@ class Gain(Enum):
     def pays(self, before: float, after: float, machine: Machine) -> bool:
         """Tell whether the price `after` is enough less than the price `before`."""
         if self is Gain.SIMPLER:
-            return after < before * machine.detour_gain
-        gain: float = getattr(machine, self.value)
+            return after < before * machine.copies.detour_gain
+        gain: float = getattr(machine.copies, self.value)
         return after * gain < before
 
 

@@ -135,7 +135,7 @@ def _on_gpu(
     if gpu is None:
         return Roofline("a GPU without figures", "", 0, dtype, None, (), ())
     bounds = [gpu_bound(step, facts, gpu, own) for step, own in zip(steps, behind, strict=True)]
-    roofs = (Bandwidth("memory", gpu.memory_bytes),)
+    roofs = (Bandwidth("memory", gpu.memory_bytes_per_second),)
     stands = _standings(plan, steps, bounds)
     return Roofline(gpu.name, "", 0, dtype, gpu.peak(dtype), roofs, *stands)
 

@@ -270,7 +270,7 @@ def _of_kernel(
     type = problem.result
     itemsize, index = np.dtype(type.dtype).itemsize, np.dtype(type.index_dtype).itemsize
     several = threads > 1 and (kernel is None or kernel.threaded)
-    several = several and _iterations(problem, operands, sizes) >= machine.parallel_iterations
+    several = several and _iterations(problem, operands, sizes) >= machine.units.parallel_iterations
     what = f"{step.target} in the format {type.format}" if type.format.order else step.target
     if type.format.is_dense:
         size = prod(shape) * itemsize

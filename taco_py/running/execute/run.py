@@ -139,7 +139,8 @@ def _compile_ahead(plan: Plan, execution: Execution) -> None:
     """Compile the kernels of a plan that has several, for some can be compiled side by side."""
     missing = [step for step in plan.kernels if (step.target, EVALUATE) not in execution.kernels]
     if len(missing) > 1 and not execution.wide:
-        recipes = [step.recipe() for step in missing]
+        target = plan.machine.target.name
+        recipes = [step.recipe(target=target) for step in missing]
         for step, kernel in zip(missing, compile_recipes(recipes), strict=True):
             execution.kernels[step.target, EVALUATE] = kernel
 
@@ -315,7 +316,7 @@ def _computed(
 
 def _residence(kernel: CompiledKernel, execution: Execution) -> Residence | None:
     """Return the memory of the device that a kernel runs on, None for the host's."""
-    if kernel.target == "c":
+    if kernel.is_native:
         return None
     if execution.there is None:
         for name, data in execution.tensors.items():
@@ -355,7 +356,7 @@ def _side_results(
 
 def _kernel(step: KernelStep, execution: Execution, phase: str) -> CompiledKernel:
     """Return the step's kernel, compiled when it is first needed."""
-    recipe = step.recipe(phase)
+    recipe = step.recipe(phase, execution.machine.target.name)
     if execution.wide:
         return compile_recipe(recipe)
     kernel = execution.kernels.get((step.target, phase))

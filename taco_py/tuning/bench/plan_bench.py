@@ -80,8 +80,8 @@ class PlanBench:
         settings = replace(self.settings, plan=text)
         prepared = prepare(self.assignment, self.objects, settings, self.squeezed)
         steps = prepared.plan.kernels
-        recipes = [step.recipe() for step in steps]
-        for step, kernel in zip(steps, compile_recipes(recipes), strict=True):
+        kernels = compile_recipes(prepared.plan.recipes)
+        for step, kernel in zip(steps, kernels, strict=True):
             prepared.kernels[step.target, EVALUATE] = kernel
         self.ready[text] = prepared
 
@@ -144,7 +144,7 @@ class PlanBench:
             return small
         prepared, tensors, wanted = small
         request = Request(prepared.plan.result, self.settings.static, any_order=True)
-        machine = replace(prepared.plan.machine, parallel_iterations=0)
+        machine = prepared.plan.machine.with_costs(parallel_iterations=0)
         facts = {n: g.operand for n, g in prepared.given.items()}
         own = {
             n: replace(facts[n], shape=t.shape, nnz=float(t.nnz), entries=None)

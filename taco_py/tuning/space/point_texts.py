@@ -58,7 +58,7 @@ class Space:
         return found
 
     def _axes_of_kernels(self, plan: Plan, settings: CallOptions) -> tuple[Axis, ...]:
-        every = Allowed(settings.libraries and settings.target == "c", self.threads)
+        every = Allowed(settings.libraries and settings.is_native, self.threads)
         facts = plan.program.facts
         own = ((step, every.for_kernel(step, facts)) for step in plan.kernels)
         return tuple(axis for step, allowed in own for axis in axes_of_kernel(step, allowed))

@@ -30,7 +30,7 @@ def explained_several(
     """Plan and compile statements, and say what was planned."""
     ready = make_ready(written, objects, options, asked.outputs, asked.formats)
     steps = ready.plan.kernels
-    kernels = compile_recipes([step.recipe() for step in steps])
+    kernels = compile_recipes(ready.plan.recipes)
     copies = copies_made(objects, ready.given)
     execution = ready.start(options)
     for step, kernel in zip(steps, kernels, strict=True):

@@ -184,7 +184,7 @@ class KernelOfSeveral:
         made = run_all(self.plan, execution)
         if execution.fits:
             ways.note_fit(given)
-        if not execution.wide and self.options.target == "c":
+        if not execution.wide and self.options.is_native:
             self._remember(ready, objects, asked, begun)
         found: list[Any] = []
         for name, target in self.statements.outputs.items():
@@ -282,7 +282,7 @@ def compile_plan_of_several(
     """Return a plan as what can be called: all its kernels compiled, or found where they are
     already."""
     steps = plan.kernels
-    compiled = compile_recipes([step.recipe() for step in steps])
+    compiled = compile_recipes(plan.recipes)
     kernels = {(s.target, "evaluate"): k for s, k in zip(steps, compiled, strict=True)}
     told = (statements, typed, plan, formats, types, requested.outputs, requested.alone, options)
     return KernelOfSeveral(*told, compiled, kernels)

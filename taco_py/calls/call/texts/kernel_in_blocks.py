@@ -234,7 +234,7 @@ def _call(
         why = "static= names the indices of the text"
     elif assignment.operator is not None:
         why = "the result is added to"
-    elif options.target != "c":
+    elif not options.is_native:
         why = "blocks are read on CPUs alone"
     if why:
         return None, dict.fromkeys(blocks, why)

@@ -86,16 +86,18 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     sizes = dict(zip(pair.made.target.indices, facts.shape, strict=True))
     row = tuple(index for index in sizes if index not in pair.shared)
     length = prod(sizes[index] for index in row)
-    if length * np.dtype(facts.type.dtype).itemsize > machine.near_cache_bytes:
+    if length * np.dtype(facts.type.dtype).itemsize > machine.loops.near_cache_bytes:
         return Refusal(f"a row over {','.join(row)} is larger than the near caches")
     again = min(_met_again(program, pair, kernel) for kernel in (pair.maker, pair.reader))
-    if again > machine.near_cache_bytes:
+    if again > machine.loops.near_cache_bytes:
         return Refusal(
             f"both kernels read more again in each round of {','.join(pair.shared)} than "
             "there is room for in the near caches"
         )
     rows = prod(sizes[index] for index in pair.shared)
-    each = machine.near_row_steps + machine.near_element_steps * length if row else 0.0
+    each = (
+        machine.copies.near_row_steps + machine.copies.near_element_steps * length if row else 0.0
+    )
 
     def rewrite() -> Rewrite:
         how = f"in rows over {','.join(row)}" if row else "one by one"

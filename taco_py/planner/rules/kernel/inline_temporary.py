@@ -274,14 +274,16 @@ def _steps(problem: Problem, machine: Machine) -> float:
     """Return the price of an element of what a problem computes: of its functions, beside which the
     rest is nothing."""
     dtypes = {name: np.dtype(type.dtype) for name, type in problem.operands}
-    found = machine.vector_steps
+    found = machine.loops.vector_steps
     for node, _ in walk(problem.assignment.value):
         if isinstance(node, Call) and node.operator.c_operator in FUNCTIONS:
             spelled = FUNCTIONS[node.operator.c_operator].spellings
             kind = spelled.get(expression_dtype(node, dtypes).name)
             if isinstance(kind, CFunction):
                 lanes = kind.vectorizes
-                found += machine.function_steps if lanes else machine.called_function_steps
+                found += (
+                    machine.loops.function_steps if lanes else machine.loops.called_function_steps
+                )
     return found
 
 

@@ -41,7 +41,7 @@ def turn(
     factors = factors_of(problem)
     machine = request.machine
     product = dense_product(problem, real_statistics(assignment, operands, machine))
-    if factors is None or product is None or product.points < machine.small_factor_iterations:
+    if factors is None or product is None or product.points < machine.calls.small_factor_iterations:
         return None
     plain = min(seconds_of_loops(product), seconds_of_tiles(product))
     found = best(product)

@@ -106,7 +106,9 @@ def _fills_vectors(index: str, on: OnCopies) -> bool:
     """Tell whether a loop over an index is long enough to be faster in vectors."""
     size = real_statistics(on.assignment, on.facts).sizes[index]
     machine, added = on.request.machine, index in on.assignment.target.indices
-    return size >= (machine.copied_row_elements if added else machine.copied_sum_elements)
+    return size >= (
+        machine.calls.copied_row_elements if added else machine.calls.copied_sum_elements
+    )
 
 
 def _in_lists(form: Format, access: Access) -> tuple[str, ...]:
@@ -153,7 +155,7 @@ def _with_last(form: Format, last: int) -> Format:
 def copying(elements: float, type: TensorType, machine: Machine) -> float:
     """What a copy of a dense tensor in another order costs, in steps."""
     each = machine.copied_element(elements * np.dtype(type.dtype).itemsize)
-    return (machine.plan_step_seconds + elements * each) / machine.step_seconds
+    return (machine.calls.plan_step_seconds + elements * each) / machine.step_seconds
 
 
 RULE = Rule("copy_into_rows", Phase.LAYOUT, apply, assignments, gain=Gain.DENSE, traits=Trait.WALKS)

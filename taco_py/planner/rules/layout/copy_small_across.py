@@ -43,7 +43,9 @@ def line_up(
         source = operands[access.tensor]
         modes = source.type.format.mode_order
         across = order[-1] in access.indices and access.indices[modes[-1]] != order[-1]
-        least = max(machine.small_factor_iterations, machine.small_factor_ratio * source.nnz)
+        least = max(
+            machine.calls.small_factor_iterations, machine.calls.small_factor_ratio * source.nnz
+        )
         if across and volume >= least:
             forms[access] = dense_in_order(access, order)
     if not forms:

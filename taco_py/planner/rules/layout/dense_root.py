@@ -69,9 +69,9 @@ def _meets(assignment: Assignment, access: Access, form: Format) -> bool:
 
 def rows_cost(source: Operand, form: Format, machine: Machine) -> float:
     """What a copy in `form` costs, which shares all but the root with anything but a list."""
-    rows = machine.dense_root_row_steps * source.shape[form.mode_order[0]]
+    rows = machine.copies.dense_root_row_steps * source.shape[form.mode_order[0]]
     entries = source.nnz if source.type.format.is_coo else 0.0
-    return rows + machine.transposed_entry_steps * entries
+    return rows + machine.copies.transposed_entry_steps * entries
 
 
 def _best(

@@ -130,7 +130,7 @@ def _may(on: OnCopies, access: Access) -> bool:
     stored."""
     assignment, operands = on.assignment, on.facts
     source, result = operands[access.tensor], on.request.type.format
-    if is_full(source.type.format) or prod(source.shape) > on.request.machine.dense_elements:
+    if is_full(source.type.format) or prod(source.shape) > on.request.machine.copies.dense_elements:
         return False
     others = [
         a for a in accesses(assignment) if a != access and is_sparse(operands[a.tensor].type.format)
@@ -172,14 +172,14 @@ def _located(source: Operand) -> Operand:
 def _making(source: Operand, machine: Machine) -> float:
     """What it costs to find the place of each element."""
     vector = len(source.shape) == 1
-    each = machine.temporary_entry_steps if vector else machine.transposed_entry_steps
-    return machine.dense_root_row_steps * prod(source.shape) + each * source.nnz
+    each = machine.copies.temporary_entry_steps if vector else machine.copies.transposed_entry_steps
+    return machine.copies.dense_root_row_steps * prod(source.shape) + each * source.nnz
 
 
 def _asking(source: Operand, machine: Machine) -> float:
     """What it costs to find out whether an entry is there."""
     there = min(1.0, source.nnz / max(1, prod(source.shape)))
-    return machine.misprediction_steps * min(there, 1.0 - there)
+    return machine.loops.misprediction_steps * min(there, 1.0 - there)
 
 
 def _lookups(assignment: Assignment, access: Access, operands: Mapping[str, Operand]) -> float:

@@ -112,7 +112,7 @@ def _options(
     free = is_full(result) or all(
         _adds_no_entries(program, context, part, reader) for reader in readers
     )
-    small = prod(stored.shape) <= context.goal.machine.dense_elements
+    small = prod(stored.shape) <= context.goal.machine.copies.dense_elements
     if is_sparse(usual) and free and small and not _is_asked_for(program, part, readers):
         yield dense(usual.order)
     looked_up = tuple(i for i in part.target.indices if _may_be_full(i, program.last, result))
@@ -142,7 +142,7 @@ def _adds_no_entries(
     """Tell whether a sparse result has few entries more where a temporary has all: it divides, or
     it is nearly full and what it is multiplied by has the entries."""
     name, stored = part.target.tensor, program.facts[part.target.tensor]
-    full = stored.nnz >= context.goal.machine.full_share * prod(stored.shape)
+    full = stored.nnz >= context.goal.machine.copies.full_share * prod(stored.shape)
     for term in split_terms(reader.value):
         walked = [
             set(access.indices)

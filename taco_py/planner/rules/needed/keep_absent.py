@@ -100,7 +100,7 @@ def _before(
     own = replace(program, results=(site.target,))
     changed, access = with_temporary(own, context, value, free_indices(value), why)
     facts = changed.facts[access.tensor]
-    if prod(facts.shape) <= context.goal.machine.dense_elements:
+    if prod(facts.shape) <= context.goal.machine.copies.dense_elements:
         type = replace(facts.type, format=dense(len(facts.shape)))
         changed = changed.with_facts({access.tensor: replace(facts, type=type)})
     return replace(changed, results=program.results), access

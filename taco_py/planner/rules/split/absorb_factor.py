@@ -58,8 +58,8 @@ def absorb(
     volumes = {f: float(prod(sizes[i] for i in f.indices)) for f in factors}
     points = prod(sizes[index] for index in all_indices(assignment))
     machine = request.machine
-    large = points >= machine.small_factor_iterations
-    room = min(points / machine.small_factor_ratio, request.memory) if large else 0
+    large = points >= machine.calls.small_factor_iterations
+    room = min(points / machine.calls.small_factor_ratio, request.memory) if large else 0
     groups = _groups(factors, assignment.target.indices, volumes, room)
     products = {
         group[0]: Assignment(Access(names.fresh("T"), group[0].indices), product.of(group))

@@ -226,7 +226,7 @@ def _cheapest(program: Program, context: Context, chain: _Chain) -> _Best | None
         goal.effort.parts.append(f"only orders with {limit} were compared")
     trees = near_trees(stats, chain.tensors, chain.kept, goal.effort, goal.memory)
     whole = context.costs.kernel(program, chain.assignment, context)
-    gain, quickest = goal.machine.detour_gain, goal.machine.quickest_steps
+    gain, quickest = goal.machine.copies.detour_gain, goal.machine.quickest_steps
     least, best = whole * gain, None
     pairs, *_ = trees
     for full in (False, True):

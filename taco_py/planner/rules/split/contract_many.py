@@ -147,7 +147,7 @@ def _ordered(
         best = best_pairs(stats, factors, kept, context.effort)
         why = f"{count} tensors in pairs, by the nonzeros that are expected"
         return _Order(tuple((a, b) for a, b in best), why)
-    steps = context.goal.machine.dense_temporary_element_steps
+    steps = context.goal.machine.copies.dense_temporary_element_steps
     order = cheapest_order(product.network(program), context.effort, steps)
     least = f"{order.products:.2g} multiplications, the least of {order.tried}"
     why = f"{count} tensors in pairs take about {least} orders"

@@ -47,7 +47,7 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
         return None
     stats = context.statistics(program, expr)
     own = frozenset((*needs, *(i for a in accesses(expr) for i in a.indices)))
-    kept = stats.machine.temporary_entry_steps * result_size(stats, expr, needs)
+    kept = stats.machine.copies.temporary_entry_steps * result_size(stats, expr, needs)
     alone = stats.iterations(term.body, own) + kept
     repeated = stats.iterations(term.body, own | frozenset(others))
 

@@ -62,7 +62,7 @@ def small_first(
     kept = tuple(index for index in order if index in own)
     count = prod(sizes[index] for index in kept)
     machine = request.machine
-    least = max(machine.small_factor_iterations, machine.small_factor_ratio * count)
+    least = max(machine.calls.small_factor_iterations, machine.calls.small_factor_ratio * count)
     if len(few) < 2 or volume < least:
         return None
     target = Access(names.fresh("T"), kept)

@@ -27,12 +27,13 @@ def apply(program: Program, site: Site, context: Context) -> Outcome:
     kernel = program.kernel(site.target)
     facts = {name: program.facts[kernel.source(name)] for name, _ in kernel.problem.operands}
     stats = real_statistics(kernel.problem.assignment, facts, context.goal.machine)
+    target = stats.machine.target
     fixed, choice = not context.may(ATOMIC_SUMS), None
     if not kernel.schedule.on_loops.commands:
         choice = choose_sharing(kernel.problem, kernel.schedule, stats, fixed)
-    if choice is None and fixed and not is_fixed(kernel.problem, kernel.schedule):
+    if choice is None and fixed and not is_fixed(kernel.problem, kernel.schedule, target):
         one = kernel.schedule.then(Schedule((Serial(),)))
-        if is_fixed(kernel.problem, one):
+        if is_fixed(kernel.problem, one, target):
             kernel = replace(kernel, schedule=one, why=ONE_THREAD)
             return Rewrite(program.with_kernel(kernel), ONE_THREAD)
     if choice is None:
