@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import taco_py as tp
-from taco_py.compiler.cost.machine import gpu
+from taco_py.compiler.cost.machine import machine_of
 from taco_py.planner.context import Context
 from taco_py.planner.ir.goal import Request
 from taco_py.planner.ir.log import Decision, Log
@@ -82,7 +82,7 @@ def test_a_rule_takes_no_part_where_its_own_name_or_that_of_its_rule_is_left_out
 
 
 def test_a_rule_of_the_host_takes_no_part_on_a_gpu(context: Context) -> None:
-    on_gpu = replace(context, goal=replace(context.goal, machine=gpu("cuda")))
+    on_gpu = replace(context, goal=replace(context.goal, machine=machine_of("cuda")))
     assert on_gpu.goal.machine.is_gpu and not context.goal.machine.is_gpu
     for rule in RULES:
         assert rule.takes_part(context)
