@@ -39,7 +39,7 @@ from tests.problems import operands, problem
 
 ROOT = Path(__file__).parents[2]
 RULES = tuple(dict.fromkeys(rule for rule, _ in catalogue.CATALOGUE))
-FOLDER = ROOT / "taco_py" / "plan" / "rules"
+FOLDER = ROOT / "taco_py" / "planner" / "rules"
 
 
 def test_each_rule_has_a_file_of_its_name_and_each_name_once() -> None:
