@@ -4,8 +4,8 @@ has them all. None of this needs MkDocs."""
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
