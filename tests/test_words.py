@@ -29,7 +29,7 @@ MOST: dict[str, tuple[int, int, int, int]] = {
     "taco_py/graph": (1451, 48, 6, 170),
     "taco_py/language": (435, 43, 16, 89),
     "taco_py/planner": (795, 60, 51, 98),
-    "taco_py/report": (244, 30, 6, 34),
+    "taco_py/report": (244, 29, 6, 33),
     "taco_py/running": (314, 57, 11, 53),
     "taco_py/tool": (28, 16, 0, 16),
     "taco_py/tuning": (529, 63, 7, 85),

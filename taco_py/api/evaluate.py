@@ -97,7 +97,7 @@ def evaluate(
     forbid    rules of the planner that may not be used, by the names that `explain` shows, as in
               forbid=("multiply_out",); docs/rules.md lists them
     allow     what a plan may lose: "cancellation" lets it multiply differences out, as (A - B) * x,
-              whose digits may cancel then; docs/how-it-chooses.md says when that pays
+              whose digits may cancel then; docs/planner.md says when that pays
     path      the order in which a product's tensors are contracted, as einsum's `optimize` has it:
               [(1, 2), (0, 1)] takes two tensors out of those that are left and appends their
               product, and so on; so does numpy.einsum_path(…)[0]; by default the order of least

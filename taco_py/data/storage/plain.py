@@ -50,7 +50,7 @@ class Row:
 
 
 def words_of_table(chunk: bytes, row: Row) -> int | None:
-    """Count the words of a table of plain numbers; None where `chunk` is no such table.
+    r"""Count the words of a table of plain numbers; None where `chunk` is no such table.
 
     Each line ends in a newline and is empty, or has the words of `row` between spaces. A number is
     -? digits [. digits] [e [+-] digits] with a digit beside the point.

@@ -264,8 +264,8 @@ def _cancelling(terms: Iterable[Signed], whole: DType) -> Iterator[tuple[Signed,
         groups[own] = (*groups.get(own, ()), term)
     fewer: dict[frozenset[str], tuple[Signed, ...]] = {}
     for own in sorted(groups, key=len):
-        for more in groups:
-            if own < more and loses_digits((*groups[more], *groups[own]), whole):
+        for more, signed in groups.items():
+            if own < more and loses_digits((*signed, *groups[own]), whole):
                 fewer[more] = (*fewer.get(more, ()), *groups.pop(own), *fewer.pop(own, ()))
                 break
     if loses_digits((term for group in groups.values() for term in group), whole):

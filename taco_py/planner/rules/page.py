@@ -14,7 +14,7 @@ from taco_py.planner.rules.base import Rule
 from taco_py.planner.rules.catalogue import CATALOGUE
 
 HEAD = """\
-# Rules
+# Planner rules
 
 The planner rewrites a program, at first the assignment that you wrote, by these rules, in this
 order. `explain()` names the rules that it took. `forbid=("multiply_out",)` on `einsum`, `evaluate`,

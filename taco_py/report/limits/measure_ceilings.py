@@ -81,7 +81,7 @@ def _measured() -> Ceilings:
     if len(tried.results) != 8 * count:
         raise CompilerError(
             f"Expected {count} figures of the processor, found {tried.stopped or 'fewer'}",
-            hint="kernels run without them; explain() leaves out what is possible at most",
+            hint="kernels run without them; explain() leaves out the roofline",
         )
     figures = struct.unpack(f"{count}d", tried.results)
     return _ceilings(

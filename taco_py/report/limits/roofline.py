@@ -96,7 +96,7 @@ def roofline_of(
     tensors: Mapping[str, TensorData] | None,
     limit: int,
 ) -> Roofline:
-    """What is possible at most for a plan.
+    """Return the upper bound on the speed of a plan, with its reason.
 
     tensors  the operands, None for those that it was planned for
     limit    the most threads that a call may use

@@ -44,12 +44,12 @@ def _check_number(name: str, value: Any) -> None:
 
 
 class TuningStore:
-    """Keep plans that were timed, by target, problem, and size and sparsity of operands.
+    r"""Keep plans that were timed, by target, problem, and size and sparsity of operands.
 
     >>> store = tp.TuningStore()
     >>> A = sp.eye_array(3, format="csr")
     >>> key = store.key("y[i] = A[i,j] * x[j]", A=A, x=np.ones(3))
-    >>> plan = "B: ds/float64/int32 of 3 by 3, 3 entries\\nreturn B"
+    >>> plan = "B: ds/float64/int32 of 3 by 3, 3 entries\nreturn B"
     >>> store.add(tp.TuningRecord(key, plan, "in one kernel", seconds=2e-6))
     1
     >>> store.best("z[a] = M[a,b] * v[b]", M=A, v=np.ones(3)).match
