@@ -27,7 +27,7 @@ MOST: dict[str, tuple[int, int, int, int]] = {
     "taco_py/compiler": (1197, 211, 95, 203),
     "taco_py/data": (479, 73, 20, 45),
     "taco_py/graph": (1451, 48, 6, 170),
-    "taco_py/language": (436, 43, 16, 90),
+    "taco_py/language": (16, 0, 0, 0),
     "taco_py/planner": (814, 63, 51, 102),
     "taco_py/report": (246, 31, 6, 35),
     "taco_py/running": (314, 57, 11, 53),

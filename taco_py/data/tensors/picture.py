@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from taco_py.data.storage.pack import unpack
-from taco_py.language.notebook.markup import beside, table
+from taco_py.language.notebook.markup import side_by_side, table
 
 if TYPE_CHECKING:
     from taco_py.data.storage.tensor_data import Array, TensorData
@@ -36,7 +36,7 @@ def html(T: Tensor) -> str:  # noqa: N803
     ]  # fmt: skip
     if T.data.fill:
         rows.append(("fill value", T.fill_value))
-    return beside(table(rows), spy(T.data))
+    return side_by_side(table(rows), spy(T.data))
 
 
 def spy(data: TensorData) -> str:

@@ -24,7 +24,7 @@ from taco_py.calls.call.texts.in_blocks import (
 from taco_py.data.kernels import KERNELS
 from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.traced_operands import options_said, taken_over, taker_of
-from taco_py.language.diagnostics.cautions import give
+from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.diagnostics.errors import DimensionError
 from taco_py.language.notation.checks import has_subscripts, operand_names
 from taco_py.language.notation.printer import to_text
@@ -197,7 +197,7 @@ def explain_read(
         return _explain_several(read, objects, settings, asks)
     (one,) = read
     if not (asks.indexed(read) or _stretches(one, objects)):
-        give(one.cautions)
+        issue_warnings(one.cautions)
         assignment = one.assignment
         settings = along(settings, assignment, path)
         return explained(*_over_numbers(assignment, objects, settings, asks.over), seconds)
@@ -353,7 +353,7 @@ def _explain_several(
     from taco_py.calls.call.several.wishes import asked_of
 
     for each in read:
-        give(each.cautions)
+        issue_warnings(each.cautions)
     statements = [each.assignment for each in read]
     if asks.over is not None:
         asks.over.refuse_several(statements[-1])
