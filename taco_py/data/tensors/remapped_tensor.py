@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from taco_py.data.convert.choose_format import chosen
-from taco_py.data.convert.remap import inside, plain_format, remap, unmap, whole
+from taco_py.data.convert.choose_format import choose
+from taco_py.data.convert.remap import blocks_to_dense, inside, plain_format, remap, unmap
 from taco_py.data.interop.scipy_blocks import to_bsr
 from taco_py.data.interop.scipy_remapped import from_remapped, is_remapped
 from taco_py.data.storage.by_level.level_tree import fills_up, is_usual
@@ -148,7 +148,7 @@ class RemappedTensor(Tensor):
         if memory_limit is not None:
             return limited(RemappedTensor.to_numpy, locals())
         if self._format.is_blocked:
-            return whole(self.stored.data, self._format, self._shape)
+            return blocks_to_dense(self.stored.data, self._format, self._shape)
         return super().to_numpy()
 
     def to_dense(self, *, memory_limit: int | str | None = None) -> Tensor:
@@ -253,7 +253,7 @@ def in_chosen_format(tensor: Tensor) -> Tensor:
 
     A result in a remapped format has the `reason`.
     """
-    choice, stored = chosen(tensor.data)
+    choice, stored = choose(tensor.data)
     form = choice.format
     if not isinstance(form, RemappedFormat):
         return tensor.to_format(form)
