@@ -230,7 +230,9 @@ def blocks_to_dense(stored: TensorData, format: RemappedFormat, shape: tuple[int
     array = to_dense(stored)
     order: list[int] = []
     for mode in range(format.order):
-        order += [place for place, other in enumerate(format.modes) if stored_mode.reads == (mode,)]
+        order += [
+            place for place, stored_mode in enumerate(format.modes) if stored_mode.reads == (mode,)
+        ]
     sizes = [format.stored_shape(shape)[place] for place in order]
     cuts, merged_shape, place = format.cuts, list[int](), 0
     for cut in cuts:
