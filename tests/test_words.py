@@ -25,7 +25,7 @@ MOST: dict[str, tuple[int, int, int, int]] = {
     "taco_py/arrays": (248, 10, 5, 12),
     "taco_py/calls": (909, 67, 19, 103),
     "taco_py/compiler": (1197, 211, 95, 203),
-    "taco_py/data": (479, 73, 20, 45),
+    "taco_py/data": (15, 0, 0, 0),
     "taco_py/graph": (1451, 48, 6, 170),
     "taco_py/language": (16, 0, 0, 0),
     "taco_py/planner": (814, 63, 51, 102),

@@ -197,11 +197,13 @@ def transpose_compressed(data: TensorData, format: Format) -> TensorData | None:
     values = source.view(np.uint16) if is_half(source.dtype) else source  # for scipy
     pool = KERNELS.pool
     pos, crd = pool.empty((size + 1,), index), pool.empty((count,), index)
-    moved = pool.empty((count,), values.dtype)
+    transposed = pool.empty((count,), values.dtype)
     starts, coordinates = (a.astype(index, copy=False) for a in (arrays.pos, arrays.crd))
-    _sparsetools.csr_tocsc(lists, size, starts, coordinates, values, pos, crd, moved)
+    _sparsetools.csr_tocsc(lists, size, starts, coordinates, values, pos, crd, transposed)
     levels = (LevelArrays(), LevelArrays(pos, crd))
-    return replace(data, format=format, levels=levels, values=moved.view(source.dtype), sorted=True)
+    return replace(
+        data, format=format, levels=levels, values=transposed.view(source.dtype), sorted=True
+    )
 
 
 def of_rows(data: TensorData, format: Format, entries: Ordered) -> TensorData:

@@ -126,12 +126,12 @@ def bucket_bits(keys: Array, size: int, entry: int) -> int:
 
 def _caches() -> tuple[int, int]:
     """Return the bytes of the largest private cache of a core, and of the last-level cache."""
-    found: tuple[int, int] | None = KERNELS.memo.get("caches of conversions")
-    if found is None:
+    sizes: tuple[int, int] | None = KERNELS.memo.get("caches of conversions")
+    if sizes is None:
         known_sizes = (*cache_sizes(), 1 << 20, 1 << 20)
-        found = known_sizes[1], max(known_sizes)
-        KERNELS.memo.put("caches of conversions", found)
-    return found
+        sizes = known_sizes[1], max(known_sizes)
+        KERNELS.memo.put("caches of conversions", sizes)
+    return sizes
 
 
 def _bytes(values: Array) -> Array:

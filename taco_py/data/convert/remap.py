@@ -37,7 +37,7 @@ from taco_py.language.diagnostics.errors import FormatError
 from taco_py.language.formats import CSF, CSR, Format
 from taco_py.language.formats.remapped import RemappedFormat
 
-WHOLE_BLOCKS = "blocks are stored as a whole: tp.CSR stores the entries alone"
+FULL_BLOCKS = "blocks are stored as a whole: tp.CSR stores the entries alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def unmap(
     """
     form = plain_format(len(shape)) if target is None else target
     bytes_needed = stored_bytes(shape, stored.nnz, form, stored.dtype.itemsize)
-    with room(f"a tensor of shape {shape} in the format {form}", bytes_needed, WHOLE_BLOCKS):
+    with room(f"a tensor of shape {shape} in the format {form}", bytes_needed, FULL_BLOCKS):
         for conversion in OUT_OF:
             if stored.nnz >= conversion.least and conversion.fits(format):
                 rows = conversion.take(stored, format, shape, drop_fill)

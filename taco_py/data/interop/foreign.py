@@ -84,9 +84,11 @@ def coordinate_list(obj: Any) -> TensorData | None:
     """
     if not hasattr(obj, "fill_value") or not (hasattr(obj, "coords") or hasattr(obj, "tocoo")):
         return None
-    listed = obj if hasattr(obj, "coords") else _call_protocol(obj, "tocoo", obj.tocoo)
+    listing = obj if hasattr(obj, "coords") else _call_protocol(obj, "tocoo", obj.tocoo)
     coords, values, shape, fill_value = _call_protocol(
-        obj, "coords", lambda: (listed.coords, listed.data, tuple(listed.shape), listed.fill_value)
+        obj,
+        "coords",
+        lambda: (listing.coords, listing.data, tuple(listing.shape), listing.fill_value),
     )
     if not isinstance(values, np.ndarray) or not shape:
         return None
