@@ -32,8 +32,7 @@ def is_routine(name: str) -> bool:
 
 
 def find_routine(name: str) -> Callable[..., Any]:
-    """Return the routine with a name. Raises ValueError for an unknown maker. Raises ValueError
-    where it is not there."""
+    """Return the routine with a name. Raises ValueError for an unknown maker."""
     maker, _, text = name.removeprefix(_ROUTINE).partition(" ")
     if maker not in MAKERS:
         raise ValueError(f"no routine: {maker:.80}")

@@ -118,8 +118,7 @@ def _kind(dtype: DType) -> str:
 
 
 def _number(value: Any) -> Any:
-    """Return a Python number. Raises OperandTypeError for anything else. Raises OperandTypeError
-    for what is none."""
+    """Return a Python number. Raises OperandTypeError for anything else."""
     array = np.asarray(value)
     if isinstance(value, int) or (array.ndim == 0 and _kind(array.dtype) in "biufc"):
         return value if isinstance(value, int) else array.item()

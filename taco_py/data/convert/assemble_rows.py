@@ -215,8 +215,7 @@ class Assembly:
         self.values = np.zeros(1, data.dtype)
 
     def run(self, name: str) -> int:
-        """Run a pass. Raises StructureError for a column outside of the matrix. Raises
-        StructureError where a column is none of the matrix."""
+        """Run a pass. Raises StructureError for a column outside of the matrix."""
         rows_level, result = self.data.levels[1], np.zeros(1, np.int64)
         rows, columns = self.data.shape
         levels = [a for triple in zip(self.pos, self.crd, self.rank, strict=True) for a in triple]

@@ -111,8 +111,7 @@ def kind_of(obj: Any) -> str:
 
 
 def _call_protocol(obj: Any, protocol: str, ask: Callable[[], Any]) -> Any:
-    """Call a protocol. Raises OperandTypeError for any exception. Raises OperandTypeError for
-    whatever it raises."""
+    """Call a protocol. Raises OperandTypeError for any exception."""
     try:
         return ask()
     except Exception as error:  # of another library, which may raise anything

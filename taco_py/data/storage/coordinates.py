@@ -162,7 +162,7 @@ def sum_duplicates(values: Array, is_kept: NDArray[np.bool_]) -> Array:
 def sort_and_sum(
     columns: Sequence[Array], values: Array, sizes: Sequence[int]
 ) -> tuple[list[Array], Array]:
-    """Return the entries in lexicographic order, with the values of duplicates summed.
+    """Return the entries in lexicographic order, without duplicates.
 
     Values of duplicates are summed in their order of appearance. Sorted entries without duplicates
     are returned without a copy.

@@ -133,8 +133,7 @@ def ending_of(content: bytes, said: str) -> str:
 
 
 def as_path(path: Any) -> Path:
-    """Return the user's path. Raises OperandTypeError for anything else. Raises OperandTypeError
-    for what is none."""
+    """Return the user's path. Raises OperandTypeError for anything else."""
     try:
         return Path(path)
     except TypeError:

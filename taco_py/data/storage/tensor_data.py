@@ -1,6 +1,6 @@
-"""Arrays of a stored tensor: pos and crd of each level, and the values. No compiler, no operators.
+"""Arrays of a stored tensor: pos and crd of each level, and the values.
 
-No compiler and no operators. These objects borrow the user's arrays, which are never written to.
+This module has no compiler and no operators. Its objects borrow the user's arrays, which are never written to.
 """
 
 from __future__ import annotations

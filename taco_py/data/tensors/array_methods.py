@@ -348,8 +348,8 @@ class ArrayMethods:
 
 
 def one_number(T: Any, what: str, hint: str) -> Any:  # noqa: N803
-    """Return the only element of a Tensor. Raises OperandTypeError for other numbers of elements.
-    Raises OperandTypeError for another number of them."""
+    """Return the only element of a Tensor. Raises OperandTypeError for other numbers of
+    elements."""
     if any(size != 1 for size in T.shape):
         raise OperandTypeError(
             f"Expected a Tensor of one element for {what}, found one of shape {T.shape}", hint=hint

@@ -230,8 +230,7 @@ class Slot(StoredMode):
     def of(
         self, coordinates: Sequence[Coordinates], shape: Sequence[int], values: Any = None
     ) -> Coordinates:
-        """Rank the entries. Raises FormatError for more than `most` in a group. Raises FormatError
-        where there are more than `most`."""
+        """Rank the entries. Raises FormatError for more than `most` in a group."""
         groups = [mode.of(coordinates, shape, values) for mode in self.within]
         ranks = numbered(self.of_mode.of(coordinates, shape, values), groups)
         if self.most and len(ranks) and ranks.max() >= self.most:

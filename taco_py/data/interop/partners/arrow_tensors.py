@@ -117,8 +117,7 @@ def axes_of(obj: Any, values: Array, pos: list[Array], crd: list[Array]) -> tupl
 
 
 def read_table(table: Any) -> TensorData:
-    """Return a table of coordinates. Raises OperandTypeError for other tables. Raises
-    OperandTypeError for one that lists none."""
+    """Return a table of coordinates. Raises OperandTypeError for other tables."""
     types = library("pyarrow.types", "pyarrow")
     names = list(table.column_names) if hasattr(table, "column_names") else table.schema.names
     are_integers = [types.is_integer(field.type) for field in table.schema]

@@ -46,8 +46,7 @@ class Partner:
 
 
 def pick(kind: str, kinds: Sequence[str], who: str) -> str:
-    """Return a kind by its name in any case. Raises FormatError for other names. Raises FormatError
-    for another one."""
+    """Return a kind by its name in any case. Raises FormatError for other names."""
     match = next((name for name in kinds if name.lower() == kind.lower()), None)
     if match is None:
         raise FormatError(

@@ -49,8 +49,7 @@ def partner_of(obj: Any) -> Partner | None:
 
 
 def partner_named(name: str) -> Partner:
-    """Return a library that Tensors can be written to. Raises FormatError for other names. Raises
-    FormatError for another name."""
+    """Return a library that Tensors can be written to. Raises FormatError for other names."""
     writable = {partner.name: partner for partner in PARTNERS if partner.write is not None}
     partner = writable.get(name) if isinstance(name, str) else None
     if partner is None:

@@ -174,8 +174,7 @@ def from_described(descriptor: Any, arrays: Mapping[str, Any], who: str) -> Tens
 
 
 def _described(descriptor: Any, who: str) -> dict[str, Any]:
-    """Return the binsparse part of a descriptor. Raises FormatError for a missing key. Raises
-    FormatError for a key that is missing."""
+    """Return the binsparse part of a descriptor. Raises FormatError for a missing key."""
     described = descriptor.get("binsparse", descriptor) if isinstance(descriptor, dict) else None
     required = ("version", "format", "shape", "data_types")
     if not isinstance(described, dict) or any(key not in described for key in required):
@@ -251,8 +250,7 @@ def _levels(form: Format, arrays: Mapping[str, Any], who: str) -> tuple[LevelArr
 
 
 def _signed(array: Array, name: str, who: str) -> Array:
-    """View unsigned index arrays as signed ones. Raises StructureError for too large numbers.
-    Raises StructureError where too large."""
+    """View unsigned index arrays as signed ones. Raises StructureError for too large numbers."""
     if array.dtype.kind != "u" or array.dtype.itemsize < 4:
         return array
     signed = array.view(f"i{array.dtype.itemsize}")

@@ -23,8 +23,7 @@ from taco_py.language.diagnostics.extras import library
 
 
 def read(file: File, name: str, key: str = "") -> TensorData:
-    """Return the coordinate list in a file. Raises FileFormatError for other columns. Raises
-    FileFormatError where its columns are none."""
+    """Return the coordinate list in a file. Raises FileFormatError for other columns."""
     parquet = library("pyarrow.parquet", "pyarrow")
     try:
         table = parquet.read_table(file)

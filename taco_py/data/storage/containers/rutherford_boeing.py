@@ -196,8 +196,7 @@ def read_integers(
 
 
 def numbers(words: Array, dtype: np.dtype[Any], start: int, form: Fields, name: str) -> Array:
-    """Parse numbers. Raises FileFormatError naming the line of the first malformed one. Raises
-    FileFormatError naming the line of the first that is none."""
+    """Parse numbers. Raises FileFormatError naming the line of the first malformed one."""
     try:
         return words.astype(dtype)
     except (ValueError, OverflowError):

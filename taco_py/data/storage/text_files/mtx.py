@@ -74,7 +74,6 @@ class Banner:
 
 def read_mtx(content: bytes, name: str, reader: TableReader | None = None) -> Matrix:
     """Return the matrix of a Matrix Market text; integers are int64, patterns are ones of float64.
-    Integers are int64, patterns are ones of float64.
 
     Raises FileFormatError naming the line with a malformed banner, sizes, coordinate or value, or
     the line where the file has fewer or more entries than announced.
