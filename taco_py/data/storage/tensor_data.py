@@ -1,6 +1,7 @@
 """Arrays of a stored tensor: pos and crd of each level, and the values.
 
-This module has no compiler and no operators. Its objects borrow the user's arrays, which are never written to.
+This module has no compiler and no operators. Its objects borrow the user's arrays, which are never
+written to.
 """
 
 from __future__ import annotations
