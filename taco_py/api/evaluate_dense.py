@@ -43,7 +43,7 @@ from taco_py.data.tensors.byte_counts import limited
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.data.tensors.traced_operands import is_traced
 from taco_py.language import oracle
-from taco_py.language.diagnostics.cautions import give as give_cautions
+from taco_py.language.diagnostics.cautions import issue_warnings as give_cautions
 from taco_py.language.diagnostics.errors import DimensionError, OperandError
 from taco_py.language.fill import as_number
 from taco_py.language.formats import Format

@@ -1,4 +1,4 @@
-"""The version of this library, for what is kept beyond a process."""
+"""The version of this library, for data that outlives a process."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from taco_py.compiler.driver import compile_recipes
 from taco_py.data.convert.in_type import values_in_type
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import Array, TensorData, arrays_of, on_host
-from taco_py.language.diagnostics.cautions import give
+from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.diagnostics.errors import OutputDtypeError, OutputError
 from taco_py.language.notation.einsum import Squeezed
 from taco_py.language.notation.half_types import computed_dtype, is_half
@@ -54,7 +54,7 @@ def compute(
     watched  whether those who watch calls are told of it
     """
     objects, options, out, key = call.objects, call.options, call.out, call.key
-    give(cautions)
+    issue_warnings(cautions)
     if watched and WATCH.watchers:
         WATCH.tell(assignment, objects, options, {"squeezed": squeezed, "out": out})
     if place is None:
@@ -174,7 +174,7 @@ def warned(call: ShortCall, cautions: tuple[UserWarning, ...]) -> ShortCall:
     def warn_too(*operands: Any) -> Any:
         result = call(*operands)
         if result is not None:
-            give(cautions)
+            issue_warnings(cautions)
         return result
 
     return warn_too

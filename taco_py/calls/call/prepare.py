@@ -34,7 +34,7 @@ from taco_py.data.convert.in_type import values_in_type
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.room import room
 from taco_py.data.storage.tensor_data import Array
-from taco_py.language.diagnostics.cautions import give as give_cautions
+from taco_py.language.diagnostics.cautions import issue_warnings as give_cautions
 from taco_py.language.diagnostics.errors import NotationError, OperandTypeError, TacoError
 from taco_py.language.notation.checks import check_assignment, operand_names, refuse_subscripts
 from taco_py.language.notation.dtypes import DType
@@ -237,7 +237,7 @@ def check(
         check_casts(as_they_are, options.dtype, options.casting)
         as_they_are = read_as(as_they_are, dict.fromkeys(as_they_are, options.dtype))
         read = dict.fromkeys(as_they_are, options.dtype)
-        assignment = with_wide_answers(assignment, read, asked=options.dtype)
+        assignment = with_wide_answers(assignment, read, dtype=options.dtype)
     else:
         as_they_are = {**as_they_are, **read_as(*_halves(as_they_are))}
     if options.dtype is None and options.wide_sums:

@@ -1,7 +1,7 @@
 """CSR into formats whose levels are filled row by row: ELL, SELL, NM, RLE, DIA, by one mechanism.
 
-As in Chou, Kjolstad and Amarasinghe 2020 (sections 4 to 6), the text of C is derived from the
-format: each stored mode is computed from (i, j) of an entry (remapping), passes over the entries
+As in Chou, Kjolstad and Amarasinghe 2020 (sections 4 to 6), the C text is derived from the format:
+each stored mode is computed from (i, j) of an entry (remapping), passes over the entries
 count what levels need to be allocated (attribute queries), and a last pass puts each entry at its
 position (assembly).
 
@@ -37,13 +37,13 @@ from taco_py.language.formats import LevelKind, RemappedFormat
 from taco_py.language.formats.stored_modes import Quotient, Remainder, Run, Slot, StoredMode, Whole
 
 MOST_KEYS = 4
-"""Keys for each entry up to which those that are met are marked in a table."""
+"""The largest range of keys, per entry, for which occurring keys are marked in a table."""
 WRONG = np.iinfo(np.int64).max
-"""What a pass finds where a column is none of the matrix."""
+"""The result of a pass that meets a column outside of the matrix."""
 
 
 def coordinate(k: int, mode: StoredMode) -> str | None:
-    """Compute c{k} of an entry in C; None where the mode asks for entries of other rows."""
+    """Write c{k} of an entry in C; None where the mode depends on entries of other rows."""
     plain = expression(mode)
     if plain is not None:
         return f"const int64_t c{k} = {plain};"
@@ -61,17 +61,19 @@ def coordinate(k: int, mode: StoredMode) -> str | None:
 
 
 def _counter(k: int, mode: Slot) -> str | None:
-    """Number the entries of a row, or of each group of neighbours in it."""
+    """Write the rank of an entry in its row, or in its group of adjacent entries."""
     if Whole(0) not in mode.within:
         return None
-    groups = [each for each in mode.within if each != Whole(0)]
-    own = mode.of_mode
-    inside = isinstance(own, Remainder) and groups == [Quotient(1, own.block)] and own.mode == 1
-    if own == Whole(1) and not groups:
+    groups = [mode for mode in mode.within if mode != Whole(0)]
+    ranked = mode.of_mode
+    inside = (
+        isinstance(ranked, Remainder) and groups == [Quotient(1, ranked.block)] and ranked.mode == 1
+    )
+    if ranked == Whole(1) and not groups:
         return f"const int64_t c{k} = p - pos[i];"
     if not inside:
         return None
-    block = own.block  # type: ignore[attr-defined]
+    block = ranked.block  # type: ignore[attr-defined]
     return (
         f"n{k} = p == pos[i] || j / {block} != crd[p - 1] / {block} ? 0 : n{k} + 1;\n"
         f"const int64_t c{k} = n{k};"
@@ -79,17 +81,17 @@ def _counter(k: int, mode: Slot) -> str | None:
 
 
 def is_ranked(mode: StoredMode) -> bool:
-    """Tell whether a mode numbers keys of the whole matrix, by a table of those that are met."""
+    """Tell whether a mode ranks keys of the full matrix in a table of occurring keys."""
     return isinstance(mode, Slot) and not mode.within
 
 
 def is_open(mode: StoredMode, kind: LevelKind) -> bool:
-    """Tell whether a dense level has as many coordinates as entries say, at most or exactly."""
+    """Tell whether the entries determine the size of a dense level, or bound it."""
     return isinstance(mode, Slot) and kind.full and not is_ranked(mode)
 
 
 def is_assembled(format: RemappedFormat) -> bool:
-    """Tell whether there is text for all modes and levels of a format."""
+    """Tell whether the C text covers all modes and levels of a format."""
     inner = format.inner
     if format.order != 2 or inner.mode_order != tuple(range(inner.order)):
         return False
@@ -98,29 +100,31 @@ def is_assembled(format: RemappedFormat) -> bool:
 
 
 def bodies(format: RemappedFormat) -> dict[str, str]:
-    """Return the body of each pass in C: marks, queries, the assembly."""
-    found: dict[str, str] = {}
+    """Return the C body of each pass: marks, queries, the assembly."""
+    passes: dict[str, str] = {}
     kinds = [level.kind for level in format.inner.levels]
     for k, (mode, kind) in enumerate(zip(format.modes, kinds, strict=True)):
         above = _above(format, k)
         if is_ranked(mode):
             key = expression(mode.of_mode)  # type: ignore[attr-defined]
-            found[f"mark{k}"] = _pass(format, f"{above}\nrank{k}[{key}] = 1;")
-        own = coordinate(k, mode)
+            passes[f"mark{k}"] = _pass(format, f"{above}\nrank{k}[{key}] = 1;")
+        text_of_c = coordinate(k, mode)
         if is_open(mode, kind):
-            text = f"{above}\n{own}\nif (c{k} >= most) most = c{k} + 1;"
-            found[f"query{k}"] = _pass(format, text)
+            text = f"{above}\n{text_of_c}\nif (c{k} >= most) most = c{k} + 1;"
+            passes[f"query{k}"] = _pass(format, text)
         elif STEPS[kind].query:
-            found[f"query{k}"] = _pass(format, f"{above}\n{own}\n{_at(STEPS[kind].query, k)}")
+            passes[f"query{k}"] = _pass(
+                format, f"{above}\n{text_of_c}\n{_at(STEPS[kind].query, k)}"
+            )
     last = len(kinds)
     writes = [_at(STEPS[kind].write, k) for k, kind in enumerate(kinds)]
     text = "\n".join((_above(format, last), *writes, f"to[q{last - 1}] = from[p];"))
-    found["assemble"] = _pass(format, text)
-    return found
+    passes["assemble"] = _pass(format, text)
+    return passes
 
 
 def _at(text: str, k: int) -> str:
-    """Return a step at level k; position and coordinate above the root are q_ = 0."""
+    """Instantiate a step at level k; position and coordinate above the root are q_ = 0."""
     above = str(k - 1) if k else "_"
     grand = str(k - 2) if k > 1 else "_"
     for name, put in (("{k}", str(k)), ("{a}", above), ("{g}", grand)):
@@ -129,7 +133,7 @@ def _at(text: str, k: int) -> str:
 
 
 def _above(format: RemappedFormat, depth: int) -> str:
-    """Return coordinates and positions of an entry at the outermost levels."""
+    """Write the coordinates and positions of an entry at the outermost levels."""
     lines = ["const int64_t q_ = 0;", "(void)q_;"]
     for k in range(depth):
         lines.append(coordinate(k, format.modes[k]) or "")
@@ -139,9 +143,9 @@ def _above(format: RemappedFormat, depth: int) -> str:
 
 
 def _pass(format: RemappedFormat, text: str) -> str:
-    """Return a loop over all entries; threads have rows whose positions are apart."""
+    """Write a loop over all entries; threads get rows with disjoint positions."""
     first = format.modes[0]
-    apart = first.reads == (0,) and not first.is_summed
+    disjoint = first.reads == (0,) and not first.is_summed
     blocks = [m.block for m in format.modes if isinstance(m, Quotient) and m.mode == 0]
     counters = "".join(f"int64_t n{k} = -1; (void)n{k};\n" for k in range(len(format.modes)))
     pragma = "#pragma omp parallel for schedule(static) reduction(max : most) "
@@ -150,7 +154,7 @@ def _pass(format: RemappedFormat, text: str) -> str:
         "const VALUE *restrict from = values;\nVALUE *restrict to = stored;\n"
         "(void)from; (void)to;\nint64_t most = 0;\n"
         f"const int64_t step = {lcm(*blocks)}, strips = (rows + step - 1) / step;\n"
-        f"{pragma if apart else ''}"
+        f"{pragma if disjoint else ''}"
         "for (int64_t s = 0; s < strips; s++)\n"
         "for (int64_t i = s * step; i < rows && i < (s + 1) * step; i++) {\n"
         f"int64_t before = -1; (void)before;\n{counters}"
@@ -162,7 +166,7 @@ def _pass(format: RemappedFormat, text: str) -> str:
 
 
 class Assembly:
-    """Allocate the levels of a format from the root down, as passes over the entries count."""
+    """Allocation of the levels of a format from the root down, by passes over the entries."""
 
     def __init__(self, data: TensorData, format: RemappedFormat, functions: Any) -> None:
         self.data, self.format, self.functions = data, format, functions
@@ -176,24 +180,24 @@ class Assembly:
         self.values = np.zeros(1, data.dtype)
 
     def run(self, name: str) -> int:
-        """Run a pass. Raises StructureError where a column is none of the matrix."""
-        own, found = self.data.levels[1], np.zeros(1, np.int64)
+        """Run a pass. Raises StructureError for a column outside of the matrix."""
+        rows_level, result = self.data.levels[1], np.zeros(1, np.int64)
         rows, columns = self.data.shape
-        levels = [a for each in zip(self.pos, self.crd, self.rank, strict=True) for a in each]
+        levels = [a for triple in zip(self.pos, self.crd, self.rank, strict=True) for a in triple]
         threads = KERNELS.cores if self.data.nnz >= PARALLEL else 1
-        given, into = as_bytes(self.data.values), as_bytes(self.values)
-        arrays = (own.pos, own.crd, *levels, given, into, found)
+        source, into = as_bytes(self.data.values), as_bytes(self.values)
+        arrays = (rows_level.pos, rows_level.crd, *levels, source, into, result)
         self.functions[name](*arrays, rows, columns, *self.sizes, threads)
-        if int(found[0]) == WRONG:
+        if int(result[0]) == WRONG:
             raise StructureError(
                 f"Expected columns from 0 to {columns - 1}, found others",
                 hint="tp.check says where",
             )
-        return int(found[0])
+        return int(result[0])
 
-    def made(self) -> TensorData | None:
-        """Return the stored tensor; None where the format's own way has to say why it cannot hold
-        it."""
+    def build(self) -> TensorData | None:
+        """Return the stored tensor; None where another conversion has to report why it does not
+        fit."""
         for k, level in enumerate(self.format.inner.levels):
             if not self._level(k, level.kind):
                 return None
@@ -232,7 +236,7 @@ class Assembly:
         return 0 <= count <= np.iinfo(self.index).max
 
     def _ranks(self, k: int, mode: Any) -> bool:
-        """Number the keys that are met."""
+        """Rank the keys that occur."""
         size = mode.of_mode.size(self.data.shape)
         if size > MOST_KEYS * self.data.nnz:
             return False
@@ -247,7 +251,8 @@ class Assembly:
 def assemble_rows(data: TensorData, format: RemappedFormat) -> TensorData | None:
     """Store a matrix in CSR, sorted and without duplicates, in a format that `is_assembled`.
 
-    Returns None where the types are others, nothing can be compiled, or the format cannot hold it.
+    Returns None for unsupported types, without a C compiler, or where the format cannot hold the
+    matrix.
     Raises StructureError, OutOfMemoryError.
     """
     level = data.levels[1]
@@ -258,4 +263,4 @@ def assemble_rows(data: TensorData, format: RemappedFormat) -> TensorData | None
         return None
     key = f"rows into {format.inner} {format.mapping}"
     functions = compiled(key, bodies(format), format.inner.order, data)
-    return None if functions is None else Assembly(data, format, functions).made()
+    return None if functions is None else Assembly(data, format, functions).build()

@@ -17,8 +17,8 @@ def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
     """Return the entries at which modes with the same label have the same coordinate.
 
     labels  one a mode, as the indices of an access. The result has one mode a label, in the order
-            in which the labels first appear, stored as `diagonal_format` says. Of a dense tensor it
-            is a view, of a sparse one new arrays with duplicates summed.
+            in which the labels first appear, stored in `diagonal_format`. Of a dense tensor it is a
+            view, of a sparse one new arrays with duplicates summed.
 
     Raises OperandError for a wrong number of labels and DimensionError where modes with one label
     differ in size.
@@ -39,21 +39,23 @@ def diagonal(data: TensorData, labels: Sequence[Hashable]) -> TensorData:
         view = np.einsum(data.values, numbers, list(range(len(distinct))))
         return dense_data(view, format, data.fill)
     coords, values = unpack(data)
-    kept = np.ones(len(values), dtype=np.bool_)
+    selected = np.ones(len(values), dtype=np.bool_)
     firsts = [labels.index(label) for label in distinct]
     for mode, label in enumerate(labels):
         first = labels.index(label)
         if first != mode:
-            kept &= coords[mode] == coords[first]
-    chosen = [coords[first][kept] for first in firsts]
-    return pack_coo(chosen, values[kept], shape, format, index_dtype_of(data), data.fill)
+            selected &= coords[mode] == coords[first]
+    coordinates = [coords[first][selected] for first in firsts]
+    return pack_coo(coordinates, values[selected], shape, format, index_dtype_of(data), data.fill)
 
 
 def diagonal_format(format: Format, labels: Sequence[Hashable]) -> Format:
-    """Return the format `diagonal` gives: dense of dense, COO of COO; else, per label, dense where
-    all its levels are dense and compressed elsewhere, in the order in which the labels appear going
-    down the levels. A dense level is compressed too where one below it has gone up: it would have
-    elements that were not stored.
+    """Return the format of the result of `diagonal`.
+
+    It is dense of dense, COO of COO; else, for each label, dense where all its levels are dense and
+    compressed elsewhere, in the order in which the labels appear from the root down. A dense level
+    is compressed too where a compressed level has moved above it: it would have elements that were
+    not stored.
 
     >>> str(diagonal_format(CSR, "ii")), str(diagonal_format(Format.parse("dds"), "iij"))
     ('s', 'ds')
@@ -79,7 +81,7 @@ def diagonal_format(format: Format, labels: Sequence[Hashable]) -> Format:
 
 
 def _listed_below(format: Format, labels: Sequence[Hashable], label: Hashable) -> bool:
-    """Whether, below the first level of `label`, one is compressed whose label begins above it."""
+    """Tell whether a sparse level below the first level of `label` has a label from above it."""
     down = format.stored(labels)
     place = down.index(label)
     below = zip(down[place:], format.levels[place:], strict=True)
@@ -87,8 +89,8 @@ def _listed_below(format: Format, labels: Sequence[Hashable], label: Hashable) -
 
 
 def size_of(data: TensorData, labels: Sequence[Hashable], label: Hashable) -> int:
-    """Return the size of all modes with this label."""
-    sizes = {mode: data.shape[mode] for mode, each in enumerate(labels) if each == label}
+    """Return the size of all modes with this label. Raises DimensionError where they differ."""
+    sizes = {mode: data.shape[mode] for mode, other in enumerate(labels) if other == label}
     first = next(iter(sizes))
     for mode, size in sizes.items():
         if size != sizes[first]:

@@ -1,8 +1,8 @@
-"""Formats whose levels can be walked row by row into CSR: ELL, SELL, NM, RLE, DIA, SDIA, BSR.
+"""Formats whose levels can be traversed by rows, into CSR: ELL, SELL, NM, RLE, DIA, SDIA, BSR.
 
-The text of C is derived from the format: loops over its levels inside one over rows. A level of
-the rows, or of a part of them, is asked for its position; the others are looped over, and give the
-column. Entries of each row are counted, then copied.
+The C text is derived from the format: loops over its levels inside a loop over rows. At a level of
+the rows, or of a part of them, the position is computed; the other levels are looped over and
+determine the column. Entries of each row are counted, then copied.
 
     DIA   for each diagonal d: row i is in it where first[d] <= i; j = crd[d] + i
 """
@@ -31,16 +31,16 @@ from taco_py.language.formats import CSR, RemappedFormat
 from taco_py.language.formats.stored_modes import Quotient, Remainder, StoredMode, Whole
 
 WASTE = 4
-"""Positions that are walked for each that is stored, at most."""
+"""The largest number of visited positions per stored one."""
 
 
 def is_of_row(mode: StoredMode) -> bool:
-    """Tell whether the row says it."""
+    """Tell whether the row determines a mode."""
     return not mode.is_summed and mode.reads == (0,)
 
 
 def column(modes: tuple[StoredMode, ...]) -> str | None:
-    """Compute the column from stored coordinates in C; None where they do not say it plainly."""
+    """Write the column from stored coordinates in C; None where it is not a simple expression."""
     if Whole(1) in modes:
         return f"c{modes.index(Whole(1))}"
     for k, mode in enumerate(modes):
@@ -52,7 +52,7 @@ def column(modes: tuple[StoredMode, ...]) -> str | None:
 
 
 def is_listed(format: RemappedFormat) -> bool:
-    """Tell whether there is text that walks a format by rows."""
+    """Tell whether the C text can traverse a format by rows."""
     inner = format.inner
     if format.order != 2 or inner.mode_order != tuple(range(inner.order)):
         return False
@@ -66,7 +66,7 @@ def is_listed(format: RemappedFormat) -> bool:
 
 
 def bodies(format: RemappedFormat, drop: bool) -> dict[str, str]:
-    """Return the body of each pass in C."""
+    """Return the C body of each pass."""
     last = format.inner.order - 1
     skipped = f"if (is_zero(from[q{last}])) continue;\n" if drop else ""
     count = f"{skipped}at++;\nmost |= j <= before;\nbefore = j;"
@@ -78,16 +78,16 @@ def bodies(format: RemappedFormat, drop: bool) -> dict[str, str]:
 
 
 def _pass(format: RemappedFormat, start: str, entry: str, end: str) -> str:
-    """Return a loop over rows around those over levels; `most` says whether columns do not
-    ascend."""
+    """Write a loop over rows around the loops over levels; `most` tells whether columns are
+    unsorted."""
     opened, closed = [], 0
     for k, (mode, level) in enumerate(zip(format.modes, format.inner.levels, strict=True)):
         walk = WALKS[level.kind]
         if is_of_row(mode):
             opened.append(f"const int64_t c{k} = {expression(mode)};\n{_at(walk.find, k)}")
             continue
-        loop, own = walk.loop
-        opened.append(_at(f"{loop} {{\n{own}" if loop else own, k))
+        loop, coordinates = walk.loop
+        opened.append(_at(f"{loop} {{\n{coordinates}" if loop else coordinates, k))
         closed += bool(loop)
     lines = "\n".join(opened)
     return (
@@ -106,7 +106,7 @@ def _pass(format: RemappedFormat, start: str, entry: str, end: str) -> str:
 
 
 def _at(text: str, k: int) -> str:
-    """Return a step at level k; the position above the root is q_ = 0."""
+    """Instantiate a step at level k; the position above the root is q_ = 0."""
     above = str(k - 1) if k else "_"
     grand = str(k - 2) if k > 1 else "_"
     for name, put in (("{k}", str(k)), ("{a}", above), ("{g}", grand)):
@@ -115,7 +115,7 @@ def _at(text: str, k: int) -> str:
 
 
 def walked(stored: TensorData, format: RemappedFormat, rows: int) -> int:
-    """Count the positions that a walk meets at most: rows, and levels that every row loops over."""
+    """Bound the number of visited positions: rows, times levels that every row loops over."""
     levels = zip(format.modes, format.inner.levels, stored.shape, strict=True)
     dense = (size for mode, level, size in levels if level.full and not is_of_row(mode))
     return rows * prod(dense)
@@ -126,8 +126,8 @@ def list_rows(
 ) -> TensorData | None:
     """Store a matrix of a format that `is_listed` in CSR.
 
-    Returns None where the types are others, columns of a row do not ascend, nothing can be
-    compiled, or rows would be looked for in many diagonals that do not reach them.
+    Returns None for unsupported types, for unsorted columns of a row, without a C compiler, or
+    where rows would be searched in many diagonals that do not reach them.
     """
     index, drop = index_of(stored), drop_fill and fills_up(format.inner)
     if stored.fill or not is_known(index, stored.dtype):
@@ -145,21 +145,21 @@ def list_rows(
     for level in stored.levels:
         levels += [nothing if a is None else a for a in (level.pos, level.crd)] + [nothing]
     threads = KERNELS.cores if stored.nnz >= PARALLEL else 1
-    found, pos = np.zeros(1, np.int64), np.zeros(shape[0] + 1, index)
+    result, pos = np.zeros(1, np.int64), np.zeros(shape[0] + 1, index)
     sizes = (*shape, *stored.shape, threads)
     values = np.ascontiguousarray(stored.values).reshape(-1)
     functions["count_rows"](
-        pos, nothing, *levels, as_bytes(values), as_bytes(values), found, *sizes
+        pos, nothing, *levels, as_bytes(values), as_bytes(values), result, *sizes
     )
     total = int(pos.sum(dtype=np.int64))
-    if int(found[0]) or total > np.iinfo(index).max:
+    if int(result[0]) or total > np.iinfo(index).max:
         return None
     np.cumsum(pos, out=pos)
     crd, copied = KERNELS.pool.empty((total,), index), KERNELS.pool.empty((total,), stored.dtype)
-    functions["fill_rows"](pos, crd, *levels, as_bytes(values), as_bytes(copied), found, *sizes)
-    made = (LevelArrays(), LevelArrays(pos, crd))
+    functions["fill_rows"](pos, crd, *levels, as_bytes(values), as_bytes(copied), result, *sizes)
+    row_levels = (LevelArrays(), LevelArrays(pos, crd))
     return replace(
-        stored, format=CSR, shape=shape, levels=made, values=copied, sorted=True, unique=True
+        stored, format=CSR, shape=shape, levels=row_levels, values=copied, sorted=True, unique=True
     )
 
 

@@ -1,4 +1,4 @@
-"""Operands that stand for arrays while a function is traced: they take a call over."""
+"""Operands that stand for arrays while a function is traced: they intercept calls."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ OPTIONS = (
     "format", "schedule", "threads", "dtype", "casting", "static", "libraries", "schedule_budget",
     "forbid", "allow", "target", "border", "shape", "path", "outputs", "out",
 )  # fmt: skip
-"""The options that a trace is told of, in the order in which it refuses them."""
+"""The names of the options of settings, in their order."""
 
 USUAL: Mapping[str, Any] = MappingProxyType({
     "casting": "safe", "libraries": True, "forbid": (), "allow": (), "border": "error",
 })  # fmt: skip
-"""Options that mean nothing else where they are left out, but for None."""
+"""The defaults of options other than None."""
 
 
 def said_options(keywords: Mapping[str, Any], over: Any) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def _is_said(name: str, value: Any) -> bool:
 
 
 def taker_of(values: Iterable[Any]) -> Any:
-    """Return the first of operands that takes calls over, None where none does."""
+    """Return the first operand that intercepts calls, None without one."""
     return next(filter(is_traced, values), None)
 
 
@@ -47,6 +47,6 @@ def is_traced(value: Any) -> bool:
 
 
 def taken_over(taker: Any, name: str, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """Leave a call to an operand, with the options that it gives."""
-    given = {key: each for key, each in options.items() if each is not None}
-    return taker.__taco_function__(name, args, given)
+    """Leave a call to an operand that intercepts it, with the options other than None."""
+    options_set = {key: value for key, value in options.items() if value is not None}
+    return taker.__taco_function__(name, args, options_set)

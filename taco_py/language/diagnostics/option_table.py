@@ -1,6 +1,7 @@
-"""Which call takes which option: one table.
+"""The table of the options that each call takes.
 
-Each name is a keyword of the call, or refused: an operand that is called so goes in a mapping.
+Each name is a keyword of the call, or refused: an operand with that name has to be passed in a
+mapping.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CALLS: Mapping[str, frozenset[str]] = MappingProxyType({
     name: frozenset(options)
     for name, options in {
         "evaluate": _EVALUATE,
-        "explain": (*(each for each in _EVALUATE if each not in ("out", "replace")),
+        "explain": (*(option for option in _EVALUATE if option not in ("out", "replace")),
                     "optimize", "frontier_budget"),
         "einsum": ("out", "dtype", "order", "casting", "optimize", "format", *_PLANNED,
                    "semiring", "mask", "replace", "target", "memory_limit"),
@@ -34,14 +35,14 @@ CALLS: Mapping[str, frozenset[str]] = MappingProxyType({
         "vjp": _DERIVED, "jvp": _DERIVED,
         "frontier": ("scope", "schedule_budget", *_MEANT, "target", "memory_limit"),
         "tune": ("trials", "seconds", "search", "seed", "store", "progress", "format", "dtype",
-                 "casting", *(each for each in _PLANNED if each != "schedule"), "allow",
+                 "casting", *(option for option in _PLANNED if option != "schedule"), "allow",
                  "semiring", "mask"),
         "fuse": ("optimize", "backends", "regions"), "lazy": ("optimize", "backends"),
         "grad": ("wrt", "optimize"), "value_and_grad": ("wrt", "optimize"),
         "train_step": ("optimizer", "in_place", "value", "optimize"),
     }.items()
 })  # fmt: skip
-"""Options of each call by its name."""
+"""The options of each call, by its name."""
 
 
 _OF_TEXTS = ("allow", "path", "outputs", "border", "shape")
@@ -59,9 +60,9 @@ def calls_with(option: str) -> tuple[str, ...]:
 
 
 def refuse_others(what: str, options: Mapping[str, Any]) -> None:
-    """Raise OperandError for an option that is said and means nothing here.
+    """Raise OperandError for an option that was passed but has no meaning here.
 
-    what     what it means nothing for
+    what     the subject that the option has no meaning for
     options  with their values
     """
     usual = {"allow": (), "border": "error"}

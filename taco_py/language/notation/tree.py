@@ -11,7 +11,7 @@ from taco_py.language.notation.operators import Operator
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """Return the expressions directly below `expr`, left to right."""
+    """Return the direct subexpressions of `expr`, left to right."""
     match expr:
         case Access() | Literal():
             return ()
@@ -50,7 +50,7 @@ def map_accesses(expr: Expr, function: Callable[[Access], Expr]) -> Expr:
 
 
 def exchange(expr: Expr, old: Expr, new: Expr) -> Expr:
-    """Return `expr` with `new` in the place of `old`, which is told from its equals by identity."""
+    """Replace the node `old` in `expr`, which is identified by `is`, by `new`."""
     if expr is old:
         return new
     return map_children(expr, lambda child: exchange(child, old, new))
@@ -59,7 +59,7 @@ def exchange(expr: Expr, old: Expr, new: Expr) -> Expr:
 def walk(expr: Expr) -> Iterator[tuple[Expr, int]]:
     """Yield every node of `expr` with its depth (the root's is 1), parents first, left to right.
 
-    It does not recurse, so it may be asked of an expression that is too deep for those that do.
+    It does not recurse, so that it also takes expressions too deep for recursive functions.
     """
     pending: list[tuple[Expr, int]] = [(expr, 1)]
     while pending:

@@ -23,7 +23,7 @@ from taco_py.calls.indexed.indexed_call import boundary_options
 from taco_py.data.interop.scipy_arrays import is_scipy_sparse
 from taco_py.data.tensors.tensor import Tensor
 from taco_py.data.tensors.traced_operands import is_traced
-from taco_py.language.diagnostics.cautions import give
+from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.diagnostics.errors import DerivativeError, DimensionError, OperandError
 from taco_py.language.diagnostics.option_table import options_of
 from taco_py.language.diagnostics.suggest import with_suggestion
@@ -140,7 +140,7 @@ def read_text(
     Raises NotationError and OperandError of texts, DerivativeError for operands that have none.
     """
     understood = statements_of(text, objects)
-    give(caution for each in understood for caution in each.cautions)
+    issue_warnings(caution for each in understood for caution in each.cautions)
     statements = tuple(each.assignment for each in understood)
     used = {name for each in statements for name in operand_names(each)}
     used |= {each.target.tensor for each in statements if each.operator is not None}

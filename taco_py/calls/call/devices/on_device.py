@@ -23,7 +23,7 @@ from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.check import check
 from taco_py.data.storage.tensor_data import TensorData, stores_all
 from taco_py.data.tensors.tensor import Tensor, as_data
-from taco_py.language.diagnostics.cautions import give
+from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.planner.ir.nodes import Operand
 from taco_py.running.execute.run import run
 from taco_py.running.replay.find import ShortCall
@@ -101,7 +101,7 @@ def _short_call(
     """Return a function of tensors of one signature, in the order of the call's operands."""
 
     def call(*operands: DeviceTensor) -> Any:
-        give(cautions)
+        issue_warnings(cautions)
         given = {
             name: Given(obj, stores_all(obj.data), own)
             for (name, own), obj in zip(facts.items(), operands, strict=True)

@@ -17,7 +17,7 @@ from taco_py.calls.call.several.ready import Ready, make_ready
 from taco_py.calls.call.several.requested_outputs import RequestedOutputs
 from taco_py.data.kernels import KERNELS
 from taco_py.data.storage.tensor_data import Array, on_host
-from taco_py.language.diagnostics.cautions import give
+from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.diagnostics.errors import OutputError
 from taco_py.running.execute.run import run_all
 from taco_py.running.replay.call_watch import WATCH
@@ -38,7 +38,7 @@ def compute_several(
     key  under which to remember the short way for calls like this one
     """
     cautions = tuple(caution for each in read for caution in each.cautions)
-    give(cautions)
+    issue_warnings(cautions)
     if WATCH.watchers:
         WATCH.tell(read[-1].assignment, objects, options, {"several": True})
     begun = _begun(read, objects, asked.outs)

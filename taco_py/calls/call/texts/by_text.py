@@ -26,7 +26,7 @@ from taco_py.calls.call.texts.in_blocks import (
 from taco_py.data.kernels import KERNELS
 from taco_py.data.tensors.keys import call_key
 from taco_py.data.tensors.traced_operands import said_options, taken_over, taker_of
-from taco_py.language.diagnostics.cautions import give
+from taco_py.language.diagnostics.cautions import issue_warnings
 from taco_py.language.diagnostics.errors import DimensionError
 from taco_py.language.notation.checks import has_subscripts, operand_names
 from taco_py.language.notation.printer import to_text
@@ -140,7 +140,7 @@ def explain_read(read: Sequence[Understood], call: CallArguments, seconds: float
         return _explain_several(read, call)
     (one,) = read
     if not (reads_derived(read, call) or _stretches(one, call.objects)):
-        give(one.cautions)
+        issue_warnings(one.cautions)
         options = with_checked_path(call.options, one.assignment)
         return explained(*to_arithmetic(one.assignment, replace(call, options=options)), seconds)
     from taco_py.calls.indexed.indexed_call import IndexedCall, boundary_options, settled
@@ -279,7 +279,7 @@ def _explain_several(read: Sequence[Understood], call: CallArguments) -> str:
     from taco_py.calls.call.several.requested_outputs import requested_outputs
 
     for each in read:
-        give(each.cautions)
+        issue_warnings(each.cautions)
     statements = [each.assignment for each in read]
     if call.over is not None:
         call.over.refuse_several(statements[-1])

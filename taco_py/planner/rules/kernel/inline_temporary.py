@@ -28,7 +28,7 @@ from taco_py.compiler.cost.machine import Machine
 from taco_py.compiler.schedule.loop_state import Loops
 from taco_py.compiler.schedule.parallel import check_shared
 from taco_py.language.diagnostics.errors import ScheduleError
-from taco_py.language.legal.absent import asks, restricts
+from taco_py.language.legal.absent import depends_on_presence, restricts
 from taco_py.language.legal.stored import is_full
 from taco_py.language.notation.checks import accesses, all_indices, free_indices, rename
 from taco_py.language.notation.dtypes import expression_dtype
@@ -104,7 +104,7 @@ class _Pair:
         """Say why the temporary cannot be computed where it is read, None where it can be."""
         value, target = self.reader.problem.assignment.value, self.reader.target
         for access in self.made:
-            if asks(value, access):
+            if depends_on_presence(value, access):
                 return f"{target} asks what of it is stored"
             around = _around(self.reader, access)
             if not around <= {*access.indices}:

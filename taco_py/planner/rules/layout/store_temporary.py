@@ -24,7 +24,7 @@ from math import prod
 
 from taco_py.compiler.concrete.terms import split_terms
 from taco_py.language.formats import Format, dense
-from taco_py.language.legal.absent import asks, restricts
+from taco_py.language.legal.absent import depends_on_presence, restricts
 from taco_py.language.legal.stored import is_full, is_sparse
 from taco_py.language.notation.checks import accesses, operand_names
 from taco_py.language.notation.nodes import Access, Assignment, Expr
@@ -129,7 +129,7 @@ def _is_asked_for(program: Program, part: Assignment, readers: Sequence[Assignme
     if holds_zero(part.value, made, values, program.dtypes):
         return False
     return any(
-        asks(value, access)
+        depends_on_presence(value, access)
         for value in values
         for access in accesses(value)
         if access.tensor == made.tensor
